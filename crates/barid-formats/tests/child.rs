@@ -1,4 +1,4 @@
-//! What processes of their own do for tests.
+//! Jobs that tests run in processes of their own.
 
 use barid_testkit::child::{self, Job};
 

@@ -15,7 +15,7 @@ use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
 use super::mbx::support::{Cached, World, empty, new_message, record};
 
-/// How long a victim may take to begin.
+/// Time that a victim may take to begin.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
@@ -27,7 +27,7 @@ const KILLS_MAX: u64 = 300;
 /// Messages at first. Those with even numbers may be expunged.
 const MESSAGES: u64 = 600;
 
-/// What every message bears of one generation of changes and of no other.
+/// Keywords that every message has of one generation of changes and of no other.
 const GENERATIONS: [&[&str]; 4] = [&["a"], &["b", "c"], &["c", "d"], &["a", "d"]];
 
 /// The text of a message, which follows from its number.
@@ -105,7 +105,7 @@ fn start(path: &Path, seed: u64) -> Child {
     child
 }
 
-/// What was seen of the messages after all kills so far.
+/// Messages seen after all kills so far.
 #[derive(Default)]
 struct Seen {
     uids: BTreeMap<u64, Uid>,

@@ -1,4 +1,4 @@
-//! What a cache would know of a mailbox whose messages are stretches of files.
+//! Cached state of a mailbox whose messages are stretches of files.
 
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
     pub(crate) key: MessageKey,
 }
 
-/// What a cache would know after a scan.
+/// Content of a cache after a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct Cached {
     pub(crate) report: ScanReport,
@@ -43,7 +43,7 @@ pub(crate) struct Cached {
 }
 
 impl Cached {
-    /// What a scan finds beyond what is known.
+    /// Scans for what is not known yet.
     pub(crate) fn scan(
         mailbox: &dyn Mailbox,
         known: &dyn Known,
@@ -100,7 +100,7 @@ impl Cached {
         names
     }
 
-    /// What is known after a scan that was told of this one.
+    /// Returns the known messages after a scan that was given these.
     pub(crate) fn and(&self, next: Self) -> Self {
         if next.report.reset {
             return next;

@@ -76,7 +76,7 @@ fn write_whole(
     replace_as(vfs, &path, &ownership, write).map(drop).map_err(Error::at(&path))
 }
 
-/// Removes a file if it still has these bytes: another program may have continued writing it.
+/// Removes a file if it still has these bytes; fails if another program has continued writing it.
 fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path, len: u64, hash: u64) -> Result<()> {
     let path = folder.join(path);
     if !is_missing(vfs, &path)? && !hash_of(vfs, &path, len, hash)? {

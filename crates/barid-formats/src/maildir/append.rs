@@ -1,10 +1,10 @@
-//! Delivering messages: written to `tmp`, made durable, and renamed.
+//! Delivery of messages: written to `tmp`, made durable, and renamed.
 //!
 //! Order: write and fsync every file in `tmp`, and fsync `tmp` (where there are many, sync the file
 //! system instead); give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync);
 //! rename them to `new` or `cur`; fsync these. Commit point of each message: its rename;
 //! acknowledged after the last fsync. After a crash before it, leftovers in `tmp` and UIDs that
-//! belong to no file do no harm; a message is whole or not there.
+//! belong to no file do no harm; a message is complete or missing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,23 +23,23 @@ use crate::given::given_uids;
 use crate::sync::Steps;
 use crate::{Error, NewMessage, Result};
 
-/// A message that is in `tmp`.
+/// A message written to `tmp`.
 struct Delivery {
     base: Vec<u8>,
     tmp: PathBuf,
     target: PathBuf,
 }
 
-/// What an append did.
+/// Result of an append.
 #[derive(Debug, Default)]
 pub(super) struct Appended {
-    /// The UIDs, where they could be given at once.
+    /// The UIDs that could be given at once.
     pub(super) uids: Vec<Option<Uid>>,
-    /// How often was waited for the disk.
+    /// Number of barriers.
     pub(super) barriers: u64,
 }
 
-/// Delivers messages. Keywords that have no letter must have been given one.
+/// Delivers messages. Every keyword must have a letter already.
 pub(super) fn append(
     maildir: &Maildir,
     ledger: Option<&mut Ledger>,
@@ -59,7 +59,7 @@ pub(super) fn append(
         Ok(Appended { uids, barriers: synced + listed + renamed })
     });
     if delivered.is_err() {
-        // Those renamed already are not there any more; others may stay: they are only waste.
+        // Renamed files are not there any more; others may stay: they are only waste.
         let left: Vec<_> = deliveries.into_iter().map(|delivery| delivery.tmp).collect();
         maildir.vfs.remove_files(&left);
     }
@@ -136,7 +136,7 @@ fn write_one(
         flags: message.flags.without(Flag::Recent),
         keywords: keywords.letters(&message.keywords),
     };
-    // As Dovecot: `new` is for messages that are nothing but recent.
+    // As in Dovecot, `new` is for messages without flags except \Recent.
     let target = if letters == Letters::default() {
         path_of(&maildir.paths.new, &base)
     } else {
@@ -145,9 +145,8 @@ fn write_one(
     Ok((Delivery { base, tmp, target }, file))
 }
 
-/// How often a delivery waits for the disk, where the system can do all that it should: for each
-/// file and for `tmp`, or for the file system; for the list of UIDs; and for each folder that
-/// messages come to.
+/// Returns the number of barriers of a delivery on a system with full support: for each file and
+/// for `tmp`, or for the file system; for the list of UIDs; and for each target folder.
 pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     let is_recent = |message: &NewMessage<'_>| {
         message.flags.without(Flag::Recent) == FlagSet::EMPTY && message.keywords.is_empty()
@@ -162,8 +161,8 @@ pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     }
 }
 
-/// Appends the new names to `dovecot-uidlist`. Where that is not there, or not all that knows of
-/// UIDs, the next scan gives them.
+/// Appends the new names to `dovecot-uidlist`. If it does not exist, or other UIDs are known
+/// elsewhere, the next scan gives them.
 fn give_uids(
     maildir: &Maildir,
     ledger: Option<&mut Ledger>,
@@ -192,7 +191,7 @@ fn give_uids(
         uidlist::write_new_line(*uid, &delivery.base, &mut text);
     }
     if let Some(reserved) = Uid::new(given.last).filter(|last| given.uids.last() < Some(last)) {
-        // As if a message with this UID had been there: the next one comes behind it.
+        // Acts as if a message with this UID had existed: the next one comes after it.
         let stem = unique_stem(vfs.now(), &vfs.process());
         uidlist::write_new_line(reserved, &stem, &mut text);
     }
@@ -200,7 +199,7 @@ fn give_uids(
     Ok(given.uids.into_iter().map(Some).collect())
 }
 
-/// Renames all; tells how often was waited for the disk.
+/// Renames all files; returns the number of barriers.
 fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
     for delivery in deliveries {
         let rename = maildir.vfs.rename(&delivery.tmp, &delivery.target);
@@ -216,8 +215,8 @@ fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
     Ok(barriers)
 }
 
-/// A name that no other message has: seconds, microseconds that grow within this process, process,
-/// host; then the sizes on disk and with CRLF.
+/// Returns a unique file name: seconds, microseconds that grow within this process, process, host;
+/// then the sizes on disk and with CRLF.
 fn unique_name(now: Timestamp, process: &Process, (size, crlf_size): (u64, u64)) -> Vec<u8> {
     let sizes = format!(",S={size},W={crlf_size}");
     let mut name = unique_stem(now, process);
@@ -225,7 +224,7 @@ fn unique_name(now: Timestamp, process: &Process, (size, crlf_size): (u64, u64))
     name
 }
 
-/// The part of [`unique_name`] before the sizes.
+/// Returns the part of [`unique_name`] before the sizes.
 pub(super) fn unique_stem(now: Timestamp, process: &Process) -> Vec<u8> {
     static LAST_MICROS: AtomicI64 = AtomicI64::new(0);
     let micros = now.unix_nanos / 1000;

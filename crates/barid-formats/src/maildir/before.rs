@@ -1,4 +1,4 @@
-//! What was known of a Maildir, loaded for comparison.
+//! The known state of a Maildir, loaded for comparison.
 
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 
@@ -15,22 +15,22 @@ pub(super) struct Row {
     pub(super) uid: Uid,
     /// Its flags.
     pub(super) flags: FlagSet,
-    /// Whether it was in `new`.
+    /// `true` if it was in `new`.
     pub(super) in_new: bool,
-    /// The mark of its file ([`name::mark`]), 0 if that is not known.
+    /// The mark of its file ([`name::mark`]), 0 if it is not known.
     pub(super) mark: u32,
     /// Its keywords.
     pub(super) keywords: KeywordMask,
     /// Its file.
     pub(super) name: Name,
-    /// Its key: the hash of the base name but for a twin.
+    /// Its key: the hash of the base name, except for a twin.
     pub(super) key: u64,
     /// Bytes of its file.
     pub(super) size: u64,
 }
 
 impl Row {
-    /// Whether another message had the base name first.
+    /// Returns `true` if another message had the base name first.
     pub(super) fn is_twin(&self) -> bool {
         self.key != self.name.hash && self.key != self.name.stem_hash
     }
@@ -39,9 +39,9 @@ impl Row {
 /// All that was known.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// The stamp it is true of.
+    /// The stamp of which it is true.
     pub(super) stamp: Stamp,
-    /// What the last scan left; nothing of it holds where this is `None`.
+    /// State that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<State>,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: Option<UidValidity>,
@@ -57,7 +57,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Loads what is known; `None` if there is nothing, or nothing that a Maildir could have left.
+    /// Loads the known messages; `None` if there are none, or if a Maildir cannot have left them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
         let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Before {
         Ok(sound.then_some(before))
     }
 
-    /// The row of a base name; twins are not found.
+    /// Returns the row of a base name; twins are not found.
     pub(super) fn find(&self, hash: u64, base: &[u8]) -> Option<u32> {
         self.index.find(hash, |at| {
             let name = self.rows[at as usize].name;
@@ -112,12 +112,12 @@ impl Before {
         })
     }
 
-    /// The highest UID of a row, 0 if there is none.
+    /// Returns the highest UID of a row, 0 if there are no rows.
     pub(super) fn last_uid(&self) -> u32 {
         self.rows.last().map_or(0, |row| row.uid.get())
     }
 
-    /// The key under which the file `inode` with this base would be a twin.
+    /// Returns the key that the file `inode` with this base would have as a twin.
     pub(super) fn twin_key(base: &[u8], inode: u64) -> u64 {
         name::twin_hash(base, inode)
     }

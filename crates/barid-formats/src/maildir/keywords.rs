@@ -1,4 +1,4 @@
-//! `dovecot-keywords`: what the letters `a` to `z` of file names stand for (Dovecot 2.3
+//! `dovecot-keywords`: names of the letters `a` to `z` in file names (Dovecot 2.3
 //! `maildir-keywords.c`). Lines `<number 0..25> <keyword>`; the letter is `a` + number.
 
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keywords {
     names: [Option<Keyword>; LETTERS],
-    /// What could not be read as keywords.
+    /// Lines that could not be parsed.
     pub(super) defects: Vec<&'static str>,
 }
 
 impl Keywords {
-    /// Reads the file; a missing one holds none.
+    /// Reads the file; a missing file has no keywords.
     pub(super) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         match vfs.read(path, KEYWORDS_LEN_MAX) {
             Ok(text) => Ok(Self::parse(&text)),
@@ -28,8 +28,8 @@ impl Keywords {
         }
     }
 
-    /// Parses the file. Lines that are none are passed over; of two lines with one letter the later
-    /// holds, as in Dovecot.
+    /// Parses the file. Invalid lines are skipped; of two lines with one letter the later one
+    /// counts, as in Dovecot.
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut keywords = Self::default();
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -41,17 +41,17 @@ impl Keywords {
         keywords
     }
 
-    /// The keywords that have a letter.
+    /// Returns the keywords that have a letter.
     pub(super) fn names(&self) -> impl Iterator<Item = &Keyword> {
         self.names.iter().flatten()
     }
 
-    /// The letter of a keyword, as bit number.
+    /// Returns the letter of a keyword, as bit number.
     pub(super) fn letter(&self, keyword: &Keyword) -> Option<usize> {
         self.names.iter().position(|name| name.as_ref() == Some(keyword))
     }
 
-    /// The letters of keywords, as bits; those without one are left out.
+    /// Returns the letters of keywords, as bits; those without one are left out.
     pub(super) fn letters(&self, keywords: &[Keyword]) -> u32 {
         keywords.iter().filter_map(|keyword| self.letter(keyword)).fold(0, |all, at| all | 1 << at)
     }
@@ -66,7 +66,8 @@ impl Keywords {
         Some(letter)
     }
 
-    /// The name of a letter; one that is not in the file is `unknown-<number>`, as in Dovecot.
+    /// Returns the name of a letter; one that is not in the file is `unknown-<number>`, as in
+    /// Dovecot.
     fn name(&self, letter: usize) -> Option<Keyword> {
         let lost = || Keyword::new(&format!("unknown-{letter}"));
         self.names[letter].clone().or_else(lost)
@@ -75,8 +76,8 @@ impl Keywords {
     /// Writes the file, durably. The dotlock of the UIDs is held.
     ///
     /// Order: write and fsync a file beside it, rename, fsync the directory. Commit point: the
-    /// rename. The modification time always grows by a whole second, since others look at nothing
-    /// else.
+    /// rename. The modification time always grows by a whole second, since other programs check
+    /// nothing else.
     pub(super) fn write(&self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<()> {
         let beside = dir.join(KEYWORDS_LOCK);
         let mut text = String::new();
@@ -101,7 +102,7 @@ impl Keywords {
     }
 }
 
-/// Lets the new file be younger than the old one by a second at least.
+/// Makes the new file younger than the old one by at least a second.
 fn grow_mtime(vfs: &dyn Vfs, old: &Path, new: &Path) -> std::io::Result<()> {
     let old = match vfs.metadata(old) {
         Ok(metadata) => metadata.modified.unix_seconds(),
@@ -115,7 +116,7 @@ fn grow_mtime(vfs: &dyn Vfs, old: &Path, new: &Path) -> std::io::Result<()> {
     vfs.set_times(new, fresh.accessed, Timestamp { unix_nanos })
 }
 
-/// The letter of a line, as bit number, and its keyword.
+/// Parses the letter of a line, as bit number, and its keyword.
 pub(super) fn parse_line(line: &[u8]) -> Option<(usize, Keyword)> {
     let space = memchr::memchr(b' ', line)?;
     let number = std::str::from_utf8(&line[..space]).ok()?.parse::<usize>().ok()?;
@@ -126,13 +127,13 @@ pub(super) fn parse_line(line: &[u8]) -> Option<(usize, Keyword)> {
 /// Turns letters into the slots of the mailbox's [`KeywordTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// The slot of each letter plus one; 0 for a letter that has none.
+    /// The slot of each letter plus one; 0 for a letter without a slot.
     pub(super) of_letter: [u8; LETTERS],
 }
 
 impl Slots {
-    /// The slots of all letters in the file. Names that have a slot keep it; new ones take the next
-    /// free one, so that letter `a` is slot 0 in a mailbox without holes.
+    /// Gives slots to all letters in the file. Names that have a slot keep it; new ones get the
+    /// next free one, so that letter `a` is slot 0 in a mailbox without holes.
     pub(super) fn assign(keywords: &Keywords, table: &mut KeywordTable) -> Self {
         let mut slots = Self::default();
         for (letter, name) in keywords.names.iter().enumerate() {
@@ -161,7 +162,7 @@ impl Slots {
         lost
     }
 
-    /// The keywords of a file name's letters.
+    /// Returns the keywords of a file name's letters.
     pub(super) fn mask(&self, letters: Letters) -> KeywordMask {
         let mut mask = 0;
         let mut rest = letters.keywords;

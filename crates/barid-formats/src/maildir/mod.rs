@@ -1,8 +1,8 @@
 //! Maildir: one file a message, flags in its name; UIDs and keywords in Dovecot's side files.
 //!
-//! Names, order of UIDs and the side files are those of Dovecot 2.3, so that both may work on one
+//! Names, order of UIDs and the side files are those of Dovecot 2.3, so that both may use one
 //! Maildir at the same time (see `docs/design/maildir.md`). Reading renames nothing; it writes
-//! `dovecot-uidlist`, since that is where UIDs become durable, and where it cannot, the ledger.
+//! `dovecot-uidlist`, which makes UIDs durable, or the ledger where it cannot.
 
 mod append;
 mod arriving;
@@ -71,7 +71,7 @@ struct Dirs {
 }
 
 impl Maildir {
-    /// The Maildir at `path`; looks at nothing yet.
+    /// Makes the Maildir at `path`; reads nothing yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         let paths = Paths {
             new: path.join(NEW),
@@ -94,7 +94,7 @@ impl Maildir {
 }
 
 impl Dirs {
-    /// The stamps of both.
+    /// Returns the stamps of both.
     fn stamps(&self) -> Result<[FileStamp; 2]> {
         let stamp = |path: &Path| -> Result<FileStamp> {
             let metadata = self.vfs.metadata(path).map_err(Error::at(path))?;
@@ -179,7 +179,7 @@ impl Mailbox for Maildir {
         scan::scan(self, known, sinks, context)
     }
 
-    /// The file; both ways of reading are the same.
+    /// Reads the file; all forms are the same.
     fn read(
         &self,
         location: &Location<'_>,
@@ -202,7 +202,7 @@ impl Mailbox for Maildir {
         Ok(crate::files::open_message(path, file, size))
     }
 
-    /// Files of a Maildir are not changed in place, by nobody.
+    /// Nobody changes files of a Maildir in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
         let Location::File { name, in_new, .. } = location else { return Ok(false) };
         let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
@@ -219,8 +219,9 @@ impl Mailbox for Maildir {
     }
 }
 
-/// Opens an empty file that is to replace a list. It belongs to whom the list belongs, or else
-/// whoever may use the Maildir may use it. What stands there is a leftover, since the lock is held.
+/// Opens an empty file that is to replace a list. It has the owner of the list; without a list,
+/// everybody who may use the Maildir may use the file. An existing file is a leftover, since the
+/// lock is held.
 fn open_beside(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -235,13 +236,13 @@ fn open_beside(
     Ownership::replacing(vfs, list, mode)?.create(vfs, beside)
 }
 
-/// The path of a file.
+/// Returns the path of a file.
 fn path_of(dir: &Path, name: &[u8]) -> PathBuf {
     dir.join(OsStr::from_bytes(name))
 }
 
-/// Whether a file of two stamps is unchanged, and was old enough at the earlier one for that to
-/// prove it.
+/// Returns `true` if a file is the same in two stamps, and was old enough at the earlier one for
+/// that to prove that it is unchanged.
 fn settled(before: &Stamp, now: &Stamp, at: usize) -> bool {
     before.files[at] == now.files[at] && before.is_settled(at)
 }

@@ -1,7 +1,7 @@
 //! File names of a Maildir: `BASE[,S=SIZE][,W=SIZE][:2,FLAGS[,MORE]]`.
 //!
-//! The base, which is who a message is, ends at the *first* `:`; flags follow the *last* one (both
-//! as in Dovecot 2.3 `maildir-filename.c`). Names are bytes; whatever is no `/` is let through.
+//! The base, which identifies a message, ends at the *first* `:`; flags follow the *last* one (both
+//! as in Dovecot 2.3 `maildir-filename.c`). Names are bytes; all except `/` are accepted.
 
 use std::cmp::Ordering;
 
@@ -10,18 +10,19 @@ use barid_vfs::Metadata;
 
 use super::layout::{FLAGS_SEP, INFO_SEP, LETTERS};
 
-/// The base name: everything before the first `:`.
+/// Returns the base name: everything before the first `:`.
 pub(super) fn base(name: &[u8]) -> &[u8] {
     &name[..base_len(name)]
 }
 
-/// Bytes of [`base`].
+/// Returns the length of [`base`] in bytes.
 pub(super) fn base_len(name: &[u8]) -> usize {
     memchr::memchr(INFO_SEP, name).unwrap_or(name.len())
 }
 
-/// The base name without what mbsync adds to it: everything before `,U=` and a number, which is the
-/// UID that mbsync gave the message. The base name itself if there is no such field.
+/// Returns the base name without what mbsync adds to it: everything before `,U=` and a number,
+/// which is the UID that mbsync gave the message. Returns the base name itself if there is no such
+/// field.
 pub(super) fn stem(base: &[u8]) -> &[u8] {
     let Some(at) = memchr::memmem::find(base, b",U=") else { return base };
     let rest = &base[at + 3..];
@@ -37,7 +38,8 @@ pub(super) fn is_twin(name: &[u8], key: u64) -> bool {
     key != base_hash(base) && key != base_hash(stem(base))
 }
 
-/// A mark by which a file is recognised under another name: a hash of its inode and size, never 0.
+/// Returns a mark by which a file is recognised under another name: a hash of its inode and size,
+/// never 0.
 pub(super) fn mark(metadata: &Metadata) -> u32 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&metadata.inode.to_le_bytes());
@@ -45,12 +47,13 @@ pub(super) fn mark(metadata: &Metadata) -> u32 {
     (xxhash_rust::xxh3::xxh3_64(&bytes) as u32).max(1)
 }
 
-/// The hash of a base name, which stands for the message.
+/// Returns the hash of a base name, which identifies the message.
 pub(super) fn base_hash(base: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(base)
 }
 
-/// The key of a message that shares its base name with another one: its inode tells them apart.
+/// Returns the key of a message that shares its base name with another one, from which its inode
+/// distinguishes it.
 pub(super) fn twin_hash(base: &[u8], inode: u64) -> u64 {
     let mut bytes = Vec::with_capacity(base.len() + 9);
     bytes.extend_from_slice(base);
@@ -59,12 +62,13 @@ pub(super) fn twin_hash(base: &[u8], inode: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&bytes)
 }
 
-/// Whether a directory entry can be a message: neither hidden nor unfit for `dovecot-uidlist`.
+/// Returns `true` if a directory entry can be a message: neither hidden nor unfit for
+/// `dovecot-uidlist`.
 pub(super) fn is_message(name: &[u8]) -> bool {
     !name.is_empty() && name[0] != b'.' && memchr::memchr2(b'\n', b'\r', name).is_none()
 }
 
-/// What the letters after `:2,` say.
+/// Meaning of the letters after `:2,`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Letters {
     /// The system flags.
@@ -73,13 +77,13 @@ pub(super) struct Letters {
     pub(super) keywords: u32,
 }
 
-/// The flag letters of a name; none if it has no `:2,`.
+/// Returns the flag letters of a name; `None` if it has no `:2,`.
 fn flag_letters(name: &[u8]) -> Option<&[u8]> {
     let at = memchr::memrchr(INFO_SEP, name)?;
     name[at + 1..].strip_prefix(b"2,")
 }
 
-/// Reads the flags of a name. Letters that mean nothing here are passed over.
+/// Parses the flags of a name. Unknown letters are skipped.
 pub(super) fn letters(name: &[u8]) -> Letters {
     let mut found = Letters::default();
     for &letter in flag_letters(name).unwrap_or_default() {
@@ -96,8 +100,8 @@ pub(super) fn letters(name: &[u8]) -> Letters {
     found
 }
 
-/// The name with other flags. Letters that mean nothing here keep their place among the sorted
-/// ones, and a second set of flags is kept as it is (Dovecot `maildir-filename-flags.c`).
+/// Returns the name with other flags. Unknown letters keep their place among the sorted ones, and a
+/// second set of flags is kept as it is (Dovecot `maildir-filename-flags.c`).
 pub(super) fn with_letters(name: &[u8], letters: Letters) -> Vec<u8> {
     let stem = memchr::memrchr(INFO_SEP, name).map_or(name, |at| &name[..at]);
     let old = flag_letters(name).unwrap_or_default();
@@ -118,7 +122,7 @@ pub(super) fn with_letters(name: &[u8], letters: Letters) -> Vec<u8> {
     out
 }
 
-/// The letters in ASCII order.
+/// Returns the letters in ASCII order.
 fn wanted_letters(letters: Letters) -> impl Iterator<Item = u8> {
     let system = b"DFRST"
         .iter()
@@ -143,7 +147,7 @@ fn is_known(letter: u8) -> bool {
     letter.is_ascii_lowercase() || flag_of(letter).is_some()
 }
 
-/// The number of a `,S=` (size on disk) or `,W=` (size with CRLF) field.
+/// Returns the number of a `,S=` (size on disk) or `,W=` (size with CRLF) field.
 pub(super) fn size_field(name: &[u8], kind: u8) -> Option<u64> {
     let at = memchr::memmem::find(name, &[FLAGS_SEP, kind, b'='])?;
     let digits = &name[at + 3..];
@@ -156,18 +160,18 @@ pub(super) fn size_field(name: &[u8], kind: u8) -> Option<u64> {
     })
 }
 
-/// By what new names are ordered before they get UIDs.
+/// Sort key of new names before they get UIDs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrivalKey {
     /// The leading decimal seconds.
     pub(super) seconds: u64,
     /// The microseconds of an `M` in the unique part.
     pub(super) micros: Option<u32>,
-    /// Where the seconds end.
+    /// Offset of the end of the seconds.
     pub(super) rest: u8,
 }
 
-/// Reads the key of a name (Dovecot `maildir_filename_sort_cmp`).
+/// Parses the key of a name (Dovecot `maildir_filename_sort_cmp`).
 pub(super) fn arrival_key(name: &[u8]) -> ArrivalKey {
     let digits = name.iter().take(32).take_while(|byte| byte.is_ascii_digit()).count();
     let seconds = decimal(&name[..digits]);

@@ -24,11 +24,11 @@ use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, Scanne
 pub(super) struct Job {
     /// Its UID.
     pub(super) uid: Uid,
-    /// Which sighting.
+    /// Index of its sighting.
     pub(super) sighting: u32,
 }
 
-/// What reading brought beside the messages.
+/// Result of reading, besides the messages.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     /// Messages that went to sinks.
@@ -39,11 +39,11 @@ pub(super) struct Totals {
     pub(super) size_bytes: u64,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
-    /// How many were there, but only in part: somebody is writing them.
+    /// Number of messages that exist only in part: other programs are writing them.
     pub(super) arriving: u64,
     /// Messages that could not be read.
     pub(super) unread: Unread,
-    /// What is wrong.
+    /// Defects found.
     pub(super) defects: Vec<MailboxDefect>,
 }
 
@@ -66,7 +66,7 @@ impl Totals {
     }
 }
 
-/// All that the threads share.
+/// Data shared by all threads.
 pub(super) struct Reading<'a> {
     pub(super) dirs: &'a Dirs,
     pub(super) listing: &'a Listing,
@@ -75,7 +75,7 @@ pub(super) struct Reading<'a> {
     pub(super) sinks: &'a dyn Sinks,
     pub(super) progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     pub(super) threads: usize,
-    /// When the folders were listed.
+    /// Time at which the folders were listed.
     pub(super) now: Timestamp,
 }
 
@@ -103,7 +103,7 @@ impl Reading<'_> {
         Ok((totals, done.transpose()?))
     }
 
-    /// Takes chunks until there are none. The first worker's totals are returned, which are those
+    /// Processes chunks until there are no more. Returns the first worker's totals, which are those
     /// of the calling thread; helpers leave theirs in `shared`.
     fn work(&self, shared: &Shared) -> Totals {
         let mut reader = Reader {
@@ -199,7 +199,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one file; `false` if there is none of that name.
+    /// Reads one file; returns `false` if there is no file of that name.
     fn read(
         &mut self,
         job: &Job,
@@ -259,7 +259,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Reads the beginning of a file; `None` if there is none of that name.
+    /// Reads the beginning of a file; returns `None` if there is no file of that name.
     fn read_head(
         &mut self,
         job: &Job,
@@ -301,7 +301,7 @@ impl Reader<'_> {
         self.long.extend_from_slice(&self.head[..len]);
         let file = match dir.open(name, OpenOptions::READ) {
             Ok(file) => file,
-            // Renamed or removed in this moment: what was read is what there is.
+            // Renamed or removed at this moment: nothing more can be read.
             Err(_) => return Ok(len),
         };
         let whole = usize::try_from(metadata.size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);
@@ -355,7 +355,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is known of a file of which nothing can be known.
+/// Metadata of a file that cannot be read.
 const UNKNOWN: Metadata = Metadata {
     file_type: FileType::File,
     inode: 0,

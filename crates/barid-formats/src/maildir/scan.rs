@@ -1,8 +1,8 @@
-//! Comparing a Maildir with what is known of it.
+//! Comparison of a Maildir with what is known of it.
 //!
-//! Stamp; list the directories that changed; find or give UIDs; read the new messages while the
-//! UIDs are written; report. What was known is dropped and all is taken anew only where UIDs
-//! contradict it.
+//! Steps: take the stamp; list the directories that changed; find or give UIDs; read the new
+//! messages while the UIDs are written; report. Known messages are dropped and all are read again
+//! only where UIDs contradict them.
 
 use barid_state::Ledger;
 use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
@@ -24,7 +24,7 @@ use crate::{
     ScanReport, ScanStats, Sinks, Stamp,
 };
 
-/// How long to wait for another process that gives out UIDs.
+/// Timeout of the lock of the ledger, held by another process that gives out UIDs.
 const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Scans a Maildir.
@@ -58,7 +58,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Compares; `None` if nothing that was known holds.
+    /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let stamp = self.maildir.stamp()?;
         let wanted = self.wanted(&stamp, context.full_check);
@@ -96,7 +96,7 @@ impl Pass<'_> {
             now: stamp.taken,
         };
         let maildir = self.maildir;
-        // The lock goes as soon as the UIDs are written.
+        // The lock is released as soon as the UIDs are written.
         let beside = assigned.write.take().map(|write| {
             move || Ok(write.run(maildir.vfs.as_ref(), &maildir.path, &maildir.paths.uidlist))
         });
@@ -108,13 +108,13 @@ impl Pass<'_> {
         Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
     }
 
-    /// Which of `new` and `cur` must be listed.
+    /// Returns which of `new` and `cur` must be listed.
     fn wanted(&self, stamp: &Stamp, full_check: bool) -> [bool; 2] {
         let all = full_check || self.before.state.is_none();
         [0, 1].map(|at| all || !super::settled(&self.before.stamp, stamp, at))
     }
 
-    /// Makes the ledger hold what the file does not; returns the stamp of the file.
+    /// Writes the UIDs to the ledger that the file does not store; returns the stamp of the file.
     fn settle(
         &self,
         assigned: &mut Assigned,
@@ -132,7 +132,7 @@ impl Pass<'_> {
                 }
             }
             Some(Err(error)) => {
-                // Nothing is lost: the UIDs are kept by us until the file can be written.
+                // Nothing is lost: the ledger stores the UIDs until the file can be written.
                 assigned.defects.push(format!("UIDs go to the ledger: {error}"));
                 change = assigned.fallback.take();
                 assigned.list = None;
@@ -160,7 +160,7 @@ impl Pass<'_> {
         totals: Totals,
     ) -> ScanReport {
         if totals.arriving > 0 {
-            // An equal stamp proves nothing: what is written now alters only its own.
+            // An equal stamp proves nothing: a file being written alters only its own stamp.
             stamp.taken = Timestamp::default();
         }
         // The file is as we left it under its lock, or as we read it.
@@ -220,7 +220,7 @@ impl Pass<'_> {
         (gone, kept_bytes)
     }
 
-    /// The known messages whose name or keywords changed.
+    /// Returns the known messages whose name or keywords changed.
     fn changed(&self, listing: &Listing, words: &Words) -> Vec<ChangedMessage> {
         let mut changed = Vec::new();
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
@@ -246,7 +246,7 @@ impl Pass<'_> {
     }
 }
 
-/// Puts a change into the ledger, which is locked, and stays so for the caller's commit.
+/// Makes a change in the ledger, which is locked, and stays so for the caller's commit.
 fn apply(change: &LedgerChange, ledger: &mut Ledger) {
     if change.keep {
         ledger.keep(change.uidvalidity);
@@ -258,12 +258,12 @@ fn apply(change: &LedgerChange, ledger: &mut Ledger) {
     }
 }
 
-/// Keyword letters and what they mean.
+/// Keyword letters and their meaning.
 struct Words {
     keywords: Keywords,
     table: barid_types::KeywordTable,
     slots: Slots,
-    /// Whether letters of known names may mean something else than before.
+    /// `true` if letters of known names may have another meaning than before.
     changed: bool,
 }
 
@@ -280,7 +280,7 @@ impl Words {
         Ok(Self { keywords, table, slots, changed: known.is_some_and(|known| known != slots) })
     }
 
-    /// Gives slots to letters that are used but stand for nothing.
+    /// Gives slots to letters that are used but have no name.
     fn add_lost(&mut self, before: &Before, listing: &Listing) {
         let known =
             before.rows.iter().filter(|_| self.changed).map(|row| before.names.get(row.name));

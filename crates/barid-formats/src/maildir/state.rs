@@ -1,4 +1,4 @@
-//! What a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+//! State that a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
 
 use barid_types::{Uid, UidValidity};
 
@@ -7,13 +7,13 @@ use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::Header;
 
 const VERSION: u8 = 3;
-/// The version that had the bytes of all messages behind the slots, which are not needed.
+/// The version with the bytes of all messages behind the slots, which are not needed.
 const VERSION_WITH_SIZE: u8 = 2;
 const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;
 const ORPHANS_OVERFLOW: u8 = 4;
 const HAS_UNREAD: u8 = 8;
-/// Marks of files stood here once; now each is with its message.
+/// Former flag of marks of files; now each mark is with its message.
 const HAD_MARKS: u8 = 16;
 
 /// The part of `dovecot-uidlist` that has been read.
@@ -23,22 +23,22 @@ pub(super) struct ListState {
     pub(super) header: Header,
     /// Its inode.
     pub(super) inode: u64,
-    /// Up to where it has been read.
+    /// Offset up to which it has been read.
     pub(super) offset: u64,
     /// The highest UID of a line.
     pub(super) last_uid: u32,
-    /// Lines in it.
+    /// Number of lines in it.
     pub(super) lines: u32,
 }
 
 /// The state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// What of `dovecot-uidlist` has been read; `None` where UIDs are in the ledger alone.
+    /// The part of `dovecot-uidlist` that has been read; `None` if the ledger alone stores UIDs.
     pub(super) list: Option<ListState>,
     /// The slots of the keyword letters.
     pub(super) slots: Slots,
-    /// Hashes of names that have a line but no file, ascending; `None` if there are too many.
+    /// Hashes of names with a line but no file, ascending; `None` if there are too many.
     pub(super) orphans: Option<Vec<u64>>,
     /// UIDs of the messages that could not be read, ascending.
     pub(super) unread: Vec<u32>,
@@ -83,13 +83,14 @@ impl State {
         out
     }
 
-    /// Whether messages could not be read, as told by [`State::to_bytes`].
+    /// Returns `true` if messages could not be read, according to the result of
+    /// [`State::to_bytes`].
     pub(super) fn has_unread(bytes: &[u8]) -> bool {
         matches!(bytes, [VERSION | VERSION_WITH_SIZE, bits, ..] if bits & HAS_UNREAD != 0)
     }
 
-    /// Reads [`State::to_bytes`] back; `None` if they are of another version or damaged, or if more
-    /// messages could not be read than can be remembered, so that all are to be tried again.
+    /// Parses the result of [`State::to_bytes`]; `None` if it is of another version or damaged, or
+    /// if more messages could not be read than can be stored, so that all are to be tried again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
         let has_size = match input.byte()? {

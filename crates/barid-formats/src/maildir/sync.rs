@@ -1,8 +1,8 @@
 //! Changing messages: flags by renames, expunges by unlinks, `new` to `cur`.
 //!
-//! Nothing is ever linked, so nothing is ever there twice. A file that is not where it was is
-//! looked for by its base name, since another program may have changed its flags; the change is
-//! then made to the flags it has now.
+//! Nothing is ever linked, so no message ever exists twice. A file that is no longer where it was
+//! is searched by its base name, since another program may have changed its flags; the change is
+//! then applied to its present flags.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
@@ -142,11 +142,11 @@ struct Work<'a> {
     dirs: Dirs,
     keywords: Keywords,
     relisted: Relisted,
-    /// Which of `new` and `cur` changed.
+    /// `true` for each of `new` and `cur` that changed.
     touched: [bool; 2],
     gone: Vec<Uid>,
     figures: SyncFigures,
-    /// Look for the files, and leave them as they are.
+    /// `true` if the files are only looked for, and not changed.
     dry_run: bool,
 }
 
@@ -199,7 +199,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Removes files together; then looks for those that are elsewhere, one by one.
+    /// Removes files together; then searches those that are elsewhere, one by one.
     fn expunge_batch(&mut self, uids: &[Uid], targets: &[Option<Target>]) -> Result<()> {
         let there = targets.iter().flatten();
         let paths: Vec<_> = there
@@ -258,7 +258,7 @@ impl Work<'_> {
             false => {
                 let Maildir { vfs, paths, .. } = self.maildir;
                 match uids::take_lock_unless(vfs, &paths.uidlist, &self.steps) {
-                    // What was changed before is told, and made durable.
+                    // Earlier changes are reported, and made durable.
                     Err(Error::Stopped { .. }) => return Ok(()),
                     lock => lock?,
                 }
@@ -283,7 +283,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A base name of its own for a twin; sizes and flags stay.
+    /// Returns a base name of its own for a twin; sizes and flags stay.
     fn own_name(&self, name: &[u8]) -> Vec<u8> {
         let vfs = self.maildir.vfs.as_ref();
         let mut own = append::unique_stem(vfs.now(), &vfs.process());
@@ -292,8 +292,8 @@ impl Work<'_> {
         own
     }
 
-    /// Does something to a file by its name; looks for it elsewhere as long as `change` says that
-    /// it is not there; `false` if it is nowhere.
+    /// Changes a file by its name; searches it elsewhere as long as `change` reports that it is not
+    /// there; returns `false` if it is nowhere.
     fn on_file(
         &mut self,
         target: &Target,
@@ -323,7 +323,7 @@ impl Work<'_> {
         found(stat, &path_of(&self.dirs.paths[at], name))
     }
 
-    /// Renames a file into `cur`; `false` if it is not there.
+    /// Renames a file into `cur`; returns `false` if it is not there.
     fn rename(&mut self, name: &[u8], in_new: bool, new_name: &[u8]) -> Result<bool> {
         let done = if self.dry_run {
             self.exists(name, in_new)?
@@ -342,7 +342,8 @@ impl Work<'_> {
 
     fn make_durable(&mut self) -> Result<()> {
         self.figures.barriers += self.touched.iter().filter(|touched| **touched).count() as u64;
-        // The target first: a file must not be gone from one directory before it is in the other.
+        // The target first: a file must not be removed from one directory before it is in the
+        // other.
         for at in [1, 0] {
             if self.touched[at] && !self.dry_run {
                 let path = &self.dirs.paths[at];
@@ -353,7 +354,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether a call found its file.
+/// Returns `true` if a call found its file.
 fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -362,8 +363,8 @@ fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
     }
 }
 
-/// Finds the files of some UIDs, which ascend: by halving, or where that would take longer, by one
-/// walk.
+/// Finds the files of some UIDs, which ascend: by binary search, or by one pass over all messages
+/// if that is faster.
 fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
     let mut found: Vec<Option<Target>> = Vec::with_capacity(uids.len());
     let walk = uids.len() > 16 && uids.len() as u64 * 32 > u64::from(known.len());

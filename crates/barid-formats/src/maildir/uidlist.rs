@@ -5,8 +5,9 @@
 //! <uid>[ <key><value>]... :<base name>
 //! ```
 //!
-//! Read without a lock: it only grows, by whole lines, or is replaced by a rename. A last line
-//! without its end is not there yet. Versions 1 (also Courier's) and 2 are read, never written.
+//! Read without a lock: the file only grows, by whole lines, or is replaced by a rename. A last
+//! line without its end does not count yet. Versions 1 (also Courier's) and 2 are read, never
+//! written.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub(super) struct Header {
     pub(super) uidnext: Uid,
     /// The GUID of the mailbox, 32 hex digits.
     pub(super) guid: Option<[u8; 32]>,
-    /// Other fields, as they stand.
+    /// Other fields, unchanged.
     pub(super) extensions: Vec<u8>,
 }
 
@@ -47,17 +48,17 @@ pub(super) struct Line {
     name_len: u16,
 }
 
-/// What is read of the file: all of it, or what was appended since.
+/// The part of the file that was read: all of it, or what was appended since.
 #[derive(Debug)]
 pub(super) struct UidList {
-    /// The first line; that of the last whole read where only the tail was read.
+    /// The first line; where only the tail was read, that of the last complete read.
     pub(super) header: Header,
-    /// Up to where whole lines reach.
+    /// Offset of the end of complete lines.
     pub(super) end_offset: u64,
-    /// Whether anything (a torn last line, a field that is none, a repeated name, an old version,
-    /// a missing GUID) asks for a new file at the next write.
+    /// `true` if something (a torn last line, an invalid field, a repeated name, an old version, a
+    /// missing GUID) requires a new file at the next write.
     pub(super) rewrite: bool,
-    /// The file as it was when it was read.
+    /// The stamp of the file when it was read.
     pub(super) stamp: FileStamp,
     text: Vec<u8>,
     lines: Vec<Line>,
@@ -65,11 +66,11 @@ pub(super) struct UidList {
     last: u32,
 }
 
-/// How a file may fail to be a uidlist.
+/// Reason why a file is not a uidlist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corrupt(pub(super) &'static str);
 
-/// What was found on the disk.
+/// Result of reading the file.
 #[derive(Debug)]
 pub(super) enum Found {
     /// No file.
@@ -81,7 +82,7 @@ pub(super) enum Found {
 }
 
 impl UidList {
-    /// A list without messages.
+    /// Makes a list without messages.
     pub(super) fn empty(uidvalidity: UidValidity, guid: [u8; 32]) -> Self {
         let header = Header {
             version: 3,
@@ -128,15 +129,15 @@ impl UidList {
         })
     }
 
-    /// The list of a file that has not changed since it was read.
+    /// Makes the list of a file that has not changed since it was read.
     pub(super) fn unread(known: &ListState, stamp: FileStamp) -> Self {
         let mut list = Self::new(known.header.clone(), stamp);
         (list.last, list.end_offset) = (known.last_uid, known.offset);
         list
     }
 
-    /// Reads what was appended to the file since it was `known`. `None` if it is another file
-    /// or does not go on as it should: then it is to be read whole.
+    /// Reads what was appended to the file since it was `known`. Returns `None` if it is another
+    /// file or does not continue as it should: then it must be read completely.
     pub(super) fn read_tail(vfs: &dyn Vfs, path: &Path, known: &ListState) -> Result<Option<Self>> {
         let offset = known.offset;
         let file = match vfs.open(path, OpenOptions::READ) {
@@ -149,7 +150,7 @@ impl UidList {
         if metadata.inode != known.inode || metadata.size < offset || !wanted.contains(&offset) {
             return Ok(None);
         }
-        // One byte more: what was read before must still end with a line end.
+        // One more byte: the part read before must still end with a line end.
         let size = metadata.size.min(offset + UIDLIST_LEN_MAX);
         let mut text = vec![0; (size - offset) as usize + 1];
         let len = file.read_full_at(&mut text, offset - 1).map_err(Error::at(path))?;
@@ -188,7 +189,7 @@ impl UidList {
         let mut at = from;
         let mut result = Ok(());
         while let Some(len) = memchr::memchr(b'\n', &text[at..]) {
-            // What a crash left of lines that were being appended: nobody was told of them.
+            // A crash left this of lines being appended, whose UIDs were never announced.
             if memchr::memchr(0, &text[at..at + len]).is_some() {
                 break;
             }
@@ -248,7 +249,7 @@ impl UidList {
         Ok(())
     }
 
-    /// Passes over `<key><value>` fields; returns their length and where the name is.
+    /// Skips `<key><value>` fields; returns their length and the offset of the name.
     fn skip_fields(
         &mut self,
         line: &[u8],
@@ -266,7 +267,7 @@ impl UidList {
         Ok((at - from, at + 1))
     }
 
-    /// Adds a line; of two lines with one name the later holds.
+    /// Adds a line; of two lines with one name the later one counts.
     fn add(&mut self, line: Line, text: &[u8]) {
         let base = &text[line.name_at as usize..][..usize::from(line.name_len)];
         let lines = &self.lines;
@@ -284,27 +285,27 @@ impl UidList {
         self.lines.push(line);
     }
 
-    /// The lowest UID that was never given out: of the header or past the last line.
+    /// Returns the lowest UID that was never given out, according to the header and the last line.
     pub(super) fn uidnext(&self) -> Uid {
         Uid::new(self.last.saturating_add(1)).unwrap_or(Uid::MAX).max(self.header.uidnext)
     }
 
-    /// The highest UID of a line, 0 if there is none.
+    /// Returns the highest UID of a line, 0 if there are no lines.
     pub(super) fn last_uid(&self) -> u32 {
         self.last
     }
 
-    /// The lines, in the order of the file but for repeated names.
+    /// Returns the lines, in the order of the file except for repeated names.
     pub(super) fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// The base name of a line.
+    /// Returns the base name of a line.
     pub(super) fn name(&self, line: &Line) -> &[u8] {
         &self.text[line.name_at as usize..][..usize::from(line.name_len)]
     }
 
-    /// The line of a base name.
+    /// Returns the line of a base name.
     pub(super) fn find(&self, hash: u64, base: &[u8]) -> Option<&Line> {
         let is = |at: u32| {
             let line = &self.lines[at as usize];
@@ -313,7 +314,7 @@ impl UidList {
         self.index.find(hash, is).map(|at| &self.lines[at as usize])
     }
 
-    /// A line whose base name has this hash.
+    /// Returns a line whose base name has this hash.
     pub(super) fn find_hash(&self, hash: u64) -> Option<&Line> {
         let is = |at: u32| self.lines[at as usize].hash == hash;
         self.index.find(hash, is).map(|at| &self.lines[at as usize])
@@ -358,7 +359,7 @@ pub(super) fn write_header(header: &Header, uidnext: Uid, guid: &[u8; 32], out: 
 ///
 /// Commit point: the `fdatasync`. After a crash before it, readers find the old lines, perhaps some
 /// of the new ones, and perhaps a torn last one, or NULs instead of some and others behind them:
-/// neither a torn line counts nor what is behind NULs.
+/// neither a torn line nor anything behind NULs counts.
 pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result<FileStamp> {
     let write = || {
         let file = vfs.open(path, OpenOptions::WRITE)?;
@@ -372,7 +373,7 @@ pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result
 /// Replaces the file by one with the content `text`, durably. The dotlock is held.
 ///
 /// Order: write and fsync a file beside it, rename, fsync the directory. Commit point: the rename;
-/// a crash leaves the old file or the new one, whole.
+/// a crash leaves the complete old file or the complete new one.
 pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Result<FileStamp> {
     let beside = dir.join(UIDLIST_TMP);
     let write = || {
@@ -384,7 +385,7 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
         Ok(FileStamp::from(&file.metadata()?))
     };
     write().map_err(|source| {
-        // What is left of the attempt is overwritten by the next one.
+        // A leftover of this attempt is overwritten by the next one.
         let _ = vfs.remove_file(&beside);
         Error::at(path)(source)
     })
@@ -435,7 +436,7 @@ fn parse_guid(text: &[u8]) -> std::result::Result<[u8; 32], Corrupt> {
     }
 }
 
-/// A number of decimal digits only.
+/// Parses a number of decimal digits only.
 fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;
@@ -446,7 +447,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// Bytes of a number and the spaces behind it (the flags of version 2).
+/// Returns the length of a number and the spaces behind it (the flags of version 2).
 fn skip_number(text: &[u8]) -> usize {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     digits + text[digits..].iter().take_while(|byte| **byte == b' ').count()

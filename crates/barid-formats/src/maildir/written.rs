@@ -1,4 +1,4 @@
-//! What is to be written so that UIDs hold: lines of `dovecot-uidlist`, entries of the ledger.
+//! Pending writes of UIDs: lines of `dovecot-uidlist`, entries of the ledger.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::uidlist::{self, UidList};
 use super::uids::{LedgerView, Loaded, Plan, Uids};
 use crate::Result;
 
-/// All UIDs, and what is to be done that they hold.
+/// All UIDs, and the writes that make them durable.
 #[derive(Debug)]
 pub(super) struct Assigned {
     pub(super) uidvalidity: UidValidity,
@@ -22,13 +22,13 @@ pub(super) struct Assigned {
     pub(super) jobs: Vec<Job>,
     /// The file as it has been read or will be written.
     pub(super) list: Option<ListState>,
-    /// Lines without a file, ascending by hash; `None` if not known.
+    /// Hashes of lines without a file, ascending; `None` if not known.
     pub(super) orphans: Option<Vec<u64>>,
-    /// What is to be written; the lock is held until that is done.
+    /// Pending write of the file; it holds the lock.
     pub(super) write: Option<Write>,
-    /// What the ledger is to hold.
+    /// Pending change of the ledger.
     pub(super) ledger: Option<LedgerChange>,
-    /// The same if `write` fails.
+    /// The change of the ledger if `write` fails.
     pub(super) fallback: Option<LedgerChange>,
     /// The stamp of the file as read.
     pub(super) file_stamp: FileStamp,
@@ -38,9 +38,9 @@ pub(super) struct Assigned {
 /// A change of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LedgerChange {
-    /// Everything in it is void.
+    /// `true` if all its entries are void.
     pub(super) replace: bool,
-    /// It was lost, and the file has all UIDs.
+    /// `true` if it was lost, and the file has all UIDs.
     pub(super) keep: bool,
     pub(super) uidvalidity: UidValidity,
     /// Ascending.
@@ -52,12 +52,12 @@ pub(super) struct LedgerChange {
 pub(super) struct Write {
     _lock: DotLock,
     text: Vec<u8>,
-    /// Where to append; `None` to write the file anew.
+    /// Offset at which to append; `None` to rewrite the file.
     append_at: Option<u64>,
 }
 
 impl Write {
-    /// Writes, durably, and gives the lock up; returns the file's stamp.
+    /// Writes, durably, and releases the lock; returns the file's stamp.
     pub(super) fn run(self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
         match self.append_at {
             Some(at) => uidlist::append(vfs, path, at, &self.text),
@@ -67,7 +67,7 @@ impl Write {
 }
 
 impl Uids<'_> {
-    /// Prepares what is to be written and kept.
+    /// Prepares the writes and the new state.
     pub(super) fn finish(
         &self,
         loaded: Loaded,
@@ -145,7 +145,7 @@ impl Uids<'_> {
         }
     }
 
-    /// Writes the whole file: lines of files that may still be there, and those of new ones.
+    /// Writes the complete file: lines of files that may still exist, and those of new ones.
     fn rewrite(
         &self,
         old: Option<&UidList>,
@@ -211,7 +211,8 @@ impl Uids<'_> {
         }
     }
 
-    /// What the ledger must hold: twins always, the others where the file does not.
+    /// Returns the change of the ledger: it must store twins always, the others where the file does
+    /// not.
     fn ledger_change(
         &self,
         plan: &Plan,
@@ -256,7 +257,7 @@ impl Uids<'_> {
         needed.then_some(LedgerChange { replace: true, keep, uidvalidity, entries })
     }
 
-    /// Lines without a file.
+    /// Returns the lines without a file.
     fn orphans(&self, loaded: &Loaded) -> Option<Vec<u64>> {
         let Some(list) = &loaded.list else {
             return Some(Vec::new());
@@ -278,7 +279,7 @@ impl Uids<'_> {
     }
 }
 
-/// A random GUID in hex.
+/// Returns a random GUID in hex.
 pub(super) fn guid(vfs: &dyn Vfs) -> [u8; 32] {
     let mut random = [0; 16];
     if vfs.random(&mut random).is_err() {

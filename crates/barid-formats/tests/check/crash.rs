@@ -2,8 +2,8 @@
 //! then: what was interrupted can be completed, repaired with every whole message there, and undone
 //! byte for byte.
 //!
-//! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 2,000 crash points
-//! without it.
+//! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
+//! 2,000.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What looking, repairing and undoing cost, and what they do when something fails.
+//! Cost of check, repair and undo, and their behaviour when something fails.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ fn damaged(case: &Case) -> Box_ {
     mailbox
 }
 
-/// What is seen through a layer over the disk of a mailbox.
+/// Returns a view through a layer that makes a call fail.
 fn view_through(mailbox: &Box_, fault: Fault) -> View {
     let vfs = Arc::new(FaultVfs::new(mailbox.disk.clone(), fault));
     View { vfs, ..View::of(&mailbox.disk, &mailbox.spec) }
 }
 
-/// What is seen through a layer that counts.
+/// Returns a view through a layer that counts.
 fn counting(mailbox: &Box_) -> (View, CountingVfs<MemVfs>) {
     let vfs = CountingVfs::new(mailbox.disk.clone());
     let view = View { vfs: Arc::new(vfs.clone()), ..View::of(&mailbox.disk, &mailbox.spec) };

@@ -51,7 +51,7 @@ fn rename(mailbox: &Box_, from: &str, to: &str) {
     mailbox.disk.rename(&mailbox.path(from), &mailbox.path(to)).unwrap();
 }
 
-/// Where a line of the list of UIDs is.
+/// Returns the offset of a line of the list of UIDs.
 fn line(mailbox: &Box_, number: usize) -> usize {
     mailbox.find(UIDLIST, &format!("\n{} :", 2 * number + 2)) + 1
 }

@@ -46,7 +46,7 @@ fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
     rng.usize(1..mailbox.texts.len() - 1)
 }
 
-/// Where the separators are.
+/// Returns the offsets of the separators.
 fn separators(mailbox: &Box_, separator: &[u8]) -> Vec<usize> {
     let all = mailbox.get(FILE);
     let is_one =
@@ -213,7 +213,7 @@ fn a_body_whose_length_is_right_stays() {
     assert!(view.check().unwrap().damages.iter().any(|damage| damage.kind == "separator"));
 }
 
-/// What is looked at at once are 1 MiB, and some bytes behind.
+/// Bytes that a check reads at once: 1 MiB, and some bytes behind.
 const PIECE: usize = 1 << 20;
 
 /// Two messages, the second of which begins at `at`, with something before it.

@@ -20,7 +20,7 @@ fn build(rng: &mut Rng) -> Box_ {
     mailbox
 }
 
-/// Where the lines are, and the end of the file.
+/// Returns the offsets of the lines, and of the end of the file.
 fn lines(mailbox: &Box_) -> Vec<u64> {
     let mut at = 2048;
     let mut lines = vec![at];
@@ -38,7 +38,7 @@ fn some(mailbox: &Box_, rng: &mut Rng) -> (usize, u64) {
     (at, lines(mailbox)[at])
 }
 
-/// How many bytes the line of a message has.
+/// Returns the length of the line of a message in bytes.
 fn line_len(mailbox: &Box_, at: usize) -> u64 {
     lines(mailbox)[at + 1] - lines(mailbox)[at] - mailbox.texts[at].len() as u64
 }

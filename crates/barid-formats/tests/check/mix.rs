@@ -42,7 +42,8 @@ fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
     rng.usize(..mailbox.texts.len() - 1)
 }
 
-/// Where the record of a message is in the index, the status, the data file.
+/// Returns the offset of the record of a message in the index; the same for status and data file
+/// below.
 fn index_at(at: usize) -> u64 {
     11 + 77 * at as u64
 }

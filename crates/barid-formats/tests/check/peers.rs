@@ -1,5 +1,5 @@
-//! What was repaired, c-client and Dovecot open without a complaint, and see the same messages,
-//! UIDs and flags as we do.
+//! Repaired mailboxes: c-client and Dovecot open them without a complaint, and see the same
+//! messages, UIDs and flags as we do.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use barid_state::{Access, Identity, Ledger};
 use barid_vfs::{FileType, MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
 
-/// Where what a repair takes away is kept.
+/// Folder of the bytes that a repair removes.
 const SIDE: &str = "/side/1";
 
 /// A kind of damage.
@@ -28,7 +28,7 @@ pub(super) struct Case {
     pub(super) damage: fn(&mut Box_, &mut Rng) -> Expected,
 }
 
-/// What is to be found.
+/// An expected damage.
 #[derive(Debug)]
 pub(super) struct Expected {
     kind: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct Expected {
     pub(super) is_hopeless: bool,
 }
 
-/// What is to be found at a place of a file.
+/// Makes an expected damage at a place of a file.
 pub(super) fn expect(kind: &'static str, file: &str, offset: impl Into<Option<u64>>) -> Expected {
     let (file, offset) = (file.to_owned(), offset.into());
     Expected { kind, file, offset, lost: Vec::new(), is_hopeless: false }
@@ -117,7 +117,7 @@ impl Box_ {
     }
 }
 
-/// What a mailbox is read through, on whatever disk.
+/// A disk and the mailbox on it.
 pub(super) struct View {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) spec: MailboxSpec,
@@ -265,7 +265,7 @@ pub(super) fn image(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Ve
     image
 }
 
-/// What stays of a message whatever the format does to its header: its Message-ID and its body.
+/// Returns the parts of a message that no format changes: its Message-ID and its body.
 fn essence(text: &[u8]) -> Vec<u8> {
     let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != b'\r').collect();
     let id = barid_message::field(&text, b"Message-ID").map(|field| field.body.to_vec());

@@ -1,4 +1,4 @@
-//! What incremental work may cost.
+//! Cost of incremental work.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -76,7 +76,7 @@ fn is_added(line: &str) -> bool {
     ["Content-Length:"].iter().any(|name| line.starts_with(name))
 }
 
-/// How long a process may wait for its locks.
+/// Time that a process may wait for its locks.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// Starts this program as one that takes a single lock in its own way, appends a message, and holds

@@ -15,7 +15,7 @@ use barid_vfs::{OsVfs, Timestamp, Vfs};
 
 use super::support::{Box_, Found};
 
-/// How many rounds are gone, and how many must be compared at least.
+/// Number of rounds, and of rounds that must be compared at least.
 const ROUNDS: u32 = 100;
 
 const KEYWORDS: [&str; 5] = ["Junk", "$Label1", "todo", "Work", "a-longer-keyword-of-somebody"];
@@ -39,7 +39,7 @@ struct Entry {
     text: String,
 }
 
-/// What is done to the mailbox.
+/// An operation on the mailbox.
 #[derive(Clone, Debug)]
 enum Op {
     Flag(usize, char, bool),
@@ -168,7 +168,7 @@ fn without_length(text: &str) -> String {
     format!("{}\n\n{body}", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What a scan found, as the next operation knows it.
+/// The result of a scan, as the known messages of the next operation.
 pub(super) struct Scanned<'a>(pub(super) &'a Found);
 
 impl Known for Scanned<'_> {
@@ -386,7 +386,7 @@ fn mark(peer: &mut CClient, number: usize, flag: &str, set: bool) {
     peer.command(&format!("{word} {number} {flag}")).unwrap();
 }
 
-/// What c-client shows of `name` without writing to it.
+/// Returns the messages that c-client shows of `name` without writing to it.
 fn seen_by_c_client(peer: &mut CClient, name: &str) -> Vec<Entry> {
     peer.command(&format!("examine {name}")).unwrap();
     shown_by_c_client(peer)

@@ -19,7 +19,7 @@ use barid_vfs::OsVfs;
 use super::rounds::Scanned;
 use super::support::{Box_, file_in, utc};
 
-/// How long a victim may take to begin.
+/// Time that a victim may take to begin.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
@@ -31,8 +31,8 @@ const KILLS_MAX: u64 = 300;
 /// Messages at first. Those with even numbers may be expunged.
 const MESSAGES: u64 = 1500;
 
-/// What every message bears of one generation of changes and of no other: one keyword or several,
-/// so that headers outgrow their padding again and again.
+/// Keywords that every message has of one generation of changes and of no other: one or several, so
+/// that headers outgrow their padding again and again.
 const GENERATIONS: [&[&str]; 4] = [
     &["a"],
     &["long-keyword-of-the-second-generation", "and-another-one-that-is-as-long-as-that"],
@@ -70,7 +70,7 @@ fn number(text: &str) -> Option<u64> {
     line.and_then(|number| number.parse().ok())
 }
 
-/// Whether this is what remained of an append that was interrupted: nobody was told of it.
+/// Returns `true` if this is the rest of an interrupted append, which was never announced.
 fn is_stump(read: &str) -> bool {
     let whole = number(read).map(text);
     whole.is_none_or(|whole| whole != read && whole.starts_with(read.trim_end()))
@@ -151,12 +151,12 @@ fn start(path: &Path, seed: u64) -> Child {
     child
 }
 
-/// What was seen of the messages after all kills so far.
+/// Messages seen after all kills so far.
 #[derive(Default)]
 struct Seen {
     uids: BTreeMap<u64, Uid>,
     numbers: BTreeMap<Uid, u64>,
-    /// What remained of appends that were interrupted.
+    /// Rests of interrupted appends.
     stumps: BTreeMap<Uid, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Test support of these tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ pub(crate) struct Box_ {
     path: PathBuf,
 }
 
-/// What a scan found.
+/// Result of a scan.
 pub(crate) struct Found {
     pub(crate) messages: Vec<Message>,
     pub(crate) report: ScanReport,

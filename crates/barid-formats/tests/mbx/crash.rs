@@ -2,8 +2,8 @@
 //! with the same bytes and UID, its old flags or its new ones; what was appended is all there or
 //! not at all.
 //!
-//! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 2,000 crash points
-//! without it.
+//! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
+//! 2,000.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -27,7 +27,7 @@ const FLAGS: [(Flag, &str); 5] = [
     (Flag::Draft, "\\Draft"),
 ];
 
-/// What is done to a mailbox; messages by their place.
+/// An operation on a mailbox; messages are named by their index.
 #[derive(Clone, Debug)]
 enum Op {
     Append(Vec<String>),
@@ -165,7 +165,7 @@ fn the_same_script_gives_the_same_bytes() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
-/// What c-client sees: UIDs, flags but \Recent, text.
+/// Returns the view of c-client: UIDs, flags except \Recent, text.
 fn their_view(peer: &mut CClient) -> Vec<(u32, String, String)> {
     peer.command("check").unwrap();
     let uids = peer.command("uids").unwrap();

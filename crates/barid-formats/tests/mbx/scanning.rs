@@ -211,7 +211,7 @@ fn what_a_tail_makes_void_is_read_anew() {
     assert_eq!(next.seen, world.scan().seen);
 }
 
-/// What an append of ours leaves that is interrupted before its commit point.
+/// Returns the bytes that an append of ours leaves when it is interrupted before its commit point.
 fn left(texts: &[String], uid: u32) -> Vec<u8> {
     let records = texts.iter().zip(uid..).map(|(text, uid)| record(text, 0, 0, uid));
     let mut bytes: Vec<u8> = records.collect::<Vec<_>>().concat();

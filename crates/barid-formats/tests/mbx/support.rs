@@ -1,4 +1,4 @@
-//! What these tests share: a mailbox on some disk.
+//! Test support of these tests: a mailbox on some disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl World {
     }
 }
 
-/// What a cache makes of what a change told.
+/// Updates the known messages by the report of a change, as a cache does.
 fn follow(known: &Cached, report: &SyncReport, moved: &[barid_formats::MovedMessage]) -> Cached {
     let mut all = known.clone();
     all.seen.retain(|seen| !report.expunged.contains(&seen.uid));

@@ -1,4 +1,4 @@
-//! What changes write, and what a later scan tells of them.
+//! Writes of changes, and what a later scan reports of them.
 
 use std::path::Path;
 use std::sync::Arc;

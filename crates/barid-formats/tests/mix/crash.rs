@@ -1,8 +1,8 @@
 //! The crash world: a change that is interrupted leaves each message there once, byte for byte,
 //! with its old flags or its new ones.
 //!
-//! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 1,500 crash points
-//! without it.
+//! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
+//! 1,500.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Scenario {
     disk: MemVfs,
     changes: ChangeSet,
     appends: Vec<Vec<u8>>,
-    /// What the mailbox may hold, from before the change to after it.
+    /// Permitted contents of the mailbox, from before the change to after it.
     states: Vec<Contents>,
 }
 

@@ -1,6 +1,6 @@
 //! barid and c-client change one mailbox in turn: nothing is lost, whoever looks.
 //!
-//! How many rounds, the environment variable `BARID_MIX_ROUNDS` tells: 20 without it.
+//! The environment variable `BARID_MIX_ROUNDS` sets the number of rounds; the default is 20.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::support::{Cached, MixBox, add, new_message, uid};
 
 const ROUNDS: u32 = 20;
 
-/// What the mailbox should hold: by UID the text and whether it is flagged.
+/// Expected content of the mailbox: by UID the text, and `true` if it is flagged.
 type Model = BTreeMap<u32, (Vec<u8>, bool)>;
 
 fn text(rng: &mut Rng, number: u32) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Test support of these tests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) use crate::support::{Cached, Seen};
 
 use crate::support::new_ledger;
 
-/// What a message is to the world: its flags, its keywords, its text.
+/// Visible content of a message: its flags, its keywords, its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) flags: FlagSet,

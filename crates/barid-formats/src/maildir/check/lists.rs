@@ -1,4 +1,4 @@
-//! `dovecot-uidlist` and `dovecot-keywords`, line by line.
+//! Check of `dovecot-uidlist` and `dovecot-keywords`, line by line.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::check::{
 };
 use crate::{Error, Result};
 
-/// Looks at both.
+/// Examines both.
 pub(super) fn look_at_lists(
     maildir: &Maildir,
     letters: u32,
@@ -25,7 +25,7 @@ pub(super) fn look_at_lists(
         let list = List::look(maildir, &text, diagnosis);
         if list.is_damaged {
             let text = list.text(maildir)?;
-            // Before any renaming: a line without its file does no harm.
+            // Before any rename: a line without its file does no harm.
             let step = Step::write(&*maildir.vfs, &maildir.path, Path::new(UIDLIST), text)?;
             diagnosis.plan.steps.insert(0, step);
         }
@@ -43,27 +43,27 @@ fn read(maildir: &Maildir, name: &str, len_max: u64) -> Result<Option<Vec<u8>>> 
     }
 }
 
-/// The UIDs.
+/// The list of UIDs.
 struct List {
-    /// The first line, if it is sound.
+    /// The first line, if it is intact.
     header: Option<Vec<u8>>,
     uidvalidity: Option<u32>,
     uidnext: Option<u32>,
     lines: Vec<Line>,
     is_damaged: bool,
-    /// Where the last line stood whose UID cannot be read.
+    /// Offset of the last line with an unreadable UID.
     unreadable: Option<u64>,
     /// The highest UID of lines that are left out.
     highest: u32,
-    /// UIDs that were given out may not be known: a new UIDVALIDITY is due.
+    /// `true` if UIDs that were given out may be unknown: a new UIDVALIDITY is due.
     is_void: bool,
 }
 
-/// A line that can be read.
+/// A readable line.
 struct Line {
     offset: u64,
     uid: u32,
-    /// From behind the UID to the name.
+    /// The bytes between UID and name.
     fields: Vec<u8>,
     name: Vec<u8>,
 }
@@ -130,7 +130,7 @@ impl List {
         list
     }
 
-    /// Takes note of a line that cannot be read: digits and a space are a UID.
+    /// Records a line that cannot be parsed: digits and a space are a UID.
     fn leave_out(&mut self, line: &[u8], offset: u64) {
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let uid = std::str::from_utf8(&line[..digits]).ok().and_then(|digits| digits.parse().ok());
@@ -140,8 +140,8 @@ impl List {
         }
     }
 
-    /// Whether UIDs may have been given out that the list does not show any more. Dovecot does not
-    /// write the first line anew with every line behind it.
+    /// Determines if UIDs may have been given out that the list does not contain any more. Dovecot
+    /// does not rewrite the first line with every line appended.
     fn doubt(&mut self, has_text: bool, path: &Path, diagnosis: &mut Diagnosis) {
         let (last_at, last) = self.lines.last().map_or((0, 0), |line| (line.offset, line.uid));
         let next = self.uidnext.unwrap_or(0).max(last.saturating_add(1));
@@ -155,7 +155,7 @@ impl List {
         }
     }
 
-    /// Whether the first line is sound.
+    /// Parses the first line; returns `true` if it is intact.
     fn read_header(&mut self, line: &[u8]) -> bool {
         let text = String::from_utf8_lossy(line);
         let mut fields = text.split(' ').filter(|field| !field.is_empty());
@@ -179,14 +179,14 @@ impl List {
         is_sound
     }
 
-    /// Lines whose UIDs do not rise, and names that stand twice.
+    /// Finds lines whose UIDs do not rise, and duplicate names.
     fn order(&mut self, path: &Path, diagnosis: &mut Diagnosis) {
         let damage = |kind, severity| Damage::new(kind, severity, path);
         let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();
         let uids = Uids { found: &found, last: None };
         let rise = uids.longest_rise();
         let mended = uids.mend_by(&rise);
-        // A file whose line goes gets a new UID: nothing else becomes void.
+        // A file whose line is removed gets a new UID: nothing else becomes void.
         let is_kept = rise.is_kept(found.len());
         self.highest = found.iter().copied().fold(self.highest, u32::max);
         for (at, line) in self.lines.iter_mut().enumerate().filter(|(at, _)| !is_kept[*at]) {
@@ -218,7 +218,7 @@ impl List {
         }
     }
 
-    /// A UIDVALIDITY above that which it has.
+    /// Returns a UIDVALIDITY above the present one.
     fn new_uidvalidity(&self, maildir: &Maildir) -> u32 {
         new_uidvalidity(uidvalidity_now(&*maildir.vfs), self.uidvalidity.unwrap_or(0))
     }
@@ -251,7 +251,7 @@ impl List {
     }
 }
 
-/// A first line with another UIDVALIDITY.
+/// Returns the first line with another UIDVALIDITY.
 fn with_uidvalidity(header: &[u8], uidvalidity: u32) -> Vec<u8> {
     let fields = header.split(|byte| *byte == b' ');
     let fields: Vec<Vec<u8>> = fields
@@ -264,7 +264,8 @@ fn with_uidvalidity(header: &[u8], uidvalidity: u32) -> Vec<u8> {
 }
 
 impl Line {
-    /// Reads a line, and tells whether all its fields are some; otherwise what is wrong.
+    /// Parses a line; returns it and `true` if all its fields are valid, or a description of the
+    /// damage.
     fn parse(
         line: &[u8],
         offset: u64,

@@ -1,8 +1,8 @@
-//! What can be wrong with a Maildir, and what mends it.
+//! Damages of a Maildir and their repair.
 //!
-//! Its folders and the names in them (here), `dovecot-uidlist` and `dovecot-keywords`
-//! (`lists.rs`). Messages are renamed or, if nothing of them is left, removed; the lists are
-//! replaced as Dovecot does.
+//! Its folders and the names in them (here), `dovecot-uidlist` and `dovecot-keywords` (`lists.rs`).
+//! Messages are renamed or, if nothing of them is left, removed; the lists are replaced as Dovecot
+//! does.
 
 mod lists;
 
@@ -22,13 +22,13 @@ use super::uids::take_lock;
 use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
 use crate::{Error, Result};
 
-/// How old a file in `tmp` is that nobody delivers any more (maildir(5)).
+/// Age, in seconds, at which a file in `tmp` is abandoned (maildir(5)).
 const TMP_AGE_MAX: i64 = 36 * 3600;
-/// How old a message is of which nothing is there and nothing will come.
+/// Age, in seconds, from which a message without content is abandoned.
 const VOID_AGE_MIN: i64 = 24 * 3600;
 
 impl Doctor for Maildir {
-    /// Readers take no lock; who writes takes that of the UIDs.
+    /// Readers take no lock; writers take that of the UIDs.
     fn hold(&self, purpose: Purpose) -> Result<Held> {
         let mode = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?.mode & 0o666;
         let lock = match purpose {
@@ -80,11 +80,11 @@ impl Entry {
 struct Look<'a> {
     maildir: &'a Maildir,
     diagnosis: Diagnosis,
-    /// Paths that are not free.
+    /// Paths in use.
     taken: HashSet<PathBuf>,
-    /// Where each base name was seen first, and its inode.
+    /// The inode of the first file with each base name.
     bases: HashMap<Vec<u8>, u64>,
-    /// The letters of keywords that are used.
+    /// The keyword letters in use.
     letters: u32,
 }
 
@@ -93,7 +93,7 @@ impl Look<'_> {
         Damage::new(kind, severity, self.maildir.path.join(path))
     }
 
-    /// Folders that are missing.
+    /// Checks for missing folders.
     fn folders(&mut self) -> Result<()> {
         for folder in [NEW, CUR, TMP] {
             let path = self.maildir.path.join(folder);
@@ -112,7 +112,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// What is in a folder, by name; nothing of one that is missing.
+    /// Returns the entries of a folder, by name; none if it is missing.
     fn list(&self, folder: &str) -> Result<Vec<Entry>> {
         let path = self.maildir.path.join(folder);
         let dir = match self.maildir.vfs.open_dir(&path) {
@@ -130,14 +130,14 @@ impl Look<'_> {
         names.sort_unstable();
         let entry = |name: Vec<u8>| match dir.metadata(&name) {
             Ok(metadata) => Some(Ok(Entry { name, metadata })),
-            // Renamed by somebody meanwhile.
+            // Another program renamed it meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => Some(Err(Error::at(&path)(error))),
         };
         names.into_iter().filter_map(entry).collect()
     }
 
-    /// Looks at a message.
+    /// Examines a message.
     fn entry(&mut self, folder: &'static str, entry: &Entry) -> Result<()> {
         let path = PathBuf::from(folder).join(entry.path());
         match entry.metadata.file_type {
@@ -169,13 +169,14 @@ impl Look<'_> {
         found.is_ok_and(|found| found.file_type == FileType::File)
     }
 
-    /// Whether nothing of a message is left, or it cannot be read: then there is no more to say.
+    /// Returns `true` if nothing is left of a message, or it cannot be read: then the rest is not
+    /// checked.
     fn is_void(&mut self, path: &PathBuf, size: u64) -> Result<bool> {
         let (vfs, folder) = (&*self.maildir.vfs, &self.maildir.path);
         match check::is_void(vfs, &folder.join(path), size) {
             Ok(false) => return Ok(false),
             Ok(true) => self.diagnosis.void(vfs, folder, path, size)?,
-            // Renamed by somebody meanwhile.
+            // Another program renamed it meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let damage = self.damage("unreadable", Severity::Error, path);
@@ -185,8 +186,8 @@ impl Look<'_> {
         Ok(true)
     }
 
-    /// The folder and the name that a message should have. mbsync delivers to `new` what nobody has
-    /// read, with an info and whatever flags there are.
+    /// Returns the folder and the name that a message should have. mbsync delivers unread messages
+    /// to `new`, with an info part and any flags.
     fn right_name(
         &mut self,
         folder: &'static str,
@@ -209,7 +210,7 @@ impl Look<'_> {
         if let Some(size) = name::size_field(&to_name, b'S')
             && size != entry.metadata.size
         {
-            // In a compressed mailbox it is the size of the message before that.
+            // In a compressed mailbox it is the size of the message before compression.
             let what = format!("its name says {size} bytes, but it has {}", entry.metadata.size);
             let damage = self.damage("size-in-name", Severity::Note, path).what(what);
             self.diagnosis.note(damage);
@@ -258,7 +259,7 @@ impl Look<'_> {
         (to_folder, to_name)
     }
 
-    /// A base name that no message has.
+    /// Returns a base name that no message has.
     fn fresh_base(&mut self, entry: &Entry) -> Vec<u8> {
         let seconds = entry.metadata.modified.unix_seconds().max(0);
         let mut number = 0;
@@ -275,13 +276,13 @@ impl Look<'_> {
 
     fn rename(&mut self, from: PathBuf, folder: &'static str, name: Vec<u8>, size: u64) {
         let to = PathBuf::from(folder).join(OsStr::from_bytes(&name));
-        // What is taken stays as it is: the next repair may find it free.
+        // If the name is in use, the file stays as it is: the next repair may find the name free.
         if self.taken.insert(to.clone()) {
             self.diagnosis.plan.steps.push(Step::Rename { from, to, size });
         }
     }
 
-    /// What was never delivered.
+    /// Checks for files that were never delivered.
     fn tmp(&mut self) -> Result<()> {
         let now = self.maildir.vfs.now().unix_seconds();
         for entry in self.list(TMP)? {

@@ -13,12 +13,12 @@ use crate::{ChangeSet, FlagChange, NewMessage};
 
 const SEEDS: u64 = 16;
 
-/// What an operation promised.
+/// Promises of an operation.
 #[derive(Clone, Debug, Default)]
 struct Promise {
     /// UIDs that were announced, and their text.
     uids: BTreeMap<Uid, Vec<u8>>,
-    /// The UIDVALIDITY under which.
+    /// The UIDVALIDITY under which they were announced.
     uidvalidity: Option<UidValidity>,
     /// Texts that must be there, whatever their UID.
     texts: Vec<Vec<u8>>,
@@ -36,7 +36,7 @@ fn texts(world: &World) -> BTreeMap<Uid, Vec<u8>> {
     world.cache.messages.keys().map(|uid| (*uid, world.read(uid.get()).unwrap())).collect()
 }
 
-/// What is announced now.
+/// Returns what is announced now.
 fn announced(world: &World) -> Promise {
     let uidvalidity = world.cache.report.as_ref().map(|report| report.uidvalidity);
     Promise { uids: texts(world), uidvalidity, ..Promise::default() }
@@ -134,7 +134,7 @@ fn check(prepare: fn(&mut World), expunges: &[Uid], operation: Operation, points
     }
 }
 
-/// What nobody removes is there.
+/// Checks that every message is there that nobody removes.
 fn must_be_there(disk: &MemVfs, survivor: &World, kept: &Promise, at: &str) {
     let copy: MemVfs = CrashVfs::new(disk).vfs();
     let mut world = World::at(Arc::new(copy), &survivor.path, &survivor.state_dir);

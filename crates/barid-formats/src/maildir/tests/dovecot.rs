@@ -41,7 +41,7 @@ impl Both {
         self.dovecot.doveadm(&self.location, &[], &args).unwrap()
     }
 
-    /// What Dovecot says.
+    /// Returns the flags according to Dovecot.
     fn theirs(&self) -> Flags {
         let text = self.doveadm(&["-f", "tab", "fetch", "uid flags"], "all");
         let line = |line: &str| {
@@ -52,7 +52,7 @@ impl Both {
         text.lines().skip(1).map(line).collect()
     }
 
-    /// What we say.
+    /// Returns the flags according to a scan.
     fn ours(&mut self) -> Flags {
         self.world.scan();
         let table = self.world.cache.report.as_ref().unwrap().keywords.clone();

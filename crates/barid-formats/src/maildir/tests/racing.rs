@@ -20,7 +20,7 @@ const LASTING: u32 = 1_500;
 /// Scans that each of those who scan must have made.
 const SCANS_MIN: u32 = 4;
 
-/// What is surely in the Maildir, as those who change it know.
+/// Certain content of the Maildir, as known to the threads that change it.
 #[derive(Default)]
 struct Truth {
     /// Base names delivered and not about to be expunged.

@@ -1,4 +1,4 @@
-//! What the tests of this module share: a Maildir, and a cache in memory that follows it.
+//! Test support of this module: a Maildir, and a cache in memory that follows it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a sync does, and that others see it.
+//! Results of a sync, and their visibility to other programs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a scan finds, and what keeps its UID.
+//! Results of a scan, and the messages that keep their UIDs.
 
 use std::sync::Arc;
 

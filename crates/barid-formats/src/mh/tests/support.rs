@@ -1,4 +1,4 @@
-//! What the tests of this module share: an MH folder, and a cache in memory that follows it.
+//! Test support of this module: an MH folder, and a cache in memory that follows it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

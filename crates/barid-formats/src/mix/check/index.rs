@@ -1,7 +1,8 @@
 //! Check of `.mixindex` against the data files.
 //!
 //! The index contains the offset of each message, and the line before the message contains its UID.
-//! Where they disagree, the one that agrees with the neighbourhood is right: messages follow each
+//! If they disagree, the one that agrees with its neighbours is right: messages follow each other
+//! without a gap.
 //! other without a gap.
 
 use std::cmp::Reverse;

@@ -14,7 +14,7 @@ use super::verdict::{
     Expected, State, check_changed, check_leftovers, check_meaning, check_usable, content,
 };
 
-/// What happens to calls: errors of all kinds that disks make, and short reads and writes.
+/// Effects on calls: all kinds of errors that disks make, and short reads and writes.
 const EFFECTS: [FaultEffect; 6] = [
     FaultEffect::Error(ErrorKind::StorageFull),
     FaultEffect::Error(ErrorKind::Other),
@@ -24,7 +24,7 @@ const EFFECTS: [FaultEffect; 6] = [
     FaultEffect::Error(ErrorKind::PermissionDenied),
 ];
 
-/// What was tried.
+/// Number of trials, by result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FaultTally {
     pub(super) calls: u64,
@@ -100,8 +100,8 @@ impl<'a> FaultTrial<'a> {
         self.judge(result, &disk).map(drop).map_err(|loss| format!("{free} bytes free: {loss}"))
     }
 
-    /// Whether the change was acknowledged; the error, if any, must be a clear one, and a mailbox
-    /// of which nothing was written must be as it was.
+    /// Returns `true` if the change was acknowledged. An error must be a clear one, and a mailbox
+    /// to which nothing was written must be unchanged.
     fn judge(&mut self, result: Result<(), Error>, disk: &MemVfs) -> Result<bool, String> {
         let acknowledged = result.is_ok();
         if let Err(error) = result {

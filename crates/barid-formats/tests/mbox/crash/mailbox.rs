@@ -12,7 +12,7 @@ use barid_vfs::Vfs;
 
 pub(super) use crate::support::{Cached, Seen};
 
-/// Where the mailbox is.
+/// Path of the mailbox.
 pub(super) const PATH: &str = "/mail/box";
 /// Its folder.
 pub(super) const DIR: &str = "/mail";
@@ -23,7 +23,7 @@ pub(super) const STATE: &str = "/state";
 /// The longest file read back.
 pub(super) const SIZE_MAX: u64 = 1 << 26;
 
-/// What a mailbox is opened as.
+/// Format and options with which a mailbox is opened.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
     pub(super) variant: Variant,

@@ -1,8 +1,8 @@
 //! The crash world of the mbox writer: random changes of random mailboxes, interrupted at every
 //! moment, with and without another program at work before the recovery, which is interrupted, too.
 //!
-//! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 2,000 crash points
-//! without it.
+//! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
+//! 2,000.
 
 mod faults;
 mod file;
@@ -30,7 +30,7 @@ fn points() -> u64 {
     given.map_or(POINTS, |number| number.parse().expect("because it is a number"))
 }
 
-/// Whether the loss is noticed that some sabotage makes, in one of some scenarios.
+/// Returns `true` if the loss that a sabotage causes is noticed in one of some scenarios.
 fn is_noticed(subject: &dyn Subject, scenarios: u64, sabotage: &Sabotage) -> bool {
     let depth = Depth { seeds: 8, points_max: 200, foreign_of: 0, again_of: 0, next_of: 0 };
     (0..scenarios).any(|seed| {

@@ -16,7 +16,7 @@ use super::file;
 use super::mailbox::{self, Cached, DIR, PATH, STATE, Spec};
 use super::subject::{Barid, Subject};
 
-/// How the headers that mailboxes own look at first.
+/// Initial style of the headers that mailboxes own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// There are none.
@@ -29,7 +29,7 @@ pub(super) enum Style {
     Pseudo,
 }
 
-/// What the change does.
+/// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One flag of one message.
@@ -68,7 +68,7 @@ pub(super) struct Scenario {
     pub(super) pending_through: Option<u64>,
 }
 
-/// How large a scenario is.
+/// Size of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// Some KB, so that many crash points can be visited.
@@ -115,7 +115,7 @@ impl Scenario {
         scenario
     }
 
-    /// What is on a disk; nothing is to be changed.
+    /// Makes a scenario of what is on a disk; nothing is to be changed.
     pub(super) fn of(disk: MemVfs, spec: Spec) -> Self {
         disk.sleep(Duration::from_secs(3));
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
@@ -246,7 +246,7 @@ impl Scenario {
         self.disk.set_syncs_names(self.seed.is_multiple_of(2));
     }
 
-    /// What makes it repeatable, for a message.
+    /// Returns a description by which it can be repeated.
     pub(super) fn name(&self) -> String {
         let Self { seed, spec, style, kind, .. } = self;
         let (len, appends) = (self.old.len(), self.appends.len());

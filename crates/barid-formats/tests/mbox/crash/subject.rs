@@ -1,4 +1,4 @@
-//! What is tried: the writer of an mbox, and a simple one that shows that the trial is one.
+//! Subjects of the trials: the writer of an mbox, and a simple one that proves the trial itself.
 
 use std::io;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn drop_pending(vfs: &Arc<dyn Vfs>) -> Result<(), Error> {
 pub(super) struct Naive;
 
 impl Naive {
-    /// What it makes of a file.
+    /// Returns the file that it makes of `old`.
     pub(super) fn changed(old: &[u8]) -> Vec<u8> {
         let mut new = Vec::new();
         for line in old.split_inclusive(|byte| *byte == b'\n') {

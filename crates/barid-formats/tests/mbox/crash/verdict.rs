@@ -1,4 +1,4 @@
-//! What may be found after a crash and a recovery.
+//! Permitted results after a crash and a recovery.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,21 +15,21 @@ use super::subject::PENDING;
 /// The attribute that names a journal.
 const ATTRIBUTE: &str = "user.barid.journal";
 
-/// What a change was to make of a file.
+/// Expected result of a change of a file.
 #[derive(Debug)]
 pub(super) struct Expected {
     /// The file before it.
     old: Vec<u8>,
     /// The file after it, without what was appended.
     new: Vec<u8>,
-    /// What was appended.
+    /// The appended bytes.
     appended: Vec<u8>,
     /// Nothing was changed but by appending.
     only_appended: bool,
     pub(super) pending: bool,
 }
 
-/// Which of the two a mailbox is.
+/// State of a mailbox: before or after the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Old,
@@ -49,13 +49,13 @@ impl Expected {
         Self { old, new, appended, only_appended, pending }
     }
 
-    /// Whether anything was changed but by appending.
+    /// Returns `true` if anything was changed except by appending.
     pub(super) fn is_change(&self) -> bool {
         self.old != self.new
     }
 
-    /// Whether the file is what it has to be: the old or the new one, and behind it whatever came
-    /// of the appended messages; exactly the new one if the change was acknowledged.
+    /// Checks that the file is the old or the new one, followed by any part of the appended
+    /// messages; exactly the new one if the change was acknowledged.
     pub(super) fn check(&self, mut content: Vec<u8>, acknowledged: bool) -> Result<State, String> {
         if !self.appended.is_empty() {
             mask_last_uid(&mut content);
@@ -82,7 +82,7 @@ impl Expected {
         Err(self.describe(&content))
     }
 
-    /// Whether the file is the old or the new one, and behind it, apart from a line end or two,
+    /// Checks that the file is the old or the new one, followed, apart from a line end or two, by
     /// exactly what another program appended.
     pub(super) fn check_with_tail(&self, content: &[u8], tail: &[u8]) -> Result<State, String> {
         let rest = content.strip_suffix(tail).ok_or("what another appended is not at the end")?;
@@ -110,7 +110,7 @@ impl Expected {
         Err(format!("with what another appended, {}", self.describe(&rest)))
     }
 
-    /// Where the messages end that were appended, and where the first one begins.
+    /// Returns the offsets at which appended messages end, and at which the first one begins.
     fn ends(&self) -> impl Iterator<Item = usize> {
         let begins = |at: usize| {
             let rest = &self.appended[at..];
@@ -121,7 +121,7 @@ impl Expected {
         [0, len].into_iter().chain((0..len).filter(move |at| begins(*at)))
     }
 
-    /// Whether this is some of the appended messages, none of which is cut.
+    /// Returns `true` if `rest` is some of the appended messages, none of which is cut.
     fn are_whole_messages(&self, rest: &[u8]) -> bool {
         self.appended.starts_with(rest) && self.ends().any(|end| end == rest.len())
     }
@@ -163,8 +163,8 @@ fn mask_last_uid(content: &mut [u8]) {
     }
 }
 
-/// What has to hold of a folder whose mailbox was recovered: no journal is left but one put aside,
-/// no attribute names one, and pending changes are there only if they are not in the mailbox.
+/// Checks a folder whose mailbox was recovered: no journal is left except one put aside, no
+/// attribute names one, and pending changes are there only if they are not in the mailbox.
 pub(super) fn check_leftovers(
     disk: &MemVfs,
     expected: &Expected,
@@ -274,8 +274,8 @@ pub(super) fn content(disk: &MemVfs) -> Vec<u8> {
     disk.read(Path::new(PATH), SIZE_MAX).unwrap_or_default()
 }
 
-/// Whether a mailbox can be used as before: nothing is unfinished, and a scan finds messages whose
-/// bytes can be read.
+/// Checks that a mailbox can be used as before: nothing is unfinished, and a scan finds messages
+/// whose bytes can be read.
 pub(super) fn check_usable(scenario: &Scenario, disk: &MemVfs) -> Result<(), String> {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.snapshot());
     let fail = |error: barid_formats::Error| error.to_string();

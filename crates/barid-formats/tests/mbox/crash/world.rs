@@ -14,7 +14,7 @@ use super::scenario::{Scenario, Size};
 use super::subject::{PENDING, Subject};
 use super::verdict::{self, Expected, State, check_leftovers, content};
 
-/// How thoroughly a change is crashed.
+/// Number and kind of crashes of a change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
     /// Disks for each crash point.
@@ -32,7 +32,7 @@ pub(super) struct Depth {
 /// After how many changes that lose something the rest is not tried any more.
 const LOSSES_MAX: usize = 8;
 
-/// What is taken away from the world or from the writer, to see that it is noticed.
+/// Sabotage of the world or of the writer, to prove that it is noticed.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Sabotage {
     /// Nothing.
@@ -44,7 +44,7 @@ pub(super) enum Sabotage {
     Skipped(Fault),
 }
 
-/// What was tried.
+/// Number of trials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) changes: u64,
@@ -216,12 +216,13 @@ impl<'a> Trial<'a> {
         check_leftovers(disk, &self.expected, self.pending_state(state), None)
     }
 
-    /// Whether what is pending must be there still: nobody knows where there was nothing to change.
+    /// Returns the state that the pending changes must match; `None`, unknown, where there was
+    /// nothing to change.
     fn pending_state(&self, state: State) -> Option<State> {
         self.expected.is_change().then_some(state)
     }
 
-    /// What stands before and after a message.
+    /// Returns the bytes before and after a message.
     fn separators(&self) -> (&'static [u8], &'static [u8]) {
         match self.scenario.spec.variant {
             Variant::Mmdf => (b"\x01\x01\x01\x01\n", b"\x01\x01\x01\x01\n"),
@@ -364,7 +365,7 @@ fn one_of(rng: &mut Rng, of: u64) -> bool {
     of > 0 && rng.u64(..of) == 0
 }
 
-/// What a change made use of, as far as its figures tell.
+/// Returns the strategies that a change used, according to its figures.
 fn strategies(scenario: &Scenario, report: &SyncReport, after: usize) -> Vec<&'static str> {
     let figures = &report.figures;
     let (before, after) = (scenario.old.len() as u64, after as u64 - figures.bytes_appended);
