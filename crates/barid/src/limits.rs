@@ -49,8 +49,8 @@ pub(crate) const RESTART_POINTS_LEN_MAX: u64 = 64 << 20;
 /// Maximum number of pending flag changes; further ones are written.
 pub(crate) const PENDING_MAX: usize = 1000;
 
-/// Number of rows at the start of a mailbox for which the messages before a changed one are searched
-/// for equal ones.
+/// Number of rows at the start of a mailbox for which equal messages before a changed one are
+/// counted.
 pub(crate) const ORDINAL_ROWS_MAX: u32 = 4096;
 
 /// Number of attempts at a change while others change the mailbox.
@@ -59,10 +59,10 @@ pub(crate) const CHANGES_MAX: u32 = 5;
 /// Number of attempts at a scan while a change that another process began is unfinished.
 pub(crate) const RECOVERIES_MAX: u32 = 3;
 
-/// How long to wait for another process that changes the mailbox or its pending changes.
+/// Timeout of waiting for another process that changes the mailbox or its pending changes.
 pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait for that process before checking for a request to stop.
+/// Duration of one wait for that process, after which a request to stop is checked.
 pub(crate) const LOCK_SLICE: Duration = Duration::from_millis(500);
 
 /// Pause, and number of pauses, while another program is writing messages.

@@ -19,7 +19,7 @@ use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Wo
 
 /// Number of scans while the mailbox or the cache keeps changing.
 const SCANS_MAX: u32 = 5;
-/// How long to wait for another process that assigns UIDs or a mod-sequence.
+/// Timeout of waiting for another process that assigns UIDs or a mod-sequence.
 pub(crate) const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Location of the cache: a file and its file system.

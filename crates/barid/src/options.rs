@@ -102,7 +102,7 @@ pub struct OpenOptions {
     pub full_check: bool,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,
-    /// How long to wait for other programs' locks of an mbox.
+    /// Timeout of waiting for other programs' locks of an mbox.
     pub lock_timeout: Duration,
     /// Locks that are taken to write an mbox, in this order.
     pub write_locks: Vec<MboxLock>,

@@ -39,7 +39,7 @@ pub(crate) struct Expected {
     pub(crate) date: i64,
 }
 
-/// What a mailbox says of a message.
+/// A message as a mailbox reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) uid: u32,
@@ -225,7 +225,7 @@ impl Arena {
     }
 }
 
-/// What a mailbox says.
+/// Returns the messages that a mailbox reports.
 pub(crate) fn found(mailbox: &Mailbox) -> Vec<Found> {
     let rows: Vec<u32> = (0..mailbox.len()).collect();
     let mut all = Vec::new();

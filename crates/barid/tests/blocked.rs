@@ -1,4 +1,4 @@
-//! What cannot be written, and what it must not keep from being written.
+//! Changes that cannot be written, and other changes that they must not block.
 
 use std::path::Path;
 use std::sync::Arc;

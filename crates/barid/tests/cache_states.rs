@@ -30,7 +30,7 @@ const FORMATS: [Format; 8] = [
 const KEYS: [&str; 9] =
     ["arrival", "cc", "date", "from", "size", "subject", "to", "displayfrom", "displayto"];
 
-/// What an IMAP client may ask of a message; the mod-sequence is the cache's own.
+/// Requests of an IMAP client for a message; the mod-sequence is the cache's own.
 const ITEMS: [&str; 14] = [
     "FLAGS INTERNALDATE",
     "RFC822.SIZE",
@@ -160,7 +160,7 @@ fn messages() -> Vec<Vec<u8>> {
     mixed
 }
 
-/// What a cache is made to hold.
+/// Fills a cache.
 type Fill = fn(&mut Mailbox);
 
 const FILLS: [(&str, Fill); 7] = [
@@ -304,7 +304,7 @@ fn check(world: &World, cache: &str, expected: &[(String, String)], random: &mut
     2 * expected.len()
 }
 
-/// Where two texts begin to differ.
+/// Returns the place where two texts begin to differ.
 fn differing(expected: &str, found: &str) -> String {
     let same = expected.bytes().zip(found.bytes()).take_while(|(a, b)| a == b).count();
     let from = |text: &str| {

@@ -15,7 +15,7 @@ const HISTORIES: u64 = 60;
 const HISTORIES_ON_DISK: u64 = 6;
 const STEPS: u32 = 25;
 
-/// What must be in the mailbox, and what can be brought back.
+/// The expected messages of the mailbox, and those that can be restored.
 struct Model {
     messages: Vec<Expected>,
     kept: Vec<Option<Vec<Expected>>>,

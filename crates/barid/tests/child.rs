@@ -1,4 +1,4 @@
-//! What processes of their own do for tests.
+//! Jobs of child processes for tests.
 
 use barid_testkit::child::{self, Job};
 

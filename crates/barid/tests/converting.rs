@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(crate) vfs: Arc<dyn Vfs>,
 }
 
-/// What was told.
+/// The events that were reported.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) dropped: Vec<Dropped>,

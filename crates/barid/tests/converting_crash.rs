@@ -11,14 +11,15 @@ use crate::arena::{Found, found, memory};
 use crate::converting::{Place, proving, source};
 
 const FORMATS: [&str; 6] = ["mboxrd", "mmdf", "maildir", "mbx", "mix", "mh"];
-/// What the power leaves at each crash point, chosen in so many ways.
+/// Number of random choices of what survives at each crash point.
 const SEEDS: u64 = 2;
 /// Messages of the source, some of which are gone.
 const LEN: usize = 8;
-/// Every so manieth crash is followed by another while the conversion goes on.
+/// Every crash with a multiple of this number is followed by another while the conversion
+/// continues.
 const AGAIN: usize = 17;
 
-/// So that there are several batches.
+/// Returns options for several batches.
 fn options() -> ConvertOptions {
     ConvertOptions { batch_len: 4000, ..proving() }
 }

@@ -1,4 +1,4 @@
-//! What opening costs, counted: it stays incremental.
+//! The cost of opening, in calls and bytes: it stays incremental.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, Vfs};
 use crate::arena::{Arena, add, flag, later, memory, now};
 use crate::world::World;
 
-/// What one opening costs.
+/// Returns the cost of one opening.
 fn cost_of_opening(world: &World) -> Counts {
     let before = world.vfs.counts();
     drop(world.open());

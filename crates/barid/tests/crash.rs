@@ -13,9 +13,9 @@ use crate::arena::{
     now,
 };
 
-/// What the power leaves at each crash point, chosen in so many ways.
+/// Number of random choices of what survives at each crash point.
 const SEEDS: u64 = 4;
-/// Every so manieth crash is followed by crashes of what the next opening does.
+/// Every crash with a multiple of this number is followed by crashes of the next opening.
 const AGAIN: u64 = 9;
 
 /// A verb: what it does to the mailbox, and to what must be there.
@@ -81,8 +81,8 @@ fn expected(mailbox: &mut Mailbox, texts: &BTreeMap<Vec<u8>, u64>) -> Vec<Expect
     all
 }
 
-/// What is in a mailbox; an error if something is there twice or is no message of the corpus, but
-/// for pieces of those that nobody was told of, behind the `pieces_from`-th.
+/// Returns the messages of a mailbox; an error if one is there twice or is not of the corpus,
+/// except for pieces of messages that nobody was told of, behind the `pieces_from`-th.
 fn state(
     mailbox: &mut Mailbox,
     texts: &BTreeMap<Vec<u8>, u64>,
@@ -190,7 +190,7 @@ impl Verb {
         Ok(mailbox)
     }
 
-    /// Whether pending changes are left that were written, with nothing left to tell.
+    /// Returns `true` if pending changes remain that were written, and nothing shows that any more.
     fn is_written_twice(scene: &Scene, disk: &MemVfs, written: Option<&[u8]>) -> bool {
         let arena = scene.arena.on(Arc::new(disk.clone()));
         let journal = arena.spec.path.with_file_name(".box.barid-journal");

@@ -30,7 +30,7 @@ fn fetch(mailbox: &mut Mailbox, items: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What FETCH answers, the second time too.
+/// Checks the answer of FETCH, the second time too.
 fn check_fetch(message: &str, items: &str, expected: &str) {
     let mut mailbox = with_message(message).open();
     for _ in 0..2 {
@@ -70,7 +70,7 @@ fn a_search_looks_at_all_fields_of_a_name() {
 
 const STRUCTURES: &str = "BODYSTRUCTURE BODY";
 
-/// What FETCH answers of structures, and how many bytes of the mailbox it reads for them.
+/// Returns the answer of FETCH for structures, and the bytes of the mailbox read for it.
 fn structures(world: &World) -> (String, u64) {
     let mut mailbox = world.open();
     let before = world.vfs.counts();
@@ -78,7 +78,7 @@ fn structures(world: &World) -> (String, u64) {
     (answers, world.vfs.counts().since(&before).bytes_under(world.path()).read)
 }
 
-/// The same with nothing kept.
+/// Does the same with an empty cache.
 fn structures_from_scratch(world: &World) -> String {
     fetch(&mut world.open_from_scratch(), STRUCTURES)
 }

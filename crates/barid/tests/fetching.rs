@@ -9,7 +9,7 @@ use barid::{Mailbox, OpenOptions, Uid};
 use barid_testkit::peers::Dovecot;
 use barid_testkit::{Scratch, corpora, disk};
 
-/// What is asked of every message.
+/// Items requested of every message.
 const ITEMS: &str = "UID RFC822.SIZE ENVELOPE BODY BODYSTRUCTURE BODY.PEEK[] BODY.PEEK[HEADER] \
     BODY.PEEK[TEXT] BODY.PEEK[HEADER.FIELDS (SUBJECT X-LOOP RECEIVED)] \
     BODY.PEEK[HEADER.FIELDS.NOT (RECEIVED TO)] BODY.PEEK[]<10.100> BODY.PEEK[TEXT]<5.7>";
@@ -117,7 +117,7 @@ pub(crate) fn items(tokens: &[Token]) -> Option<(u32, BTreeMap<String, Vec<Token
     Some((number.parse().ok()?, items))
 }
 
-/// What our fetch writes, as answers.
+/// Returns the answers that our fetch writes.
 pub(crate) fn fetch(mailbox: &mut Mailbox, uids: &[Uid], wanted: &str) -> Vec<Vec<Token>> {
     let wanted = FetchItems::parse(wanted).unwrap();
     let mut all = Vec::new();
@@ -245,7 +245,7 @@ fn explain(name: &str, ours: &[Token], theirs: &[Token], message: &[u8]) -> Opti
     None
 }
 
-/// Whether the part of an item is a multipart or a message.
+/// Returns `true` if the part of an item is a multipart or a message.
 fn holds_parts(name: &str, message: &[u8]) -> bool {
     let number = name.split(['[', ']']).nth(1).unwrap_or_default();
     let (structure, _) = body_structure(message);

@@ -17,8 +17,8 @@ use crate::fetching::{Token, fetch, items, tokens};
 use crate::world::World;
 
 const FOLDER: &str = "torture/dovecot-imaptest/raw/src/tests";
-/// What these ask is no part of FETCH and SEARCH over a mailbox: who is told of changes, and pages
-/// of results (RFC 5267). The last has no messages and is called broken by imaptest itself.
+/// Tests of features outside FETCH and SEARCH over a mailbox: reporting changes, and pages of
+/// results (RFC 5267). The last one has no messages, and imaptest itself calls it broken.
 const LEFT_OUT: [&str; 6] = [
     "search-context-update",
     "search-context-update2",
@@ -207,7 +207,7 @@ impl Replay {
         }
     }
 
-    /// Whether a line is the golden one; learns what variables stand for.
+    /// Returns `true` if a line equals the golden one; records the values of variables.
     fn is_same(&mut self, ours: &[Token], golden: &[Token]) -> bool {
         let (Some((number, ours)), Some((wanted, golden))) = (items(ours), items(golden)) else {
             return self.matches(&ours[1..], &golden[1..]);

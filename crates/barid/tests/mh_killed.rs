@@ -13,7 +13,7 @@ use barid_testkit::child::{Child, tell};
 use barid_testkit::{Scratch, disk};
 use fastrand::Rng;
 
-/// How long a victim may take to begin.
+/// Timeout for the start of a victim.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
@@ -79,7 +79,7 @@ fn start(path: &Path, seed: u64) -> Child {
     child
 }
 
-/// What the victims said so far.
+/// The reports of the victims so far.
 #[derive(Default)]
 struct Promised {
     numbers: BTreeMap<u32, u64>,

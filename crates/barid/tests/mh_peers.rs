@@ -11,7 +11,7 @@ use barid::{
 };
 use barid_testkit::{Scratch, disk, skip_or_fail};
 
-/// Where Debian keeps nmh's programs.
+/// Folders of nmh's programs in Debian.
 const NMH: [&str; 2] = ["/usr/bin/mh", "/usr/lib/mh"];
 const ROUNDS: u32 = 100;
 
@@ -112,7 +112,7 @@ fn numbers(nmh: &Nmh) -> BTreeMap<u32, u32> {
     entries.map(|(number, text)| (serial_of(&text), number)).collect()
 }
 
-/// What must be in the folder, and which message each UID was.
+/// The expected messages of the folder, and the message of each UID.
 struct Rounds<'a> {
     nmh: &'a Nmh,
     random: fastrand::Rng,

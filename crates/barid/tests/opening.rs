@@ -1,4 +1,4 @@
-//! What opening a mailbox tells, the first time and again.
+//! Reports of opening a mailbox, the first time and again.
 
 use barid::{CacheState, Mailbox, MailboxSpec, NoteKind, OpenOptions, ReadAs, Uid};
 use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, OpenOptions as FileOptions, Vfs};

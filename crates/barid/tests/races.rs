@@ -17,10 +17,10 @@ const DELIVERED_MAX: u64 = 200_000;
 /// So often it must be listed meanwhile.
 const LISTED_MIN: u32 = 4;
 
-/// Who has done what so far, by base name.
+/// Actions of all processes so far, by base name.
 #[derive(Default)]
 struct History {
-    /// Every message that was delivered, and whether it has been removed since.
+    /// Every message that was delivered; `true` if it has been removed since.
     removed: Mutex<BTreeMap<String, bool>>,
     done: AtomicBool,
     delivered: AtomicU64,

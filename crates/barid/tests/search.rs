@@ -36,7 +36,7 @@ fn facts(mailbox: &Mailbox) -> Vec<Facts> {
     facts
 }
 
-/// What a program finds if every message is read.
+/// Returns the result of a program if every message is read.
 fn by_reading(mailbox: &mut Mailbox, program: &SearchProgram) -> Vec<u32> {
     let (facts, mut scratch) = (facts(mailbox), Scratch::default());
     let keywords = mailbox.keywords().clone();

@@ -1,7 +1,7 @@
 //! The same search programs to Dovecot and to the library.
 //!
-//! Where they differ about a message, every key of the program that they differ about is asked
-//! alone; each of those differences must be one that `docs/deviations.md` names ("Search").
+//! If they differ about a message, each key of that program is then tested alone; each of those
+//! differences must be listed in `docs/deviations.md` ("Search").
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use fastrand::Rng;
 
 use crate::search_programs::Matter;
 
-/// How many programs, unless the environment variable `BARID_SEARCH_PROGRAMS` says.
+/// Number of programs, unless set by the environment variable `BARID_SEARCH_PROGRAMS`.
 const PROGRAMS: usize = 200;
 const SEED: u64 = 9051;
 
@@ -152,7 +152,7 @@ impl Pair {
         }
     }
 
-    /// Whether Dovecot's answer to a program follows from its answers to the keys.
+    /// Returns `true` if Dovecot's answer to a program follows from its answers to the keys.
     fn is_itself(&mut self, program: &[u8], keys: &[Vec<u8>], uid: u32) -> bool {
         let mut answer = |program: &[u8]| {
             let alone = [format!("UID {uid} ").as_bytes(), program].concat();
@@ -280,7 +280,7 @@ fn name_of_text(message: &[u8], head: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Whether a boundary is the beginning of another, or the same.
+/// Returns `true` if a boundary is a prefix of another, or equal.
 fn are_boundaries_alike(message: &[u8]) -> bool {
     let text = String::from_utf8_lossy(message);
     let ends = |c: char| c == '"' || c.is_whitespace() || c == ';';

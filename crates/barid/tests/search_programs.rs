@@ -4,7 +4,7 @@ use barid::message::{HeaderFields, decode_words, parse_date};
 use barid::query::Day;
 use fastrand::Rng;
 
-/// What programs can ask about.
+/// Values that programs can search for.
 #[derive(Default)]
 pub(crate) struct Matter {
     addresses: Vec<String>,

@@ -25,7 +25,7 @@ fn filter_with(memory: &MemVfs, options: SpamOptions) -> Filter {
     Filter::new(Arc::new(memory.clone()), LIST.into(), options)
 }
 
-/// What became of messages, one word each.
+/// Trains messages; returns the outcome of each in one word.
 fn teach(filter: &Filter, lesson: Lesson, source: Source<'_>) -> (Trained, Vec<String>) {
     let mut became = Vec::new();
     let tell = &mut |_: At, what: Became| became.push(format!("{what:?}"));
@@ -202,7 +202,7 @@ fn a_stop_keeps_what_was_taught() {
     assert!(dumped(&filter).contains("\n.MSG_COUNT 1 0 "));
 }
 
-/// What is told of a mailbox: UID, score, whether it was kept.
+/// Returns the report on a mailbox: UID, score, and `true` if the score was stored.
 fn classified(filter: &Filter, mailbox: &mut Mailbox, rescore: bool) -> Vec<(u32, f64, bool)> {
     let all = uids(mailbox);
     let mut told = Vec::new();
@@ -369,8 +369,8 @@ fn a_judge_follows_what_its_list_says_of_itself() {
     assert_eq!(said(&insists), (0.3, Some(WordEncoding::Utf8)));
 }
 
-/// Who teaches and who asks wait for turns of the processor and for a file of bogofilter's in one
-/// order.
+/// Threads that train and threads that classify wait for turns of the processor and for a file of
+/// bogofilter's in the same order.
 #[test]
 fn teaching_and_asking_never_wait_for_each_other() {
     let kv = barid_kv::registry::SQLITE;

@@ -85,8 +85,8 @@ fn what_is_recommended_misses_less() {
     assert_ne!(other.recommended, tuned.recommended);
 }
 
-/// What is counted is what the filter answers that was taught all other folds: with two folds of
-/// which one is known by its errors.
+/// The counted errors are those of a filter that was trained with all other folds: with two folds,
+/// each is identified by its errors.
 #[test]
 fn errors_are_those_of_a_filter_that_was_taught() {
     let options = TuneOptions { is_chronological: true, ..TuneOptions::default() };

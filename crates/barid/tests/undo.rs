@@ -1,4 +1,4 @@
-//! What is expunged can be brought back, whatever became of the expunge.
+//! Expunged messages can be restored, whatever happened to the expunge.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -39,7 +39,7 @@ fn scenes() -> Vec<(MemVfs, Arena, Vec<Found>, Mailbox)> {
     scenes
 }
 
-/// Whether a change was begun and not finished.
+/// Returns `true` if a change was begun and not finished.
 fn is_unfinished(arena: &Arena) -> bool {
     let format = barid_formats::open(Arc::clone(&arena.vfs), &arena.spec).unwrap();
     format.unfinished(Some(&arena.root.join("state"))).unwrap().is_some()

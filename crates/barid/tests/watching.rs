@@ -38,7 +38,7 @@ fn first(watcher: &mut Watcher) -> Vec<MailboxChange> {
     told.into_iter().flat_map(|(_, changes)| changes.unwrap()).collect()
 }
 
-/// What other programs and other processes of ours do is told, each change once.
+/// Checks that changes of other programs and other processes of ours are reported, each once.
 fn check_changes(arena: &mut Arena, watcher: &mut Watcher, quiet: Duration) {
     arena.deliver(3);
     let mut found = first(watcher);

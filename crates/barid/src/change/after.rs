@@ -160,7 +160,7 @@ impl Mailbox {
             }
         };
         if let Some(is_touched) = scan {
-            // What was written in place would not be seen by a look at what the file grew by.
+            // A scan of only the bytes that the file grew by would miss changes in place.
             let full_check = is_touched && !self.format.format().has_message_files();
             self.healed(&mut troubles, |mailbox| mailbox.rescan(full_check));
         }

@@ -106,8 +106,8 @@ impl fmt::Debug for ChangeOptions {
 pub struct Changed {
     /// Cost of the change.
     pub figures: SyncFigures,
-    /// Messages of which flags or keywords were changed, pending changes that were written
-    /// included; where the change is only accepted, those of which it is.
+    /// Messages whose flags or keywords changed, including written pending changes; if the change
+    /// is only accepted, the messages that it applies to.
     pub flagged: u32,
     /// Messages whose visible flags or keywords the request changed; the others had pending
     /// changes.
@@ -172,7 +172,7 @@ impl Changed {
 impl Mailbox {
     /// Changes flags, expunges and appends.
     ///
-    /// When this returns, everything that it reports is durable: in the mailbox, or with
+    /// Everything reported is durable when this returns: in the mailbox, or with
     /// [`WriteWhen::Pending`] and only flag changes in the journal of pending changes. Pending
     /// changes are written in the same pass unless the request only adds to them. Rows are
     /// renumbered.

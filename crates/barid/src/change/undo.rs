@@ -351,17 +351,18 @@ impl Returning {
     }
 }
 
-/// What need not be brought back.
+/// The messages that need not be restored.
 #[derive(Debug)]
 struct There {
     same_uids: bool,
-    /// Messages that an undo which was interrupted may have brought back, by key, in a Maildir by
-    /// size; each stands for one kept message.
+    /// Messages that an interrupted undo may have restored, by key, in a Maildir by size; each
+    /// stands for one kept message.
     candidates: HashMap<u64, Vec<Uid>>,
 }
 
 impl There {
-    /// Looks at the messages with UIDs given out since, if these can be told.
+    /// Collects the messages with UIDs assigned since the expunge, or all if UIDs are not
+    /// comparable.
     fn new(mailbox: &Mailbox, from: &KeptFrom) -> Result<Self> {
         let same_uids = mailbox.snapshot.meta().uidvalidity == from.uidvalidity;
         let first = if same_uids { mailbox.row_from(from.uidnext)? } else { 0 };
@@ -374,8 +375,8 @@ impl There {
         Ok(Self { same_uids, candidates })
     }
 
-    /// Whether a kept message is in the mailbox: under its UID if it was never expunged, or under
-    /// another, byte by byte.
+    /// Returns `true` if a kept message is in the mailbox: under its UID if it was never expunged,
+    /// or under another, byte by byte.
     fn has(&mut self, mailbox: &Mailbox, message: &Returning) -> Result<bool> {
         let kept = &message.kept;
         if self.same_uids

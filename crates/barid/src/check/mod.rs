@@ -1,8 +1,8 @@
-//! Finding what is wrong with a mailbox, mending it, undoing that (`docs/design/check.md`).
+//! Checking and repairing a mailbox, and undoing a repair (`docs/design/check.md`).
 //!
-//! What is overwritten or removed is kept in the state folder, in `repairs/<identity>`. Nothing
-//! here opens the mailbox as [`crate::Mailbox`] does, since a damaged one may not let itself be
-//! opened; its cache finds out by itself that it changed.
+//! Bytes that a repair overwrites or removes are kept in the state folder, in `repairs/<identity>`.
+//! Nothing here opens the mailbox as [`crate::Mailbox`] does, since that may fail for a damaged
+//! one; its cache detects the change by itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::options::{Progress, Unit};
 use crate::recovery::Recovery;
 use crate::{Error, OpenOptions, Result};
 
-/// The folder of the state folder that holds what repairs overwrote and removed.
+/// Name of the folder in the state folder with the bytes that repairs overwrote and removed.
 const REPAIRS: &str = "repairs";
 
-/// Tells what is wrong with a mailbox and with the state of it; writes nothing.
+/// Reports the damage of a mailbox and of its state; writes nothing.
 ///
 /// # Errors
-/// The path holds no mailbox; the file system refuses; another program holds a lock.
+/// The path is not a mailbox; the file system refuses; another program holds a lock.
 pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<CheckReport> {
     let mut report = check::check(vfs, spec, &check_options(options))?;
     let identity = Identity::of(&**vfs, &spec.path, false)?;
@@ -42,7 +42,7 @@ pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> R
     Ok(report)
 }
 
-/// Reads all of a ledger; its damage is in its notice from then on.
+/// Reads a whole ledger; its damage is then in its notice.
 fn read_all(ledger: &mut Ledger) -> Result<()> {
     match ledger.entries() {
         Ok(_) | Err(StateError::Damaged { .. }) => Ok(()),
@@ -50,12 +50,12 @@ fn read_all(ledger: &mut Ledger) -> Result<()> {
     }
 }
 
-/// Mends what is wrong with a mailbox; what was interrupted in it is completed first. Damaged state
-/// counts as acknowledged from now on, and its files stay. Commit point
-/// and order are those of [`barid_formats::check::repair`].
+/// Repairs a mailbox; an interrupted change is completed first. Damaged state counts as
+/// acknowledged from now on, and its files stay. Commit point and order are those of
+/// [`barid_formats::check::repair`].
 ///
 /// # Errors
-/// As [`check()`]; [`Error::ReadOnly`]; what stands in the way of completing what was interrupted.
+/// As [`check()`]; [`Error::ReadOnly`]; errors of completing the interrupted change.
 pub fn repair(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -66,7 +66,7 @@ pub fn repair(
     let mut damages = state_damages(&pending, &ledger);
     let mut report = check::repair(vfs, spec, &check_options(options), &side_dir)?;
     report.found.is_repairable |= !damages.is_empty();
-    // The mailbox is mended by now, so the report must reach the caller.
+    // The mailbox is repaired by now, so the report must reach the caller.
     if !damages.is_empty()
         && let Err(error) = acknowledge(&mut pending, &mut ledger, LEDGER_LOCK_TIMEOUT)
     {
@@ -82,8 +82,8 @@ pub fn repair(
 /// Undoes the last repair of a mailbox that is not undone yet; `None` if there is none.
 ///
 /// # Errors
-/// As [`repair`]; [`crate::FormatError::ChangedSince`] if the mailbox changed since, and then
-/// nothing is done.
+/// As [`repair`]; [`crate::FormatError::ChangedSince`] if the mailbox changed since the repair;
+/// then nothing is undone.
 pub fn undo_repair(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -93,10 +93,10 @@ pub fn undo_repair(
     Ok(check::undo(vfs, spec, &check_options(options), &work.side_dir)?)
 }
 
-/// The repairs of a mailbox of which something is kept, the last first.
+/// Returns the repairs of a mailbox with kept bytes, the last first.
 ///
 /// # Errors
-/// There is nothing at the path; what the file system says.
+/// There is nothing at the path; errors of the file system.
 pub fn kept_repairs(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -106,7 +106,7 @@ pub fn kept_repairs(
     Ok(check::kept_repairs(&**vfs, &side_dir(&options.state_dir, &identity))?)
 }
 
-/// Forgets what is kept of all repairs of a mailbox; tells how many there were.
+/// Forgets the kept bytes of all repairs of a mailbox; returns the number of repairs.
 ///
 /// # Errors
 /// As [`kept_repairs`]; [`Error::ReadOnly`].
@@ -137,10 +137,10 @@ fn check_options(options: &OpenOptions) -> CheckOptions {
     }
 }
 
-/// What is held while a mailbox is mended.
+/// The resources of a repair.
 struct Work {
     side_dir: PathBuf,
-    /// Locked: nobody else writes the mailbox by way of barid.
+    /// Locked, so that no other barid process writes the mailbox.
     pending: Pending,
     ledger: Ledger,
 }
@@ -161,7 +161,7 @@ impl Work {
     }
 }
 
-/// Completes what was interrupted.
+/// Completes an interrupted change.
 fn complete(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,

@@ -1,4 +1,4 @@
-//! Messages that are dropped because one like them came before, or is in the target.
+//! Dropping messages that duplicate an earlier one, or one in the target.
 
 use std::collections::HashMap;
 
@@ -8,36 +8,37 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::text::Digest;
 
-/// By what messages are alike.
+/// The criterion by which messages are duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dedupe {
-    /// Their `Message-ID` fields; of messages without one the texts.
+    /// Their `Message-ID` fields; for messages without one, their texts.
     MessageId,
-    /// Their texts, but for line ends and for quoting that the target does not undo.
+    /// Their texts, except for line ends and for quoting that the target does not undo.
     Content,
 }
 
-/// A message that is dropped, and why.
+/// A dropped message, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// The message.
+    /// UID of the message.
     pub uid: Uid,
-    /// The one before it that is like it, and is kept.
+    /// UID of the kept message that it duplicates.
     pub like: Uid,
-    /// [`Dropped::like`] is a message that was in the target before the copy, by its UID there.
+    /// `true` if [`Dropped::like`] is a message that was in the target before the copy, by its UID
+    /// there.
     pub is_in_target: bool,
-    /// Its message id, if that is what is alike.
+    /// The common message id, if messages are compared by ids.
     pub message_id: Option<Vec<u8>>,
-    /// Whether the texts are the same.
+    /// `true` if the texts are the same.
     pub same_content: bool,
 }
 
-/// A message that others are compared with.
+/// A message with which others are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
-    /// One of the source, which is copied.
+    /// A message of the source, which is copied.
     Source(Uid),
-    /// One that was in the target before.
+    /// A message that was in the target before.
     Target(Uid),
 }
 
@@ -60,7 +61,7 @@ impl Deduper {
         self.by_id
     }
 
-    /// Takes a message that is in the target.
+    /// Records a message that is in the target.
     pub(super) fn has(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
         let kept = Kept::Target(uid);
         match id.filter(|_| self.by_id) {
@@ -69,7 +70,7 @@ impl Deduper {
         }
     }
 
-    /// Why a message is dropped; else it is one of those that are kept.
+    /// Returns the reason to drop a message; `None` if it is now one of the kept messages.
     pub(super) fn drops(
         &mut self,
         uid: Uid,
@@ -94,7 +95,7 @@ impl Deduper {
         Some(Dropped { uid, like, is_in_target, message_id, same_content })
     }
 
-    /// A message that was to be kept is not: what is like it may be.
+    /// Removes a message that could not be kept: messages like it may then be kept.
     pub(super) fn forget(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
         let own = Kept::Source(uid);
         match id.filter(|_| self.by_id).map(xxh3_128) {
@@ -107,7 +108,7 @@ impl Deduper {
     }
 }
 
-/// The message id of a text.
+/// Returns the message id of a text.
 pub(super) fn message_id_of(text: &[u8]) -> Option<Vec<u8>> {
     let field = field(text, b"message-id")?;
     message_id(field.body, Profile::Rfc).map(|id| id.into_owned())

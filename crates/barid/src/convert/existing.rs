@@ -1,4 +1,4 @@
-//! What an interrupted conversion has left in the target: compared, not believed.
+//! The messages that an interrupted conversion has left in the target: compared, not trusted.
 
 use std::collections::VecDeque;
 
@@ -18,20 +18,20 @@ struct Seen {
     content: Option<(Digest, FlagSet, Vec<Keyword>, InternalDate)>,
 }
 
-/// The messages of the target that were not compared yet, in order.
+/// The messages of the target that are not compared yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct Existing(VecDeque<Seen>);
 
-/// What is in the target of a message.
+/// Result of looking for a message in the target.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Nothing is left to compare.
+    /// No messages are left to compare.
     Nothing,
-    /// There is nothing of this one, but later ones are there.
+    /// This message is missing, but later ones exist.
     Skipped,
-    /// It is there under this UID, and its flags are to be changed so.
+    /// It exists under this UID, and needs this change of flags.
     Same(Uid, Option<FlagChange>),
-    /// Something else is there.
+    /// Another message is there.
     Other,
 }
 
@@ -55,13 +55,13 @@ impl Existing {
         Ok(Self(all))
     }
 
-    /// Whether there are messages that the source has not.
+    /// Returns `true` if there are messages that are not in the source.
     pub(super) fn has_more(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Looks for a message, which has the UID `wanted` if messages keep theirs; `keywords` are
-    /// those that can be held.
+    /// Looks for a message, whose UID is `wanted` if messages keep theirs; `keywords` are those
+    /// that the target can store.
     pub(super) fn take(
         &mut self,
         wanted: Option<Uid>,

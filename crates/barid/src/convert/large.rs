@@ -18,21 +18,21 @@ use crate::{Error, Mailbox, Result};
 /// The findings of one reading of a large text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LargeText {
-    /// The digest of what is compared.
+    /// The digest for comparison.
     pub(super) digest: Digest,
     /// As [`Texts::likeness`].
     pub(super) likeness: Option<Digest>,
     /// As [`Texts::is_quoted`].
     pub(super) is_quoted: bool,
-    /// Bytes behind the header that are to be stored.
+    /// Bytes to store after the header.
     pub(super) rest_size: u64,
 }
 
 impl Texts {
-    /// The digest of a text that is in memory or not; `scratch` is overwritten.
+    /// Returns the digest of a text, in memory or not; `scratch` is overwritten.
     ///
     /// # Errors
-    /// What the mailbox says.
+    /// Errors of the mailbox.
     pub(super) fn digest_of(
         self,
         mailbox: &Mailbox,
@@ -45,10 +45,10 @@ impl Texts {
         }
     }
 
-    /// Reads a large text, of which the header is given.
+    /// Reads a large text, whose header is given.
     ///
     /// # Errors
-    /// [`FormatError::Stopped`] once `stop` is true; what the mailbox says.
+    /// [`FormatError::Stopped`] once `stop` is `true`; errors of the mailbox.
     pub(super) fn read_large(
         self,
         mailbox: &Mailbox,
@@ -80,7 +80,7 @@ fn stopped_error(mailbox: &Mailbox) -> FormatError {
     FormatError::Stopped { path: mailbox.path().to_owned(), done: 0, total: 1 }
 }
 
-/// Looks at the body of a large text, piece by piece.
+/// Reads the body of a large text, piece by piece.
 struct LargeReader {
     texts: Texts,
     whole: Compared,
@@ -118,7 +118,7 @@ impl LargeReader {
         }
     }
 
-    /// Takes whole beginnings of lines, the first of which may have begun before.
+    /// Adds complete starts of lines, the first of which may have begun before.
     fn push_lines(&mut self, text: &[u8], in_line: bool) {
         let line_end = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
         let (rest, lines) = text.split_at(if in_line { line_end } else { 0 });
@@ -145,7 +145,7 @@ impl LargeReader {
     }
 }
 
-/// The digest of a text that comes in pieces, with its lines ended by CRLF.
+/// The digest of a text in pieces, with CRLF for line ends.
 struct Compared {
     form: Form,
     hash: Sha256,
@@ -155,7 +155,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// Begins with a header that ends with its blank line.
+    /// Starts with a header that ends with its blank line.
     fn new(form: Form, header: &[u8]) -> Self {
         let mut room = Vec::new();
         let made = write_canonical(form, header, &mut room);
@@ -178,13 +178,13 @@ impl Compared {
     }
 }
 
-/// The stored form of a body that comes in pieces.
+/// The stored form of a body in pieces.
 struct Stored {
     lines: Lines,
     crlf: CrlfPieces,
-    /// The byte before those that come.
+    /// The byte before the next piece.
     before: u8,
-    /// A CR at the end is not decided yet.
+    /// `true` if a CR at the end is not processed yet.
     has_cr: bool,
     room: Vec<u8>,
 }
@@ -220,7 +220,7 @@ impl Stored {
     }
 }
 
-/// The body of a large message of a mailbox, as it is to be stored in another.
+/// The body of a large message of a mailbox, in the form for storing it in another.
 pub(super) struct LargeRest<'m> {
     mailbox: &'m Mailbox,
     row: u32,
@@ -237,7 +237,7 @@ impl fmt::Debug for LargeRest<'_> {
 }
 
 impl<'m> LargeRest<'m> {
-    /// The body of the message of a row, of which `size` bytes are to be stored.
+    /// Creates the body of the message of a row, of which `size` bytes are to be stored.
     pub(super) fn new(
         mailbox: &'m Mailbox,
         (row, size): (u32, u64),
@@ -252,7 +252,7 @@ impl<'m> LargeRest<'m> {
         self.failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Notes an error of the source, and makes one of it that the target passes on.
+    /// Records an error of the source, and returns one that the target passes on.
     fn fail(&self, error: Error) -> FormatError {
         let path = self.mailbox.path().to_owned();
         let source = io::Error::other(error.to_string());

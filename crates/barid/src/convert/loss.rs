@@ -1,4 +1,4 @@
-//! What the target of a copy cannot hold.
+//! The properties of messages that the target of a copy cannot store.
 
 use barid_formats::Format;
 use barid_types::{InternalDate, Keyword, KeywordTable};
@@ -6,36 +6,37 @@ use barid_types::{InternalDate, Keyword, KeywordTable};
 use super::text::is_mbox;
 use crate::{KeywordLimit, Mailbox, Result};
 
-/// What is lost in a copy. Times are kept to the second everywhere, and line ends are those of the
-/// target's format; neither counts.
+/// Losses of a copy. Times are stored to the second everywhere, and line ends are those of the
+/// target's format; neither counts as a loss.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// The target has another UIDVALIDITY than the source, which it was to have.
+    /// `true` if the target should have the UIDVALIDITY of the source and has another.
     pub uidvalidity: bool,
-    /// Messages that have another UID than they had, and were to keep.
+    /// Number of messages that should have kept their UID and have another.
     pub uids: u64,
-    /// The target has a lower UIDNEXT than the source: it may give a UID to a message that another,
-    /// which is gone, had in the source.
+    /// `true` if the target has a lower UIDNEXT than the source: it may reuse the UID of a message
+    /// that is gone from the source.
     pub uidnext: bool,
-    /// Keywords that the target cannot hold, why, and how many messages had them.
+    /// Keywords that the target cannot store, the limits, and the numbers of messages with them.
     pub keywords: Vec<(Keyword, KeywordLimit, u64)>,
-    /// Messages of whose internal date the time zone is not kept; the instant is.
+    /// Number of messages whose internal date lost its time zone; the instant is kept.
     pub zones: u64,
-    /// Messages with lines that got a `>` before their `From `, which no reader takes away again.
+    /// Number of messages with lines that got a `>` before their `From `, which readers do not
+    /// remove.
     pub quoted: u64,
-    /// The senders that From_ lines name, for which only an mbox has room.
+    /// `true` if the senders in From_ lines are lost, which only an mbox can store.
     pub senders: bool,
 }
 
 impl Losses {
-    /// Whether nothing is lost.
+    /// Returns `true` if nothing is lost.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a target can hold, beside texts.
+/// The capabilities of a target, apart from texts.
 #[derive(Debug)]
 pub(super) struct Hold {
     refused: Vec<(Keyword, KeywordLimit, u64)>,
@@ -43,7 +44,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Which of the keywords of a mailbox another can hold.
+    /// Determines which keywords of a mailbox another can store.
     pub(super) fn of(target: &Mailbox, keywords: &KeywordTable) -> Result<Self> {
         let refused = target.unholdable(keywords.names())?;
         let refused = refused.into_iter().map(|(keyword, limit)| (keyword, limit, 0)).collect();
@@ -51,7 +52,7 @@ impl Hold {
         Ok(Self { refused, keeps_zones })
     }
 
-    /// The keywords of a message that can be held; the others are counted.
+    /// Returns the keywords of a message that can be stored, and counts the others.
     pub(super) fn keep(&mut self, keywords: Vec<Keyword>) -> Vec<Keyword> {
         let mut kept = keywords;
         if !self.refused.is_empty() {
@@ -63,18 +64,18 @@ impl Hold {
         kept
     }
 
-    /// Whether the time zone of a date is lost.
+    /// Returns `true` if the time zone of a date is lost.
     pub(super) fn loses_zone(&self, date: InternalDate) -> bool {
         !self.keeps_zones && date.zone_minutes != 0
     }
 
-    /// The keywords that were met and could not be held.
+    /// Returns the keywords of messages that could not be stored.
     pub(super) fn refused(self) -> Vec<(Keyword, KeywordLimit, u64)> {
         self.refused.into_iter().filter(|(.., count)| *count > 0).collect()
     }
 }
 
-/// Whether the senders of From_ lines are lost.
+/// Returns `true` if the senders in From_ lines are lost.
 pub(super) fn loses_senders(source: Format, target: Format) -> bool {
     let has_senders = |format| is_mbox(format) && format != Format::Mmdf;
     has_senders(source) && !has_senders(target)

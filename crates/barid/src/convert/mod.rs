@@ -1,9 +1,9 @@
 //! Converting a mailbox to another format, and copying messages, with proof.
 //!
 //! Messages are read by several threads and written in the source's order, some megabytes at a
-//! time; what is acknowledged is durable. A conversion that is interrupted goes on when it is
-//! called again: what is in the target by then is compared with the source, and believed in
-//! nothing (`docs/design/convert.md`).
+//! time; acknowledged messages are durable. An interrupted conversion continues when it is called
+//! again: the content of the target is then compared with the source, and nothing of it is trusted
+//! (`docs/design/convert.md`).
 
 mod dedupe;
 mod existing;
@@ -38,23 +38,22 @@ use crate::change::add_figures;
 use crate::limits::{CONVERT_BATCH_LEN, CONVERT_RESTARTS_MAX};
 use crate::{Changed, Error, Mailbox, OpenOptions, ProgressFn, Result};
 
-/// How messages are copied.
+/// Options of a copy or conversion.
 #[derive(Clone)]
 pub struct ConvertOptions {
-    /// Leave out messages that are like one before them, or in a copy like one that is in the
-    /// target.
+    /// Leave out messages that duplicate an earlier one, or in a copy one in the target.
     pub dedupe: Option<Dedupe>,
-    /// Read every message back from the target and compare it; [`ConvertEvent::Proof`] tells of
+    /// Read every message back from the target and compare it; [`ConvertEvent::Proof`] reports
     /// each.
     pub proof: bool,
-    /// Bytes of messages that are written together, and so are durable together.
+    /// Bytes of messages that are written together, and so become durable together.
     pub batch_len: usize,
-    /// Leave the note of a conversion that is done, so that the same call finds it out again: for
-    /// one of several that are to go on together. [`forget`] removes it.
+    /// Leave the note of a finished conversion, so that the same call finds the conversion again:
+    /// for one of several that are to continue together. [`forget`] removes it.
     pub keeps_note: bool,
-    /// Once true, a copy ends after its current step.
+    /// Once `true`, a copy ends after its current step.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told how far it is.
+    /// Called with the progress.
     pub progress: Option<ProgressFn>,
 }
 
@@ -78,7 +77,7 @@ impl fmt::Debug for ConvertOptions {
     }
 }
 
-/// What is told while messages are copied.
+/// An event of a copy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConvertEvent<'a> {
@@ -88,15 +87,15 @@ pub enum ConvertEvent<'a> {
     Dropped(&'a Dropped),
     /// A message was read back.
     Proof(&'a Proof),
-    /// An interrupted conversion could not be gone on with, and is begun anew. What it left is here
-    /// now, and can be removed.
+    /// An interrupted conversion could not be continued, and is begun anew. Its remains are at this
+    /// path, and can be removed.
     PutAside(&'a Path),
 }
 
-/// Told of what happens, in order.
+/// Called with each event, in order.
 pub type TellConvert<'a> = dyn FnMut(ConvertEvent<'_>) + 'a;
 
-/// What became of a copy.
+/// Report of a copy or conversion.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Converted {
@@ -104,31 +103,32 @@ pub struct Converted {
     pub source: Format,
     /// The format of the target.
     pub target: Format,
-    /// Messages of the source that were read.
+    /// Number of messages of the source that were read.
     pub messages: u64,
-    /// Those that were written.
+    /// Number of messages written.
     pub appended: u64,
-    /// Those that an interrupted conversion had written before.
+    /// Number of messages that an interrupted conversion had written before.
     pub found: u64,
-    /// Those that were left out because they are like others.
+    /// Number of messages left out as duplicates.
     pub dropped: u64,
-    /// Messages that were gone from the source when they were to be read.
+    /// Messages that disappeared from the source before they were read.
     pub gone: Vec<Uid>,
-    /// Messages that could not be read or stored, and why.
+    /// Messages that could not be read or stored, and the errors.
     pub failed: Vec<(Uid, Error)>,
-    /// Messages of the source are left out because another program was still writing them.
+    /// `true` if messages of the source are left out because another program was still writing
+    /// them.
     pub is_arriving: bool,
-    /// What the target cannot hold.
+    /// Properties that the target cannot store.
     pub losses: Losses,
-    /// What the proof found, if there was one.
+    /// Result of the proof, if there was one.
     pub proven: Option<Proven>,
-    /// What it cost.
+    /// Cost of the writes.
     pub figures: SyncFigures,
-    /// What the changes of the target could not do; of its other fields none is filled.
+    /// Problems of the changes of the target; the other fields of this value are not set.
     pub trouble: Changed,
-    /// The UIDs of messages, before and after.
+    /// The UIDs of messages in the source and in the target.
     pub uids: Vec<(Uid, Uid)>,
-    /// All messages of the source are to come, also those that are gone since.
+    /// `true` if all messages of the source are wanted, including those gone since.
     wants_all: bool,
 }
 
@@ -166,26 +166,26 @@ impl Converted {
         self.trouble.add_trouble(changed);
     }
 
-    /// Whether every message is in the target, and was proven to be what it was if that was wanted.
-    /// Those that are gone from the source are missed in a conversion, but not in a copy.
+    /// Returns `true` if every message is in the target, and was proven unchanged if a proof was
+    /// requested. Messages that are gone from the source count as missing in a conversion, but not
+    /// in a copy.
     pub fn is_whole(&self) -> bool {
         self.has_all() && self.proven.is_none_or(|proven| proven.differing == 0)
     }
 }
 
-/// Makes a mailbox of another format with the messages of one: their texts, internal dates, flags,
-/// keywords and UIDs under the same UIDVALIDITY, as far as the format can hold them
+/// Creates a mailbox of another format with the messages of the source: their texts, internal
+/// dates, flags, keywords and UIDs under the same UIDVALIDITY, as far as the format can store them
 /// ([`Converted::losses`]).
 ///
 /// The target must name its format, unless an empty mailbox is there. If the call is interrupted
-/// and made again it goes on, also if messages failed; a target that is whole is refused as one
-/// with messages. **Commit
-/// points:** each batch of messages is durable before the next is written.
+/// and repeated, it continues, also if messages failed; a complete target is refused as one with
+/// messages. **Commit points:** each batch of messages is durable before the next is written.
 ///
 /// # Errors
 /// [`Error::TargetNotEmpty`], [`Error::OtherConversion`], [`Error::ConversionRunning`],
-/// [`Error::ConversionStopped`], [`Error::Renumbered`] if the messages of the source were given
-/// other UIDs meanwhile; what either mailbox says.
+/// [`Error::ConversionStopped`], [`Error::Renumbered`] if the messages of the source got other UIDs
+/// meanwhile; errors of either mailbox.
 pub fn convert(
     vfs: &Arc<dyn Vfs>,
     (source, target): (&MailboxSpec, &MailboxSpec),
@@ -214,7 +214,7 @@ pub fn convert(
                 continue;
             }
         };
-        // Another program may have renumbered it where nothing had to be looked for.
+        // Another program may have renumbered the source without a scan having noticed it.
         source.catch_up()?;
         source.check_numbering(uidvalidity)?;
         let mut converted = concluded(&mut target, *copied, options, true, tell)?;
@@ -222,7 +222,7 @@ pub fn convert(
         let is_same = target.status().uidvalidity == uidvalidity;
         converted.losses.uidvalidity = !is_same;
         converted.losses.uidnext = is_same && target.status().uidnext < source.status().uidnext;
-        // What failed to be read may not the next time.
+        // A message that could not be read may be readable the next time.
         if !options.keeps_note && converted.has_all() {
             site.done()?;
         }
@@ -232,19 +232,19 @@ pub fn convert(
     Err(Error::TargetInTheWay { path: site.path().to_owned(), what })
 }
 
-/// Removes the note of a conversion that is done ([`ConvertOptions::keeps_note`]).
+/// Removes the note of a finished conversion ([`ConvertOptions::keeps_note`]).
 ///
 /// # Errors
-/// [`Error::ConversionRunning`]; what the file system says.
+/// [`Error::ConversionRunning`]; errors of the file system.
 pub fn forget(vfs: &dyn Vfs, target: &Path, state_dir: &Path) -> Result<()> {
     target::forget(vfs, target, state_dir)
 }
 
-/// Copies messages to another mailbox, where they get new UIDs. The batches that were written
-/// before an error stay.
+/// Copies messages to another mailbox, where they get new UIDs. Batches that were written before an
+/// error stay.
 ///
 /// # Errors
-/// [`Error::ConversionStopped`]; what either mailbox says.
+/// [`Error::ConversionStopped`]; errors of either mailbox.
 pub fn copy(
     source: &mut Mailbox,
     uids: &[Uid],
@@ -262,7 +262,7 @@ pub fn copy(
     }
 }
 
-/// Proves a copy, if that is wanted.
+/// Proves a copy, if requested.
 fn concluded(
     target: &mut Mailbox,
     copied: Copied,
@@ -283,7 +283,7 @@ fn all_uids(mailbox: &Mailbox) -> Result<Vec<Uid>> {
     Ok(mailbox.uids()?.into_iter().filter_map(Uid::new).collect())
 }
 
-/// Where something is put aside.
+/// Returns the path with the given number for putting something aside.
 fn aside(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".barid-aside-{number}"));

@@ -1,7 +1,7 @@
 //! The note of an unfinished conversion, in the state folder (`docs/formats/convert-note.md`).
 //!
-//! It is durable before the target is made and goes when the target is whole, so what is at the
-//! target's place while there is a note was made by a conversion, up to where that came.
+//! It is durable before the target is created, and removed when the target is complete; so while
+//! there is a note, the mailbox at the target's path was made by a conversion, as far as that came.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 const MAGIC: &[u8; 8] = b"barid-cv";
 const VERSION: u32 = 1;
 
-/// What is being converted, and how.
+/// Source, target and options of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     /// The identity of the source.
@@ -27,9 +27,9 @@ pub(super) struct Note {
     pub(super) uidvalidity: u32,
     /// The name of the target's format.
     pub(super) format: String,
-    /// The target is made by the conversion; else it was there, empty.
+    /// `true` if the conversion creates the target; `false` if an empty mailbox was there.
     pub(super) is_made: bool,
-    /// What is dropped.
+    /// The criterion for duplicates.
     pub(super) dedupe: Option<Dedupe>,
     /// The target.
     pub(super) target: PathBuf,
@@ -89,19 +89,19 @@ impl Note {
     }
 }
 
-/// Where the note of a target is. Whoever holds it has it locked.
+/// Location of the note of a target. It is locked as long as this value exists.
 #[derive(Debug)]
 pub(super) struct NotePlace<'a> {
     vfs: &'a dyn Vfs,
     dir: PathBuf,
     path: PathBuf,
     lock_path: PathBuf,
-    /// Held as long as this lives.
+    /// The lock, released when this is dropped.
     _lock: Box<dyn File>,
 }
 
 impl<'a> NotePlace<'a> {
-    /// Finds the place, and locks it.
+    /// Locates the note, and locks it.
     ///
     /// # Errors
     /// [`Error::ConversionRunning`] if another process converts to the same place.
@@ -113,7 +113,7 @@ impl<'a> NotePlace<'a> {
         let take = || {
             let lock = vfs.open(&lock_path, OpenOptions::create(0o600))?;
             let is_mine = lock.try_lock(LockKind::Flock, LockMode::Exclusive)?
-                // Whoever held it has removed it.
+                // The process that held the lock has removed the file.
                 && vfs.metadata(&lock_path)?.inode == lock.metadata()?.inode;
             Ok(is_mine.then_some(lock))
         };
@@ -123,7 +123,7 @@ impl<'a> NotePlace<'a> {
         Ok(Self { vfs, dir: dir.to_owned(), path, lock_path, _lock: lock })
     }
 
-    /// The note, if there is one that can be understood.
+    /// Loads the note; `None` if there is none or it is malformed.
     pub(super) fn read(&self) -> Result<Option<Note>> {
         match self.vfs.read(&self.path, CONVERT_NOTE_LEN_MAX) {
             Ok(bytes) => Ok(Note::decode(&bytes)),
@@ -141,7 +141,7 @@ impl<'a> NotePlace<'a> {
 
     /// Removes the note, durably.
     pub(super) fn remove(&self) -> Result<()> {
-        // Before another may make it anew.
+        // Removed first, before another process can create it anew.
         let _ = self.vfs.remove_file(&self.lock_path);
         match self.vfs.remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(&self.path)(error)),

@@ -8,62 +8,62 @@ use super::transfer::{Copied, Entry};
 use super::{ConvertEvent, TellConvert};
 use crate::{Mailbox, Result};
 
-/// A message as a mailbox has it.
+/// A message as stored in a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofSide {
-    /// Its UID.
+    /// UID of the message.
     pub uid: Uid,
-    /// SHA-256 of its text with CRLF; where one of the mailboxes is an mbox, of what an mbox keeps
-    /// of any text (`docs/design/convert.md`).
+    /// SHA-256 of its text with CRLF; if one of the mailboxes is an mbox, of the part that an mbox
+    /// keeps of every text (`docs/design/convert.md`).
     pub sha256: Digest,
-    /// Its flags, without \Recent.
+    /// Flags, without \Recent.
     pub flags: FlagSet,
-    /// Its keywords.
+    /// Keywords.
     pub keywords: Vec<Keyword>,
-    /// When it arrived.
+    /// Date of arrival.
     pub internal_date: InternalDate,
 }
 
-/// What differs.
+/// Kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// It is not in the target.
+    /// The message is not in the target.
     Missing,
-    /// It is in the target alone.
+    /// The message is only in the target.
     Extra,
-    /// The text.
+    /// The texts differ.
     Content,
-    /// The flags.
+    /// The flags differ.
     Flags,
-    /// The keywords that the target can hold.
+    /// Keywords differ that the target can store.
     Keywords,
-    /// The second at which it arrived.
+    /// The seconds of arrival differ.
     InternalDate,
 }
 
-/// A message before and after.
+/// A message before and after a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// As it was read from the source.
+    /// The message as read from the source.
     pub before: Option<ProofSide>,
-    /// As it was read back from the target.
+    /// The message as read back from the target.
     pub after: Option<ProofSide>,
-    /// What differs, and should not.
+    /// Unexpected differences.
     pub differences: Vec<Difference>,
 }
 
-/// What a proof found.
+/// Result of a proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Proven {
-    /// Messages that are what they were.
+    /// Number of messages that are the same.
     pub same: u64,
-    /// Messages that are not.
+    /// Number of messages that differ.
     pub differing: u64,
 }
 
-/// Reads the messages of a copy back from the target and tells of each, in the order of the target;
-/// with `all`, of those as well that only the target has.
+/// Reads the messages of a copy back from the target and reports each, in the order of the target;
+/// with `all`, also those that only the target has.
 pub(super) fn prove(
     target: &mut Mailbox,
     copied: &Copied,
@@ -96,10 +96,10 @@ pub(super) fn prove(
     Ok(prover.finish())
 }
 
-/// Compares what comes with what is to come.
+/// Compares the messages of the target with the expected ones.
 struct Prover<'a, 't> {
     copied: &'a Copied,
-    /// Entries by the UID that they have in the target, ascending; first those that have none.
+    /// Indexes of entries by their UID in the target, ascending; first those without a UID.
     order: Vec<u32>,
     next: usize,
     proven: Proven,
@@ -113,7 +113,7 @@ impl<'a, 't> Prover<'a, 't> {
         Self { copied, order, next: 0, proven: Proven::default(), tell }
     }
 
-    /// The next entry, if it is to have a UID up to this.
+    /// Returns the next entry, if its UID is at most `uid`.
     fn next_up_to(&mut self, uid: Option<Uid>) -> Option<&'a Entry> {
         let entry = &self.copied.entries[*self.order.get(self.next)? as usize];
         let is_due = uid.is_none_or(|uid| entry.after.is_none_or(|after| after <= uid));

@@ -17,34 +17,34 @@ use crate::read::ReadRoom;
 use crate::turns::{Turn, Turns};
 use crate::{Error, Mailbox, Result};
 
-/// A message as it is read.
+/// A message that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Read<'t> {
     pub(crate) uid: Uid,
     pub(crate) flags: FlagSet,
     pub(crate) keywords: Vec<Keyword>,
     pub(crate) internal_date: InternalDate,
-    /// The message; of a large one the header.
+    /// The message; only the header of a large one.
     pub(crate) text: Cow<'t, [u8]>,
     /// The row of a large message.
     pub(crate) large: Option<u32>,
-    /// Who sent it, according to a From_ line.
+    /// The sender in its From_ line.
     pub(crate) sender: Option<String>,
 }
 
 impl Read<'_> {
-    /// The same with another text.
+    /// Replaces the text.
     pub(super) fn with_text(self, text: Vec<u8>) -> Read<'static> {
         let Self { uid, flags, keywords, internal_date, large, sender, .. } = self;
         Read { uid, flags, keywords, internal_date, text: Cow::Owned(text), large, sender }
     }
 }
 
-/// What became of a message.
+/// Outcome for a message.
 pub(crate) enum Outcome<T> {
-    /// It was read, and this was made of it.
+    /// It was read, with this result.
     Made(T),
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
     /// It cannot be read.
     Unreadable(Error),
@@ -55,21 +55,21 @@ pub(crate) enum Outcome<T> {
 pub(crate) enum Large {
     /// They are unreadable.
     Refuse,
-    /// Their headers are read, and [`Read::large`] is given.
+    /// Their headers are read, and [`Read::large`] is set.
     Stream,
 }
 
-/// Makes something of a message, in any thread; the buffer is for whatever use.
+/// Computes a result from a message, in any thread; the buffer is for any use.
 pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> Result<T> + Sync + 'a;
 
-/// Takes what was made, in order; `false` ends the reading.
+/// Receives the results, in order; `false` ends the reading.
 pub(crate) type Take<'a, T> = dyn FnMut(&Mailbox, Uid, Outcome<T>) -> Result<bool> + 'a;
 
-/// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
-/// again and the reading goes on with it.
+/// Reads messages in the order of their UIDs. If one has moved, the mailbox is scanned again and
+/// the reading continues with it.
 ///
 /// # Errors
-/// [`Error::Renumbered`] if the UIDs mean other messages then; what the mailbox says, and `take`.
+/// [`Error::Renumbered`] if the UIDs then mean other messages; errors of the mailbox and of `take`.
 pub(crate) fn read_each<T: Send>(
     mailbox: &mut Mailbox,
     (uids, large): (&[Uid], Large),
@@ -89,7 +89,7 @@ pub(crate) fn read_each<T: Send>(
         attempts = if at == next { attempts + 1 } else { 1 };
         next = at;
         if attempts <= CONVERT_ATTEMPTS_MAX {
-            // What looks unchanged may have been read at its end only.
+            // A mailbox that looks unchanged may have been read at its end only.
             mailbox.rescan(attempts > 1)?;
             mailbox.check_numbering(uidvalidity)?;
             continue;
@@ -103,21 +103,21 @@ pub(crate) fn read_each<T: Send>(
     Ok(())
 }
 
-/// How a run ended.
+/// Result of a run.
 enum Stop {
-    /// All is read, or nobody wants more.
+    /// Everything is read, or the caller wants no more.
     Done,
-    /// The message at this place of the list is not where it was.
+    /// The message at this index of the list has moved.
     Moved(usize),
 }
 
-/// What a thread made of a block: an outcome for each message, unless one is not where it was.
+/// Result of a thread for a block: an outcome for each message up to one that has moved.
 struct Made<T> {
     outcomes: Vec<Outcome<T>>,
     has_moved: bool,
 }
 
-/// A stretch of the list, and the rows of its messages.
+/// A section of the list, and the rows of its messages.
 struct Block {
     from: usize,
     rows: Vec<Option<u32>>,
@@ -166,7 +166,8 @@ fn run<T: Send>(
         for (block, turn) in blocks.iter().zip(&turns) {
             receivers.rotate_left(1);
             let receiver = receivers.back().expect("because there is a thread");
-            // A thread that is gone before its last block has panicked; the scope passes that on.
+            // A thread that is gone before its last block has panicked; the scope resumes the
+            // panic.
             let Ok(made) = receiver.recv() else { break };
             if let Some(stop) = follow(made, block)? {
                 return Ok(stop);
@@ -177,7 +178,7 @@ fn run<T: Send>(
     })
 }
 
-/// Divides the messages into blocks of some size.
+/// Divides the messages into blocks of a bounded size.
 fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
     let all = mailbox.uids()?;
     let sizes = mailbox.snapshot.sizes()?;
@@ -201,7 +202,7 @@ fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
     Ok(blocks)
 }
 
-/// Works on blocks until they are done, one ends early, or nobody wants them any more.
+/// Processes blocks until they are done, one ends early, or they are not wanted any more.
 fn work<T>(
     mailbox: (&Mailbox, Large),
     (blocks, gate): (&[(&Block, Option<Turn>)], &Turns),
@@ -263,7 +264,7 @@ fn read_block<T>(
     Ok(made)
 }
 
-/// The outcome for a message; `None` if it is not where it was.
+/// Returns the outcome for a message; `None` if it has moved.
 fn outcome_of<T>(made: Result<T>) -> Result<Option<Outcome<T>>> {
     Ok(Some(match made {
         Ok(made) => Outcome::Made(made),
@@ -273,8 +274,8 @@ fn outcome_of<T>(made: Result<T>) -> Result<Option<Outcome<T>>> {
     }))
 }
 
-/// The outcome for a large message, of which the header is read; `None` if that has no end, so that
-/// the message is read as any other or refused.
+/// Returns the outcome for a large message, whose header is read; `None` if the header has no end,
+/// so that the message is read as any other or refused.
 #[expect(clippy::option_option, reason = "not large is not the same as moved")]
 fn read_large<T>(
     mailbox: &Mailbox,
@@ -315,13 +316,13 @@ fn as_read<'t>(
     }
 }
 
-/// The sender that the From_ line of a message names.
+/// Returns the sender in the From_ line of a message.
 pub(super) fn sender_of(mailbox: &Mailbox, uid: Uid) -> Option<String> {
     let row = mailbox.row_of(uid).ok()??;
     let mut name = Vec::new();
     let location = mailbox.snapshot.location(row, &mut name).ok()?;
     let Location::Span { offset, separator_len, header_len, .. } = location else { return None };
-    // Without the body, which is not needed.
+    // The body is not needed.
     let head = Location::Span { offset, separator_len, header_len, body_len: 0 };
     let (mut bytes, stamp) = (Vec::new(), &mailbox.snapshot.meta().stamp);
     mailbox.format.read_known(&head, ReadAs::Stored, stamp, &mut bytes).ok()?;

@@ -1,4 +1,4 @@
-//! The place that a mailbox is converted to.
+//! The target of a conversion.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::limits::CONVERT_ASIDE_MAX;
 use crate::opening::LEDGER_LOCK_TIMEOUT;
 use crate::{Error, FormatError, Mailbox, OpenOptions, Result, create};
 
-/// The place, and what is known of what is there.
+/// The place of the target and its state.
 pub(super) struct Site<'a> {
     vfs: &'a Arc<dyn Vfs>,
     spec: MailboxSpec,
     format: Format,
     open: OpenOptions,
     place: NotePlace<'a>,
-    /// The mailbox there was made by this conversion, or will be; else it is an empty one that was
-    /// there before.
+    /// `true` if this conversion makes or has made the mailbox; `false` if it is an empty one that
+    /// was there before.
     is_ours: bool,
 }
 
 impl<'a> Site<'a> {
-    /// Finds out what is there; from now on no other process converts to this place.
+    /// Determines the state of the place, and locks out other conversions to it.
     pub(super) fn find(
         vfs: &'a Arc<dyn Vfs>,
         source: &Mailbox,
@@ -59,13 +59,13 @@ impl<'a> Site<'a> {
         Ok(site)
     }
 
-    /// The place.
+    /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         &self.spec.path
     }
 
-    /// Opens the mailbox, which is made if there is none. `None` if one is there that the
-    /// conversion has made, but cannot go on with.
+    /// Opens the mailbox, creating it if there is none. `None` if the conversion has made the
+    /// existing one, but cannot continue with it.
     pub(super) fn open(&self, source: &Mailbox) -> Result<Option<Mailbox>> {
         let uidvalidity = source.status().uidvalidity;
         if self.is_ours && !self.is_there()? {
@@ -87,7 +87,7 @@ impl<'a> Site<'a> {
         Ok((is_it || !self.is_ours).then_some(target))
     }
 
-    /// Formats that hold no UIDVALIDITY, or none yet, have it from the ledger.
+    /// Writes the UIDVALIDITY to the ledger, for formats that store none, or none yet.
     fn give_uidvalidity(&self, source: &Mailbox) -> Result<()> {
         let is_held = matches!(self.format, Format::Maildir | Format::Mbx | Format::Mix);
         if is_held {
@@ -104,7 +104,7 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Whether there is a mailbox. A folder that is none may become one.
+    /// Returns `true` if there is a mailbox. A folder that is not a mailbox may become one.
     fn is_there(&self) -> Result<bool> {
         match self.vfs.metadata(self.path()) {
             Ok(found) if found.file_type == FileType::Dir => {
@@ -120,7 +120,7 @@ impl<'a> Site<'a> {
         Mailbox::open_in(Arc::clone(self.vfs), &self.spec, &self.open)
     }
 
-    /// Puts away what an interrupted conversion has left; returns where it is.
+    /// Puts aside the remains of an interrupted conversion; returns their path.
     pub(super) fn put_aside(&self) -> Result<PathBuf> {
         let path = self.path();
         if !self.is_ours {
@@ -143,12 +143,12 @@ impl<'a> Site<'a> {
         Err(Error::TargetInTheWay { path: path.to_owned(), what })
     }
 
-    /// Whether the mailbox is made by the conversion, so that messages can keep their UIDs.
+    /// Returns `true` if the conversion makes the mailbox, so that messages can keep their UIDs.
     pub(super) fn is_ours(&self) -> bool {
         self.is_ours
     }
 
-    /// The mailbox is whole.
+    /// Ends the conversion: the mailbox is complete.
     pub(super) fn done(&self) -> Result<()> {
         self.place.remove()
     }
@@ -159,7 +159,7 @@ pub(super) fn forget(vfs: &dyn Vfs, path: &Path, state_dir: &Path) -> Result<()>
     NotePlace::lock(vfs, state_dir, &absolute(vfs, path)?)?.remove()
 }
 
-/// The path that the note names: absolute, also where nothing is yet.
+/// Returns the path for the note: absolute, even if nothing is there yet.
 fn absolute(vfs: &dyn Vfs, path: &Path) -> Result<PathBuf> {
     match vfs.canonicalize(path) {
         Ok(path) => return Ok(path),
@@ -174,7 +174,7 @@ fn absolute(vfs: &dyn Vfs, path: &Path) -> Result<PathBuf> {
     Ok(absolute(vfs, parent)?.join(name))
 }
 
-/// The format that the target has, or is to have.
+/// Returns the format that the target has, or is to have.
 fn format_of(vfs: &dyn Vfs, spec: &MailboxSpec) -> Result<Format> {
     if let Some(name) = spec.format {
         return Ok(name.format());

@@ -1,4 +1,4 @@
-//! The text of a message: what is stored of it elsewhere, and what two mailboxes are compared by.
+//! The text of a message: its form for storing it in another mailbox, and for comparing mailboxes.
 
 use std::borrow::Cow;
 
@@ -9,27 +9,27 @@ use sha2::{Digest as _, Sha256};
 /// SHA-256 of a text whose lines end with CRLF.
 pub type Digest = [u8; 32];
 
-/// How texts are compared.
+/// The form in which texts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// All of the text.
     Whole,
-    /// What an mbox keeps of every text: without the fields that mailbox formats own and without
-    /// `Content-Length`, the header ended by a blank line and the last line ended.
+    /// The part that an mbox keeps of every text: without the fields that mailbox formats own and
+    /// without `Content-Length`, the header ended by a blank line and the last line ended.
     Same,
 }
 
-/// What a pair of formats does to texts.
+/// The treatment of texts for a pair of formats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Texts {
-    /// How they are compared.
+    /// The form for comparison.
     pub(super) form: Form,
     strips: bool,
     pub(super) lines: Lines,
     pub(super) quotes: bool,
 }
 
-/// What becomes of line ends.
+/// The conversion of line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lines {
     AsTheyAre,
@@ -38,7 +38,7 @@ pub(super) enum Lines {
 }
 
 impl Texts {
-    /// Of a copy from one format to another.
+    /// Returns the treatment for a copy from one format to another.
     pub(super) fn between(source: Format, target: Format) -> Self {
         let lines = match (has_crlf(source), has_crlf(target)) {
             (_, true) => Lines::ToCrlf,
@@ -50,8 +50,8 @@ impl Texts {
         Self { form, strips: is_mbox(source), lines, quotes }
     }
 
-    /// What is to be stored of a text, and the digest of what is compared; `scratch` is
-    /// overwritten. Mostly both are the same bytes, which then are made once.
+    /// Returns the form of a text for storing it, and the digest for comparing it; `scratch` is
+    /// overwritten. Mostly both forms are the same bytes, which are then made once.
     pub(super) fn prepare(self, text: &[u8], scratch: &mut Vec<u8>) -> (Vec<u8>, Digest) {
         let made = write_canonical(self.form, text, scratch);
         let digest = Sha256::digest(made.of(text, scratch)).into();
@@ -64,14 +64,14 @@ impl Texts {
         (stored, digest)
     }
 
-    /// What is to be stored of a text.
+    /// Returns the form of a text for storing it.
     pub(super) fn to_store(self, text: &[u8]) -> Vec<u8> {
         let text = match strip_owned(text) {
             stripped if self.strips => stripped,
             _ => Cow::Borrowed(text),
         };
         match self.lines {
-            // A message of no bytes cannot be stored everywhere; one of no lines is its equal.
+            // A message of no bytes cannot be stored everywhere; one empty line is equivalent.
             Lines::ToCrlf if text.is_empty() => b"\r\n".to_vec(),
             Lines::ToCrlf => {
                 let mut out = Vec::with_capacity(text.len() + text.len() / 24 + 16);
@@ -83,19 +83,19 @@ impl Texts {
         }
     }
 
-    /// The digest by which a text is compared with texts of the target, where that is not the one
-    /// of the whole: a target whose quoting is not undone may have other `From ` lines.
+    /// Returns the digest for comparing a text with texts of the target, if it is not that of the
+    /// whole text: a target whose quoting is not undone may have other `From ` lines.
     pub(super) fn likeness(self, text: &[u8], scratch: &mut Vec<u8>) -> Option<Digest> {
         let unquoted = if self.quotes { without_quotes(text)? } else { return None };
         Some(self.digest(&unquoted, scratch))
     }
 
-    /// Whether a text will be changed by quoting that is not undone.
+    /// Returns `true` if quoting changes a text and is not undone.
     pub(super) fn is_quoted(self, text: &[u8]) -> bool {
         self.quotes && has_from_line(text)
     }
 
-    /// The digest of a text; `scratch` is overwritten.
+    /// Returns the digest of a text; `scratch` is overwritten.
     pub(super) fn digest(self, text: &[u8], scratch: &mut Vec<u8>) -> Digest {
         let made = write_canonical(self.form, text, scratch);
         Sha256::digest(made.of(text, scratch)).into()
@@ -126,7 +126,8 @@ pub(super) fn without_quotes(text: &[u8]) -> Option<Vec<u8>> {
     Some(unquoted)
 }
 
-/// Whether a format is an mbox, or keeps what it knows of a message in the header as an mbox does.
+/// Returns `true` if a format is an mbox, or stores its data on a message in the header as an mbox
+/// does.
 pub(super) fn is_mbox(format: Format) -> bool {
     matches!(
         format,
@@ -134,29 +135,29 @@ pub(super) fn is_mbox(format: Format) -> bool {
     )
 }
 
-/// Whether lines end with CRLF in every mailbox of the format.
+/// Returns `true` if lines end with CRLF in every mailbox of the format.
 fn has_crlf(format: Format) -> bool {
     matches!(format, Format::Mbx | Format::Mix)
 }
 
-/// The text that is compared, as it was made.
+/// Description of a text written for comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Canonical {
-    /// Whether fields that mailbox formats own were left out; `None` if it is the text itself, and
-    /// nothing was written.
+    /// `true` if fields that mailbox formats own were left out; `None` if the text itself is
+    /// compared, and nothing was written.
     is_stripped: Option<bool>,
-    /// More was done to it than that, and its lines ended with CRLF.
+    /// `true` if there are other differences than that and CRLF for line ends.
     is_other: bool,
 }
 
 impl Canonical {
-    /// The text that is compared, of a text and what was written for it.
+    /// Returns the text to compare: the original or the written one.
     pub(super) fn of<'a>(self, text: &'a [u8], written: &'a [u8]) -> &'a [u8] {
         if self.is_stripped.is_some() { written } else { text }
     }
 }
 
-/// Writes the text that is compared, unless it is the text itself.
+/// Writes the text for comparison, unless it is the text itself.
 pub(super) fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
     out.clear();
     let mut made = Canonical { is_stripped: None, is_other: false };
@@ -198,12 +199,12 @@ pub(super) fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Can
     made
 }
 
-/// A text with every CRLF made LF but one that follows a CR: as LF it would be CRLF, and a line end
-/// of the same length again. `before` is the byte before the text.
+/// Converts every CRLF to LF except one that follows a CR: with LF it would be CRLF again, a line
+/// end of the same length. `before` is the byte before the text.
 pub(super) fn with_lf(mut text: Vec<u8>, before: u8) -> Vec<u8> {
     let mut to = 0;
     for at in 0..text.len() {
-        // The byte before is still what it was: only places behind it were written.
+        // The byte before is unchanged: only positions behind it were written.
         let last = if at == 0 { before } else { text[at - 1] };
         let is_dropped = text[at..].starts_with(b"\r\n") && last != b'\r';
         if !is_dropped {

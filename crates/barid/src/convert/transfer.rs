@@ -16,22 +16,22 @@ use super::{ConvertEvent, ConvertOptions, Converted, TellConvert};
 use crate::limits::CONVERT_BATCH_MESSAGES;
 use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
 
-/// A message of the source that is in the target, or is to be.
+/// A message of the source that is in the target, or will be.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) uid: Uid,
     pub(super) digest: Digest,
     pub(super) flags: FlagSet,
-    /// All that it has in the source, by slots of [`Copied::names`].
+    /// All its keywords in the source, by slots of [`Copied::names`].
     pub(super) keywords: KeywordMask,
     pub(super) internal_date: InternalDate,
-    /// The UID that it has in the target.
+    /// Its UID in the target.
     pub(super) after: Option<Uid>,
 }
 
-/// A message that waits to be written together with others.
+/// A message that is not written yet.
 struct Waiting {
-    /// Its place among the entries.
+    /// Index of its entry.
     entry: usize,
     text: Vec<u8>,
     keywords: Vec<Keyword>,
@@ -40,28 +40,28 @@ struct Waiting {
     message_id: Option<Vec<u8>>,
 }
 
-/// A message that is like one that waits: it is dropped once that is stored, and else takes its
-/// place.
+/// A duplicate of a message that is not written yet: it is dropped once that is stored, and
+/// otherwise replaces it.
 struct Like {
-    /// How many messages waited before it.
+    /// Number of waiting messages before it.
     behind: usize,
     message: Prepared,
     dropped: Dropped,
 }
 
-/// A message as a thread has prepared it.
+/// A message prepared by a thread.
 struct Prepared {
     read: Read<'static>,
     digest: Digest,
-    /// What it is compared by with others.
+    /// The digest for comparison with other messages.
     likeness: Digest,
     message_id: Option<Vec<u8>>,
     is_quoted: bool,
-    /// Bytes of a large message behind its header.
+    /// Bytes of a large message after its header.
     rest_size: u64,
 }
 
-/// What was copied.
+/// The result of copying.
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) entries: Vec<Entry>,
@@ -71,7 +71,7 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// A message as it was read from the source.
+    /// Returns a message as it was read from the source.
     pub(super) fn before(&self, entry: &Entry) -> ProofSide {
         ProofSide {
             uid: entry.uid,
@@ -82,13 +82,13 @@ impl Copied {
         }
     }
 
-    /// Whether the target cannot hold a keyword.
+    /// Returns `true` if the target cannot store a keyword.
     pub(super) fn is_refused(&self, keyword: &Keyword) -> bool {
         self.report.losses.keywords.iter().any(|(refused, ..)| refused == keyword)
     }
 }
 
-/// A copy of messages that is being made.
+/// A copy in progress.
 pub(super) struct Transfer<'a, 't> {
     target: &'a mut Mailbox,
     options: &'a ConvertOptions,
@@ -96,39 +96,39 @@ pub(super) struct Transfer<'a, 't> {
     texts: Texts,
     hold: Hold,
     deduper: Option<Deduper>,
-    /// Messages are to keep their UIDs.
+    /// `true` if messages must keep their UIDs.
     keeps_uids: bool,
-    /// The UIDNEXT that the target is to have with its last message.
+    /// UIDNEXT for the target once it has its last message.
     uidnext: Option<Uid>,
     is_ours: bool,
     has_senders: bool,
     existing: Existing,
     entries: Vec<Entry>,
-    /// How many entries are written, the first ones.
+    /// Number of entries that are written; these are the first ones.
     written: usize,
     names: KeywordTable,
-    /// Messages that are in the target with other flags than in the source.
+    /// Flag changes of messages that are in the target with other flags than in the source.
     changed: FlagChanges,
     waiting: Vec<Waiting>,
     likes: Vec<Like>,
-    /// Bytes of both.
+    /// Bytes of both lists.
     waiting_len: usize,
-    /// A message has come that the target has not, nor any after it.
+    /// `true` once a message is missing in the target, and all after it are missing too.
     is_beyond: bool,
     total: u64,
-    /// The last message that is to be copied.
+    /// UID of the last message to copy.
     last: Option<Uid>,
     is_stopped: bool,
     deviates: bool,
     report: Converted,
 }
 
-/// How a transfer ended.
+/// Result of a transfer.
 #[derive(Debug)]
 pub(super) enum End {
-    /// All is written.
+    /// Everything is written.
     Whole(Box<Copied>),
-    /// What was in the target cannot be gone on with.
+    /// The content of the target does not allow continuing.
     Deviates,
 }
 
@@ -172,8 +172,8 @@ impl<'a, 't> Transfer<'a, 't> {
         })
     }
 
-    /// Messages keep their UIDs if they can, as in a target that is `ours` they must; and the first
-    /// of them may be in the target already.
+    /// Makes messages keep their UIDs if possible, as they must in a target that is `ours`; the
+    /// first of them may be in the target already.
     pub(super) fn going_on(mut self, ours: bool) -> Result<Self> {
         self.keeps_uids = true;
         self.report.wants_all = true;
@@ -182,8 +182,7 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(self)
     }
 
-    /// Looks at the messages that are in the target, if those like them are not to be copied. Reads
-    /// all of them.
+    /// Reads all messages of the target, if their duplicates are not to be copied.
     pub(super) fn looking_at_target(mut self) -> Result<Self> {
         let Some(deduper) = &mut self.deduper else { return Ok(self) };
         let (texts, wants_id) = (self.texts, deduper.wants_ids());
@@ -203,7 +202,7 @@ impl<'a, 't> Transfer<'a, 't> {
         };
         let uids = super::all_uids(self.target)?;
         read_each(self.target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
-            // What cannot be read is like nothing.
+            // An unreadable message has no duplicates.
             if let Outcome::Made((likeness, id)) = outcome {
                 deduper.has(uid, &likeness, id.as_deref());
             }
@@ -218,7 +217,7 @@ impl<'a, 't> Transfer<'a, 't> {
     /// Copies messages.
     ///
     /// # Errors
-    /// [`Error::ConversionStopped`]; what either mailbox says.
+    /// [`Error::ConversionStopped`]; errors of either mailbox.
     pub(super) fn run(mut self, source: &mut Mailbox, uids: &[Uid]) -> Result<End> {
         self.total = uids.len() as u64;
         self.last = uids.last().copied();
@@ -245,7 +244,7 @@ impl<'a, 't> Transfer<'a, 't> {
             let (read, likeness) = (read.with_text(text), likeness.unwrap_or(digest));
             Ok(Prepared { read, digest, likeness, message_id, is_quoted, rest_size: 0 })
         };
-        // A file cannot be read on while it is written.
+        // A file cannot be read further while it is written.
         let is_same = !source.format().has_message_files() && source.path() == self.target.path();
         let large = if is_same { Large::Refuse } else { Large::Stream };
         read_each(source, (uids, large), &make, &mut |source, uid, outcome| {
@@ -265,7 +264,7 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(End::Whole(Box::new(Copied { entries, texts, report, names })))
     }
 
-    /// The error of a copy that ends before all is written.
+    /// Returns the error of a copy that ends before everything is written.
     fn stopped(&self) -> Error {
         let behind =
             || self.entries.last().and_then(|entry| Uid::new(entry.uid.get().saturating_add(1)));
@@ -282,7 +281,7 @@ impl<'a, 't> Transfer<'a, 't> {
                 self.report.gone.push(uid);
                 return Ok(true);
             }
-            // It is stopped in the midst of a large message.
+            // It was stopped in the middle of a large message.
             Outcome::Unreadable(Error::Mailbox(FormatError::Stopped { .. })) => {
                 self.is_stopped = true;
                 return Ok(false);
@@ -293,7 +292,7 @@ impl<'a, 't> Transfer<'a, 't> {
             }
         };
         if prepared.read.large.is_some() {
-            // It is written at once, while the source is as it was read.
+            // It is written at once, while the source is unchanged since it was read.
             self.write()?;
         }
         let large = self.large_of(source, &prepared);
@@ -307,13 +306,13 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(!self.deviates && !self.is_stopped)
     }
 
-    /// Why a message is dropped; else it is kept from now on.
+    /// Returns the reason to drop a message; `None` if it is kept from now on.
     fn like_of(&mut self, message: &Prepared) -> Option<Dropped> {
         let id = message.message_id.as_deref();
         self.deduper.as_mut()?.drops(message.read.uid, &message.likeness, id)
     }
 
-    /// Takes a message that is like one before it, which is stored or waits.
+    /// Handles a duplicate of a message that is stored or waits.
     fn take_like(&mut self, message: Prepared, dropped: Dropped) -> Result<()> {
         if self.waiting.is_empty() {
             self.tell_dropped(&dropped);
@@ -332,8 +331,8 @@ impl<'a, 't> Transfer<'a, 't> {
         (self.tell)(ConvertEvent::Dropped(dropped));
     }
 
-    /// The body of a message, if it is too large for memory. If it is the last one, nothing is left
-    /// to raise UIDNEXT with.
+    /// Returns the body of a message that is too large for memory. If it is the last one, there is
+    /// no later message to raise UIDNEXT with.
     fn large_of<'m>(&mut self, source: &'m Mailbox, message: &Prepared) -> Option<LargeRest<'m>>
     where
         'a: 'm,
@@ -346,7 +345,7 @@ impl<'a, 't> Transfer<'a, 't> {
         Some(LargeRest::new(source, (row, message.rest_size), self.texts, stop))
     }
 
-    /// Takes a message that is to be in the target.
+    /// Handles a message that is to be in the target.
     fn take_kept(&mut self, message: Prepared, large: Option<LargeRest<'_>>) -> Result<()> {
         let Prepared { read, digest, likeness, message_id, is_quoted, .. } = message;
         let uid = read.uid;
@@ -368,7 +367,7 @@ impl<'a, 't> Transfer<'a, 't> {
                 self.entries.push(Entry { after: Some(after), ..entry });
             }
             Found::Nothing => {
-                // A UID that was given out already would not be given again.
+                // A UID that was assigned already cannot be assigned again.
                 if self.is_ours && !self.is_beyond {
                     self.deviates = uid < self.target.status().uidnext;
                 }
@@ -385,7 +384,7 @@ impl<'a, 't> Transfer<'a, 't> {
             Found::Skipped => {
                 let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
                 self.entries.push(entry);
-                // If it cannot be stored, it is rightly not there.
+                // If it cannot be stored, its absence is expected.
                 self.deviates = self.append_one(&message, large)?;
             }
             Found::Other => self.deviates = true,
@@ -393,7 +392,7 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(())
     }
 
-    /// Whether no more bytes can wait.
+    /// Returns `true` if no further bytes can wait.
     fn is_full(&self, more: usize) -> bool {
         self.waiting_len + more > self.options.batch_len
             || self.waiting.len() + self.likes.len() >= CONVERT_BATCH_MESSAGES
@@ -410,7 +409,7 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(())
     }
 
-    /// Writes the messages that wait.
+    /// Writes the waiting messages.
     fn write(&mut self) -> Result<()> {
         self.waiting_len = 0;
         let waiting = std::mem::take(&mut self.waiting);
@@ -426,7 +425,7 @@ impl<'a, 't> Transfer<'a, 't> {
         }
     }
 
-    /// Writes messages one by one. What is like one that cannot be stored takes its place.
+    /// Writes messages one by one. A duplicate of one that cannot be stored replaces it.
     fn write_each(&mut self, waiting: Vec<Waiting>, likes: Vec<Like>) -> Result<()> {
         let mut likes = likes.into_iter().peekable();
         for (at, message) in waiting.iter().enumerate() {
@@ -444,7 +443,8 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(())
     }
 
-    /// Writes one message; tells whether it can be read and stored. If not, nothing is like it.
+    /// Writes one message. Returns `true` if it was read and stored; otherwise it has no
+    /// duplicates.
     fn append_one(&mut self, message: &Waiting, large: Option<LargeRest<'_>>) -> Result<bool> {
         let rest = large.as_ref().map(|large| large as &dyn MessageRest);
         let result = self.append(std::slice::from_ref(message), rest);
@@ -472,7 +472,7 @@ impl<'a, 't> Transfer<'a, 't> {
         }
     }
 
-    /// Writes messages; `rest` is what follows the only one.
+    /// Writes messages; `rest` is the body of the only one.
     fn append(&mut self, waiting: &[Waiting], rest: Option<&dyn MessageRest>) -> Result<()> {
         if waiting.is_empty() {
             return Ok(());
@@ -514,13 +514,13 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(())
     }
 
-    /// A batch of a mailbox with a file per message may take long, and may end in between.
+    /// A batch for a mailbox with a file per message may take long, and may end early.
     fn change_options(&self) -> ChangeOptions {
         let stop = self.options.stop.clone().filter(|_| self.target.format().has_message_files());
         ChangeOptions { stop, ..ChangeOptions::default() }
     }
 
-    /// Makes the flags of messages that were there those of the source.
+    /// Changes the flags of messages that were in the target to those of the source.
     fn write_changed(&mut self) -> Result<()> {
         let flags = std::mem::take(&mut self.changed);
         if flags.is_empty() {
@@ -541,7 +541,7 @@ impl<'a, 't> Transfer<'a, 't> {
 }
 
 impl ConvertOptions {
-    /// Whether the copy is to end.
+    /// Returns `true` if the copy is to end.
     fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }

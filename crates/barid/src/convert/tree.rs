@@ -1,20 +1,20 @@
-//! Where the mailboxes of a tree go when the tree is converted.
+//! The places of the mailboxes of a tree when the tree is converted.
 //!
-//! Folders stay folders. A format whose mailboxes are files has no room for folders in a mailbox:
-//! what is below the mailbox `NAME` goes to the folder `NAME.sbd`, as Thunderbird does, and what
-//! the top itself holds to `INBOX`.
+//! Folders stay folders. In a format whose mailboxes are files, a mailbox cannot contain folders:
+//! mailboxes below `NAME` go to the folder `NAME.sbd`, as in Thunderbird, and the mailbox at the
+//! top itself to `INBOX`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use barid_formats::{Folder, Format};
 
-/// Where each mailbox of a tree goes: its place among `folders`, and its path below `target`. The
-/// same tree always goes to the same places.
+/// Plans the place of each mailbox of a tree: its index in `folders`, and its path below `target`.
+/// The same tree always goes to the same places.
 pub fn plan_tree(folders: &[Folder], target: &Path, format: Format) -> Vec<(usize, PathBuf)> {
     let mut taken: HashSet<PathBuf> = HashSet::new();
     let mut plan = Vec::new();
-    // The folders that hold what is below the last folder of each depth.
+    // The folders for the mailboxes below the last folder of each depth.
     let mut holders: Vec<PathBuf> = Vec::new();
     for (at, folder) in folders.iter().enumerate() {
         holders.truncate(folder.depth as usize);
@@ -47,7 +47,7 @@ pub fn plan_tree(folders: &[Folder], target: &Path, format: Format) -> Vec<(usiz
     plan
 }
 
-/// A name that a file can have, and that means nothing else in a mailbox of the format.
+/// Returns a name that a file can have, and that has no other meaning in a mailbox of the format.
 fn name_for(name: &str, format: Format) -> String {
     let mut name: String =
         name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();

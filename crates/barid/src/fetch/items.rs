@@ -41,7 +41,7 @@ pub enum FetchError {
     /// There are no items.
     #[error("nothing is to be fetched")]
     Nothing,
-    /// There are too many.
+    /// There are too many items.
     #[error("more than {FETCH_ITEMS_MAX} items are to be fetched")]
     TooMany,
 }

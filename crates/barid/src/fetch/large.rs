@@ -1,5 +1,5 @@
-//! Fetching from messages that are too large to be read as a whole: only the requested bytes are
-//! held.
+//! Fetching from messages that are too large to be read as a whole: only the requested bytes are in
+//! memory.
 
 use std::ops::Range;
 
@@ -199,7 +199,7 @@ impl Cut {
     }
 }
 
-/// Returns `true` if an error says that a message is not where it was.
+/// Returns `true` if an error says that a message has moved.
 pub(super) fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Mailbox(FormatError::MessageGone { .. }))
 }

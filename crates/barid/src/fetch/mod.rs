@@ -1,10 +1,10 @@
 //! FETCH over a mailbox (RFC 9051 §6.4.5).
 //!
-//! What the cache knows is answered from it; messages are read only for sections, for structures
-//! and sizes that nobody has asked for before, and for header fields that are too long for the
-//! cache or occur twice. Messages are worked on in blocks of a bounded size, by as many threads as
-//! there are cores, and what they write comes out in the order asked for. No flag is changed: every
-//! section is peeked at.
+//! Cached data is used where possible; messages are read only for sections, for structures and
+//! sizes that were not requested before, and for header fields that are too long for the cache or
+//! occur twice. Messages are processed in blocks of a bounded size, by as many threads as there are
+//! cores, and the output comes in the order requested. No flag is changed: every section is peeked
+//! at.
 
 mod blocks;
 mod fetched;
@@ -24,34 +24,34 @@ use self::blocks::{Learned, Stop, run};
 use crate::limits::FETCH_ATTEMPTS_MAX;
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
-/// What became of a fetch.
+/// Report of a fetch.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct FetchReport {
-    /// How many messages were written.
+    /// Number of messages written.
     pub fetched: u64,
-    /// Messages that are not there.
+    /// Messages that do not exist.
     pub gone: Vec<Uid>,
     /// Messages that could not be read, or not decoded ([`Error::UnknownEncoding`]; their other
-    /// items were written), and why.
+    /// items were written), and the errors.
     pub unreadable: Vec<(Uid, Error)>,
 }
 
-/// Writes what was fetched of one message; called from many threads.
+/// Writes the fetched data of one message; called from many threads.
 pub type WriteFetched<'a> = dyn Fn(&Fetched<'_>, &mut Vec<u8>) + Sync + 'a;
 
-/// Takes what was written, in order; `false` ends the fetch.
+/// Receives the output, in order; `false` ends the fetch.
 pub type TakeFetched<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
 impl Mailbox {
     /// Fetches `items` of the messages `uids`, in their order.
     ///
-    /// If a message is no longer where it was, the mailbox is scanned again and the fetch goes on
-    /// with it; rows are then counted anew, and so are sequence numbers.
+    /// If a message has moved, the mailbox is scanned again and the fetch continues with it; rows
+    /// and sequence numbers are then renumbered.
     ///
     /// # Errors
-    /// A damaged cache; what the file system says of the mailbox; [`Error::Renumbered`] if the UIDs
-    /// mean nothing any more. A single message that cannot be read is [`FetchReport::unreadable`].
+    /// A damaged cache; errors of the file system; [`Error::Renumbered`] if the UIDs are no longer
+    /// valid. A single message that cannot be read is [`FetchReport::unreadable`].
     pub fn fetch(
         &mut self,
         uids: &[Uid],
@@ -61,13 +61,13 @@ impl Mailbox {
     ) -> Result<FetchReport> {
         let mut learned = Learned::default();
         let report = self.fetch_into(uids, items, write, &mut learned, take)?;
-        // Who asks again finds them again.
+        // Later fetches use the stored values.
         let _ = self.keep_sizes(&learned.sizes);
         self.keep_structures(&learned.structures);
         Ok(report)
     }
 
-    /// Fetches as [`Mailbox::fetch`], and leaves to its caller to keep what was learned.
+    /// Fetches as [`Mailbox::fetch`], and leaves storing the learned values to its caller.
     fn fetch_into(
         &mut self,
         uids: &[Uid],
@@ -92,7 +92,7 @@ impl Mailbox {
                 report.unreadable.push((uids[next], Error::KeepsChanging { path }));
                 (next, attempts) = (next + 1, 0);
             } else {
-                // What looks unchanged may have been read at its end only.
+                // A mailbox that looks unchanged may have been read at its end only.
                 self.rescan(attempts > 1)?;
                 self.check_numbering(uidvalidity)?;
             }
@@ -101,8 +101,8 @@ impl Mailbox {
         Ok(report)
     }
 
-    /// The UIDs of the rows that ranges of UIDs, or of sequence numbers, name: ascending ranges
-    /// that do not overlap.
+    /// Returns the UIDs in ranges of UIDs, or of sequence numbers, which must be ascending and must
+    /// not overlap.
     ///
     /// # Errors
     /// A damaged cache.
@@ -122,12 +122,12 @@ impl Mailbox {
         Ok(found)
     }
 
-    /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
-    /// keeps it in the cache. Returns the messages that could not be read, and why. Rows may be
-    /// counted anew, as by [`Mailbox::fetch`].
+    /// Computes the missing RFC822.SIZE of all messages by reading those messages, and stores it in
+    /// the cache. Returns the messages that could not be read, and the errors. Rows may be
+    /// renumbered, as by [`Mailbox::fetch`].
     ///
     /// # Errors
-    /// As [`Mailbox::fetch`]; a cache that cannot take the sizes.
+    /// As [`Mailbox::fetch`]; a cache that cannot store the sizes.
     pub fn fill_rfc822_sizes(&mut self) -> Result<Vec<(Uid, Error)>> {
         let items = FetchItems::of(FetchItem::Rfc822Size);
         let mut unreadable: Vec<(Uid, Error)> = Vec::new();
@@ -155,7 +155,7 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    /// Returns the UIDs of messages without a known size, but for those that cannot be read.
+    /// Returns the UIDs of messages without a known size, except those that cannot be read.
     fn uids_without_size(&self, unreadable: &[(Uid, Error)]) -> Result<Vec<Uid>> {
         let mut unknown = Vec::new();
         let read = self.snapshot.cores(0..self.len(), &mut |_, core| {
@@ -170,7 +170,7 @@ impl Mailbox {
         Ok(unknown)
     }
 
-    /// Keeps the sizes that were found.
+    /// Stores the sizes.
     fn keep_sizes(&mut self, sizes: &[(Uid, u64)]) -> Result<()> {
         let mut rows = Vec::with_capacity(sizes.len());
         for &(uid, size) in sizes {

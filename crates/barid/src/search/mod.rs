@@ -17,46 +17,46 @@ use self::passes::Passes;
 use crate::limits::SEARCHES_MAX;
 use crate::{Error, Mailbox, Result};
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Found {
     /// The rows of the messages that match, ascending; valid until the mailbox is refreshed or
     /// searched again.
     pub rows: Vec<u32>,
-    /// Messages that could not be read, and why. They do not match, negated or not.
+    /// Messages that could not be read, and the errors. They do not match, negated or not.
     pub unreadable: Vec<(Uid, Error)>,
 }
 
-/// Why a search is begun anew.
+/// The reason to restart a search.
 enum Again {
-    /// A message is not where it was.
+    /// A message has moved.
     Gone,
     /// The cache cannot be read.
     Cache(Error),
 }
 
 impl Mailbox {
-    /// Finds the messages that a program matches; `saved` is what `$` stands for in it.
+    /// Finds the messages that match a program; `saved` is the value of `$` in it.
     ///
-    /// A program that only asks flags, dates, sizes and numbers costs a pass over the cache, one
-    /// that asks the usual header fields a second one; messages are read only if a text, another
-    /// field or a size decides that the cache does not have. Which texts are compared and how is
-    /// told in `docs/design/search.md`.
+    /// A program with only flags, dates, sizes and numbers costs a pass over the cache, one with
+    /// the usual header fields a second one; messages are read only if the result depends on a
+    /// text, another field or a size that is not in the cache. `docs/design/search.md` describes
+    /// the comparison of texts.
     ///
-    /// If a message is no longer where it was, the mailbox is scanned again and searched anew; rows
-    /// are then counted anew.
+    /// If a message has moved, the mailbox is scanned again and searched anew; rows are then
+    /// renumbered.
     ///
     /// # Errors
     /// As [`Mailbox::open`]; [`Error::Renumbered`] if the mailbox is scanned again and the UIDs in
-    /// the program mean nothing any more. A single message that cannot be read is
+    /// the program are no longer valid. A single message that cannot be read is
     /// [`Found::unreadable`].
     pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1..=SEARCHES_MAX {
             match self.search_once(program, saved)? {
                 Ok(found) => return Ok(found),
-                // What looks unchanged may have been read at its end only.
+                // A mailbox that looks unchanged may have been read at its end only.
                 Err(Again::Gone) if attempt < SEARCHES_MAX => self.rescan(attempt > 1)?,
                 Err(Again::Cache(error)) if attempt < SEARCHES_MAX => self.heal(error)?,
                 Err(Again::Cache(error)) => return Err(error),
@@ -117,7 +117,7 @@ impl Mailbox {
     }
 }
 
-/// Whether an error is reason to search anew.
+/// Returns the reason to restart a search after an error, or the error.
 fn again(error: Error) -> Result<Again> {
     match error {
         Error::Mailbox(FormatError::MessageGone { .. }) => Ok(Again::Gone),

@@ -18,14 +18,14 @@ use crate::limits::{
 };
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
-/// What a pass found out.
+/// Result of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// The rows that match, ascending.
     pub(super) rows: Vec<u32>,
-    /// The rows of which it is not known yet, ascending.
+    /// The rows that need a further pass, ascending.
     pub(super) unknown: Vec<u32>,
-    /// What could not be read.
+    /// Messages that could not be read, and the errors.
     pub(super) unreadable: Vec<(Uid, Error)>,
 }
 
@@ -44,12 +44,13 @@ impl Outcome {
 pub(super) struct Passes<'a> {
     pub(super) mailbox: &'a Mailbox,
     pub(super) matcher: &'a Matcher,
-    /// Held by a thread that searches a large message.
+    /// Locked by a thread that searches a large message.
     pub(super) turn: &'a Mutex<()>,
 }
 
 impl Passes<'_> {
-    /// Asks the fixed-size facts of all rows: those that match, and those of which it is not known.
+    /// Matches the fixed-size facts of all rows; returns the rows that match, and those that need a
+    /// further pass.
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         let (mut outcome, mut scratch) = (Outcome::default(), Scratch::default());
         let mailbox = self.mailbox;
@@ -86,7 +87,7 @@ impl Passes<'_> {
         }
     }
 
-    /// Asks the header fields that the cache has.
+    /// Matches the cached header fields.
     pub(super) fn fields(&self, rows: &[u32]) -> Result<Outcome> {
         self.shared(rows, SEARCH_FIELDS_ROWS, || {
             let mut scratch = Scratch::default();
@@ -101,7 +102,7 @@ impl Passes<'_> {
         })
     }
 
-    /// Reads the messages.
+    /// Matches the messages themselves.
     pub(super) fn messages(&self, rows: &[u32]) -> Result<Outcome> {
         self.shared(rows, SEARCH_MESSAGES_ROWS, || {
             let mut reader = Reader::default();
@@ -113,7 +114,7 @@ impl Passes<'_> {
 
     fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
         let core = self.mailbox.snapshot.core(row)?;
-        // Of a large message the rest is enough: attachments are not searched.
+        // Attachments are not searched, so a large message is read without them.
         let is_large = core.size > SEARCH_LARGE_LEN;
         let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let mut facts = self.facts_of(row, &core);
@@ -129,13 +130,13 @@ impl Passes<'_> {
             }
         }
         let view = &mut MessageView::new(facts, &reader.bytes);
-        // A view of the message knows everything.
+        // The view of a message can answer everything.
         let matches = self.matcher.matches(view, &mut reader.scratch).unwrap_or_default();
         outcome.add(row, Some(matches));
         Ok(())
     }
 
-    /// Shares rows among threads, in stretches of `len` that are taken in order.
+    /// Distributes rows over threads, in stretches of `len` that are taken in order.
     fn shared<W>(
         &self,
         rows: &[u32],
@@ -168,7 +169,7 @@ impl Passes<'_> {
             let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
             let mut results = vec![run()];
             for helper in helpers {
-                // A panic goes on where it would have gone on without threads.
+                // A panic is resumed, as it would go on without threads.
                 results
                     .push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
@@ -203,7 +204,7 @@ impl Passes<'_> {
     }
 }
 
-/// A message of which the cache's header fields are at hand.
+/// A message with its cached header fields.
 struct RecordView<'a> {
     facts: Facts,
     record: &'a Record<'a>,
@@ -233,7 +234,8 @@ impl SearchView for RecordView<'_> {
             CachedField::InReplyTo => record.in_reply_to,
             CachedField::References => record.references,
         };
-        // The rest of a field that was cut, and those of the same name, are in the message.
+        // The rest of a field that was cut, and further fields of the same name, are in the
+        // message.
         match found {
             _ if record.cut => None,
             None => Some(false),
@@ -242,7 +244,7 @@ impl SearchView for RecordView<'_> {
     }
 }
 
-/// Reads one message after the other.
+/// Reads one message after another.
 #[derive(Default)]
 struct Reader {
     scratch: Scratch,
@@ -251,8 +253,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a row into the buffer; what of it is searched, if it is too large. Returns its
-    /// RFC822.SIZE then.
+    /// Reads a row into the buffer; of a message that is too large, only the part that is searched.
+    /// Returns its RFC822.SIZE then.
     fn read(&mut self, mailbox: &Mailbox, row: u32) -> Result<Option<u64>> {
         let Self { name, bytes, .. } = self;
         bytes.clear();

@@ -1,8 +1,8 @@
-//! Structures of messages that were read once, kept beside the cache.
+//! Structures of messages that were read once, stored beside the cache.
 //!
-//! They are found by UID and UIDVALIDITY, so they outlive the rows of the cache; that a message is
-//! the one that was read is checked by the hash of its header and the length of its body. The file
-//! may vanish at any moment and holds no more than was asked for (`docs/formats/derived.md`).
+//! They are found by UID and UIDVALIDITY, so they outlive the rows of the cache; the hash of the
+//! header and the length of the body prove that a message is the one that was read. The file may
+//! vanish at any moment and contains only requested structures (`docs/formats/derived.md`).
 
 mod codec;
 
@@ -20,9 +20,9 @@ use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_KEPT_PART, STRUCTURES_LEN_MAX}
 const KIND: &str = "structures";
 /// Bytes of UIDVALIDITY and count.
 const HEAD_LEN: usize = 8;
-/// Bytes of an entry: UID, check, where its structure ends.
+/// Bytes of an entry: UID, check, end of its structure.
 const ENTRY_LEN: usize = 12;
-/// Bytes of a file that is read: twice what is kept, for entries.
+/// Maximum bytes of a file that are read: twice the bytes of structures, to include entries.
 const FILE_LEN_MAX: u64 = 2 * STRUCTURES_LEN_MAX as u64;
 
 /// Structures, by UID.
@@ -32,7 +32,7 @@ pub(crate) struct Structures {
     count: usize,
 }
 
-/// Structures that were found, to be kept.
+/// New structures, to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct NewStructures {
     entries: Vec<(Uid, u32, Range<usize>)>,
@@ -40,7 +40,7 @@ pub(crate) struct NewStructures {
 }
 
 impl NewStructures {
-    /// Adds what was read of a message; more than is held, or than is worth it, is left out.
+    /// Adds the structure of a message; structures beyond the limits are left out.
     pub(crate) fn add(&mut self, core: &Core, structure: &BodyStructure) {
         let start = self.encoded.len();
         codec::encode(structure, &mut self.encoded);
@@ -51,7 +51,7 @@ impl NewStructures {
         self.entries.push((core.uid, check_of(core), start..end));
     }
 
-    /// Adds those of another thread.
+    /// Adds the structures of another thread.
     pub(crate) fn append(&mut self, other: Self) {
         let start = self.encoded.len();
         if start + other.encoded.len() <= STRUCTURES_LEN_MAX {
@@ -65,7 +65,7 @@ impl NewStructures {
 }
 
 impl Structures {
-    /// The structure of a message, if it is kept.
+    /// Returns the structure of a message, if it is stored.
     pub(crate) fn of(&self, core: &Core) -> Option<BodyStructure> {
         let at = self.place(core.uid).ok()?;
         let (_, check, range) = self.entry(at)?;
@@ -79,7 +79,7 @@ impl Structures {
         (same && has_all).then_some(Self { bytes, count })
     }
 
-    /// UID, check, and where its structure lies.
+    /// Returns UID, check, and range of the structure of an entry.
     fn entry(&self, at: usize) -> Option<(u32, u32, Range<usize>)> {
         let words = |at: usize| self.bytes.get(HEAD_LEN + at * ENTRY_LEN..).map(Take);
         let first = HEAD_LEN + self.count * ENTRY_LEN;
@@ -95,7 +95,7 @@ impl Structures {
         Some((uid, check, first + start..first + end))
     }
 
-    /// Where the entry of a UID is, or would be.
+    /// Returns the index of the entry of a UID, or the index where it would be inserted.
     fn place(&self, uid: Uid) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -109,7 +109,8 @@ impl Structures {
         Err(low)
     }
 
-    /// The bytes of these and new ones; of messages that `is_there` knows nothing of none.
+    /// Serializes these and new structures, without those of messages for which `is_there` is
+    /// `false`.
     fn with(
         &self,
         new: &NewStructures,
@@ -123,7 +124,7 @@ impl Structures {
         for (uid, check, range) in (0..self.count).filter_map(|at| self.entry(at)) {
             all.extend(self.bytes.get(range).map(|encoded| (uid, check, encoded)));
         }
-        // The sort is stable: of two for one message the new one counts.
+        // The sort is stable: of two for one message the new one stays.
         all.sort_by_key(|(uid, ..)| *uid);
         all.dedup_by_key(|(uid, ..)| *uid);
         all.retain(|(uid, ..)| is_there(*uid));
@@ -148,7 +149,7 @@ impl Structures {
     }
 }
 
-/// Tells whether a message is the one that a structure was made of.
+/// Returns a check value that identifies the message of a structure.
 pub(crate) fn check_of(core: &Core) -> u32 {
     let body_len = core.size.saturating_sub(core.header_len.into());
     let mut bytes = [0; 16];
@@ -158,14 +159,14 @@ pub(crate) fn check_of(core: &Core) -> u32 {
 }
 
 impl Mailbox {
-    /// The structures that are kept; none if the file is not there or not sound.
+    /// Loads the stored structures; none if the file is missing or damaged.
     pub(crate) fn structures(&self) -> Structures {
         let uidvalidity = self.snapshot.meta().uidvalidity.get();
         let bytes = self.kept_structures().load_lasting(FILE_LEN_MAX);
         bytes.and_then(|bytes| Structures::from_bytes(bytes, uidvalidity)).unwrap_or_default()
     }
 
-    /// Keeps what was found, if it is much beside what is kept already.
+    /// Stores new structures, if they are many compared with the stored ones.
     pub(crate) fn keep_structures(&self, new: &NewStructures) {
         if new.entries.is_empty() || !self.place.on_disk {
             return;

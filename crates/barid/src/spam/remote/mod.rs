@@ -21,7 +21,7 @@ use super::{AnyList, dropin};
 use crate::limits::DAEMON_ANSWER_LEN_MAX;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// How long to wait for an answer before using the list itself: a suspended daemon must not delay
+/// Timeout of an answer, after which the list itself is used: a suspended daemon must not delay
 /// mail.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
