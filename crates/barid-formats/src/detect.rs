@@ -43,7 +43,7 @@ pub enum FormatName {
 }
 
 impl FormatName {
-    /// Returns the names that stand before the colon.
+    /// Returns the names of formats, as written before the colon.
     pub fn names() -> impl Iterator<Item = &'static str> {
         REGISTRY.iter().map(|entry| entry.name)
     }

@@ -62,7 +62,7 @@ mod tests {
 
     const FOLDER: &str = "/new";
 
-    /// Writes so many files, closing each at once; tells how often was waited for the disk.
+    /// Writes so many files, closing each at once; returns the number of barriers.
     fn write(vfs: &dyn Vfs, count: usize) -> Result<u64> {
         let path = Path::new(FOLDER);
         let mut files = NewFiles::begin(vfs, path, count)?;
@@ -101,7 +101,7 @@ mod tests {
         check(SYNC_FS_FILES_MIN, false, SYNC_FS_FILES_MIN as u64 + 1);
     }
 
-    /// The kernel may tell of an error only those who had the file open then.
+    /// The kernel may report an error only to those who had the file open then.
     #[test]
     fn no_file_is_closed_before_it_is_durable_or_told_of() {
         for (syncs, count) in [(false, 3), (false, SYNC_FS_FILES_MIN), (true, SYNC_FS_FILES_MIN)] {

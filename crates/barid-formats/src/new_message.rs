@@ -40,8 +40,8 @@ pub struct NewMessage<'a> {
     pub keywords: Vec<Keyword>,
     /// The envelope sender, for a From_ line; `MAILER-DAEMON` if `None`.
     pub sender: Option<&'a str>,
-    /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
-    /// these bytes instead of `bytes` and `sender`.
+    /// The bytes that the message had in this mailbox, if it is to be restored: an mbox then writes
+    /// these instead of `bytes` and `sender`.
     pub stored: Option<StoredMessage<'a>>,
     /// The UID requested for it. It gets this UID if all UIDs given so far, including those of the
     /// messages before it, are lower; otherwise the next one. It also gets the next one if the
@@ -54,12 +54,12 @@ pub struct NewMessage<'a> {
     pub uidnext: Option<Uid>,
 }
 
-/// A message as it stood in an mbox of the variant it is written to.
+/// A message as it was stored in an mbox of the variant to which it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredMessage<'a> {
     /// Separator, header, body; with [`NewMessage::rest`] the bytes before that.
     pub bytes: &'a [u8],
-    /// Bytes of the separator.
+    /// Length of the separator in bytes.
     pub separator_len: usize,
 }
 

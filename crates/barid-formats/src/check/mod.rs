@@ -4,15 +4,15 @@
 //! plan that repairs them (`Diagnosis`). The rest is the same for all formats:
 //!
 //! - [`check`] reports; it writes nothing.
-//! - [`repair`] takes the locks of the format, looks again, keeps all bytes that are to be
+//! - [`repair`] takes the locks of the format, checks again, stores all bytes that are to be
 //!   overwritten or removed in a *side folder*, durably and with a manifest (`keep.rs`), and then
-//!   does it: what is written in place through the redo journal, all at once; then whole files, one
-//!   at a time, each of them at once (`carry.rs`).
-//! - [`undo`] puts the kept bytes back, the same way, as long as nothing else has changed what the
-//!   repair left.
+//!   carries out the plan: first the writes in place, all at once through the redo journal; then
+//!   complete files, one at a time, each of them atomically (`carry.rs`).
+//! - [`undo`] restores the stored bytes in the same way, as long as nothing else has changed what
+//!   the repair left.
 //!
-//! After a crash the redo journal is completed by who opens the mailbox next. What a repair or an
-//! undoing did not come to is neither wrong nor lost: both can be run again.
+//! After a crash the next program that opens the mailbox completes the redo journal. Steps that a
+//! repair or an undo did not reach are not lost: both can be run again.
 //!
 //! Decisions: `docs/design/check.md`. The bytes of the side folder: `docs/formats/repair.md`.
 
@@ -35,7 +35,7 @@ pub use kept::{KeptRepair, KeptRepairState, discard_repairs, kept_repairs};
 pub(crate) use plan::{Segment, Step};
 pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, Uids, new_uidvalidity, uidvalidity_now};
 
-/// The date in the header of a message.
+/// Returns the date in the header of a message.
 pub(crate) fn sent_date(header: &[u8]) -> Option<barid_types::InternalDate> {
     let field = barid_message::field(header, b"Date")?;
     let date = barid_message::parse_date(field.body)?;

@@ -1,5 +1,5 @@
-//! Messages that are being written under their final names: they get no UID until they are whole,
-//! or have rested for a while.
+//! Messages that are being written under their final names: they get no UID until they are
+//! complete, or have not changed for a while.
 
 use super::Dirs;
 use super::layout::ARRIVALS_LOOKED_AT_MAX;
@@ -7,10 +7,10 @@ use super::list::Listing;
 use crate::Stamp;
 use crate::files::{HeadReader, is_changing, is_unfinished};
 
-/// Takes files out of the new ones that somebody is writing, and returns their keys. Costs an
-/// `lstat` for each new file, and the reading of those that were changed just now. Very many new
-/// files are looked at only if a folder was changed just now; of others it is noticed when they are
-/// read.
+/// Removes files that are still being written from the new ones, and returns their keys. Costs an
+/// `lstat` for each new file, and a read of those that were changed just now. If there are very
+/// many new files, they are checked only if a folder was changed just now; otherwise reading them
+/// detects it.
 pub(super) fn hold_back(dirs: &Dirs, listing: &mut Listing, stamp: &Stamp) -> Vec<u64> {
     let is_settled = stamp.is_settled(0) && stamp.is_settled(1);
     if is_settled && listing.fresh.len() > ARRIVALS_LOOKED_AT_MAX {
@@ -23,7 +23,7 @@ pub(super) fn hold_back(dirs: &Dirs, listing: &mut Listing, stamp: &Stamp) -> Ve
         let sighting = &listing.sightings[*at as usize];
         let name = listing.names.get(sighting.name);
         let dir = &*dirs.handles[usize::from(!sighting.in_new)];
-        // What cannot be looked at is dealt with when it is to be read.
+        // A file without metadata is handled when it is read.
         let is_held = dir.metadata(name).is_ok_and(|found| is_changing(&found, stamp.taken))
             && reader
                 .read(dir, name)

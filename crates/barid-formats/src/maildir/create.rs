@@ -1,7 +1,7 @@
-//! Making an empty Maildir.
+//! Creation of an empty Maildir.
 //!
-//! Order: the folder, `tmp`, `new`, `dovecot-uidlist` with the UIDVALIDITY that was asked for, then
-//! `cur`, with which it becomes a Maildir; each is durable before the next.
+//! Order: the folder, `tmp`, `new`, `dovecot-uidlist` with the requested UIDVALIDITY, then `cur`,
+//! which makes it a Maildir; each is durable before the next.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::uids::take_lock;
 use super::written::guid;
 use crate::{CreateOptions, Error, Result};
 
-/// See [`crate::create()`]; `false` if the first scan is to give it a UIDVALIDITY.
+/// See [`crate::create()`]; returns `false` if the first scan is to give it a UIDVALIDITY.
 pub(crate) fn create(vfs: &Arc<dyn Vfs>, path: &Path, options: &CreateOptions) -> Result<bool> {
     let make = |path: &Path| {
         create_dir_durable(vfs.as_ref(), path, options.dir_mode()).map_err(Error::at(path))

@@ -144,7 +144,8 @@ impl Slots {
         slots
     }
 
-    /// Gives slots to those of `letters` that have none: their names are lost.
+    /// Gives slots to those of `letters` that have none, since their names are lost; returns `true`
+    /// if there were any.
     pub(super) fn add_lost(
         &mut self,
         letters: u32,

@@ -1,4 +1,4 @@
-//! Looking for files that were renamed since they were listed.
+//! Search for files that were renamed since they were listed.
 
 use super::Dirs;
 use super::layout::RELISTS_MAX;
@@ -16,8 +16,8 @@ pub(super) struct Relisted {
 }
 
 impl Relisted {
-    /// Looks for the file that was called `stale` a moment ago; returns its name and whether it is
-    /// in `new`. Lists the directories if no earlier listing can tell.
+    /// Searches the file that was called `stale` a moment ago; returns its name and `true` if it is
+    /// in `new`. Lists the directories if no earlier listing contains it.
     pub(super) fn find_renamed(
         &mut self,
         dirs: &Dirs,

@@ -1,13 +1,13 @@
 //! Messages that mbsync has renamed.
 //!
-//! mbsync adds `,U=` and a number to the base name, and to whoever goes by base names that is
-//! another message. It counts as the same one only if the old name is gone, and exactly one new
-//! file has the same name before `,U=`, the same inode and the same size; two files that are there
-//! stay two messages. Inode and size are known from when the message was read, as a mark of its
-//! file. The UID list gets the new name under its lock (`written.rs`).
+//! mbsync adds `,U=` and a number to the base name, which makes it another message for programs
+//! that identify messages by base name. It counts as the same one only if the old name is gone, and
+//! exactly one new file has the same name before `,U=`, the same inode and the same size; two
+//! existing files stay two messages. Inode and size are stored as a mark of the file when the
+//! message is read. The UID list gets the new name under its lock (`written.rs`).
 //!
-//! A number that is changed or taken away again is not recognised, nor is a program that gives
-//! files names of their own: these are new messages.
+//! A number that is changed or removed again is not recognised, nor is a program that gives files
+//! other names: these are new messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use super::list::{Listing, Seen};
 use super::name;
 use crate::{Error, Result};
 
-/// Finds the files of known messages that are gone under new names. Costs a `stat` per candidate.
+/// Finds the new names of known messages whose files are gone. Costs a `stat` per candidate.
 pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {
     let mut candidates: HashMap<u32, Vec<u32>> = HashMap::new();
     for &at in &listing.fresh {
@@ -54,7 +54,7 @@ fn is_gone(listing: &Listing, dirs: &Dirs, before: &Before, row: usize) -> Resul
     if listing.seen[row] == Seen::Gone {
         return Ok(true);
     }
-    // Where others keep changing the folders what is missing is not believed to be gone.
+    // While others keep changing the folders, a missing file is not known to be gone.
     if listing.was_seen(row as u32) || listing.dirs_listed < 2 {
         return Ok(false);
     }
@@ -67,7 +67,7 @@ fn is_gone(listing: &Listing, dirs: &Dirs, before: &Before, row: usize) -> Resul
     }
 }
 
-/// The mark of a file that was seen; `None` if it is not there any more.
+/// Returns the mark of a file that was seen; `None` if it is not there any more.
 fn mark_of(listing: &Listing, dirs: &Dirs, sighting: u32) -> Result<Option<u32>> {
     let sighting = &listing.sightings[sighting as usize];
     let at = usize::from(!sighting.in_new);

@@ -1,4 +1,4 @@
-//! Names held in one arena, and a hash index over them: no allocation per name.
+//! Names stored in one arena, and a hash index over them: no allocation per name.
 
 use super::layout::{NAME_LEN_MAX, NAMES_LEN_MAX};
 use super::name;
@@ -38,23 +38,23 @@ impl Names {
         Some(added)
     }
 
-    /// The bytes of a name.
+    /// Returns the bytes of a name.
     pub(super) fn get(&self, name: Name) -> &[u8] {
         &self.0[name.start as usize..][..usize::from(name.len)]
     }
 
-    /// The base of a name without the field of mbsync.
+    /// Returns the base of a name without the field of mbsync.
     pub(super) fn stem(&self, name: Name) -> &[u8] {
         name::stem(self.base(name))
     }
 
-    /// The base of a name.
+    /// Returns the base of a name.
     pub(super) fn base(&self, name: Name) -> &[u8] {
         &self.0[name.start as usize..][..usize::from(name.base_len)]
     }
 }
 
-/// Finds things by a 64-bit hash; equality is the caller's. Open addressing, at most half full.
+/// Finds items by a 64-bit hash; the caller compares them. Open addressing, at most half full.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     slots: Vec<u32>,
@@ -64,12 +64,12 @@ pub(super) struct Index {
 const FREE: u32 = u32::MAX;
 
 impl Index {
-    /// An index with room for `capacity` things.
+    /// Makes an index with room for `capacity` items.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self { slots: vec![FREE; (capacity * 2).next_power_of_two().max(16)], len: 0 }
     }
 
-    /// The thing with this hash that `is` says yes to.
+    /// Returns the item with this hash for which `is` returns `true`.
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
@@ -82,7 +82,7 @@ impl Index {
         None
     }
 
-    /// Adds a thing; `hash_of` tells the hashes of those already there.
+    /// Adds an item; `hash_of` returns the hash of an item added before.
     pub(super) fn insert(&mut self, hash: u64, thing: u32, hash_of: impl Fn(u32) -> u64) {
         if (self.len + 1) * 2 > self.slots.len() {
             let bigger = Self::with_capacity((self.len + 1) * 2);

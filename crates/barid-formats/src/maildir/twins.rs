@@ -1,10 +1,10 @@
 //! Two files with one base name.
 //!
-//! Seen twice in one listing, a name is most often one file that was renamed meanwhile, or one file
-//! with two names (a delivery by link and unlink that was cut short): one message. Files that
-//! differ are two messages. The first keeps the base name as its key; the *twin* is keyed by its
-//! inode as well, and its UID is in the ledger, since `dovecot-uidlist` can hold a name only once.
-//! A `sync` gives the twin a name of its own, as Dovecot does.
+//! A name seen twice in one listing is most often one file that was renamed meanwhile, or one file
+//! with two names (an interrupted delivery by link and unlink): one message. Files that differ are
+//! two messages. The first keeps the base name as its key; the key of the *twin* also includes its
+//! inode, and its UID is in the ledger, since `dovecot-uidlist` can store a name only once. A
+//! `sync` gives the twin a name of its own, as Dovecot does.
 
 use barid_vfs::Metadata;
 
@@ -14,7 +14,7 @@ use super::list::{Listing, Seen, Sighting};
 use super::name;
 use crate::{Error, Result};
 
-/// A file that is there now.
+/// A file that exists now.
 #[derive(Clone, Debug)]
 struct Candidate {
     name: Vec<u8>,
@@ -22,7 +22,7 @@ struct Candidate {
     inode: u64,
 }
 
-/// Sorts out what was seen twice and what has been a twin before. Costs a `stat` per such file.
+/// Resolves names seen twice and former twins. Costs a `stat` per such file.
 pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {
     let doubles = listing.take_doubles();
     if doubles.is_empty() && before.twins.is_empty() {
@@ -87,7 +87,7 @@ fn is_base(before: &Before, row: u32, base: &[u8]) -> bool {
     before.names.base(before.rows[row as usize].name) == base
 }
 
-/// Every name under which a file of this base may be, without repetition.
+/// Returns every name under which a file of this base may be, without repetition.
 fn names_of(
     listing: &Listing,
     before: &Before,
@@ -122,7 +122,7 @@ fn names_of(
     unique
 }
 
-/// The files that exist under the names; of several names of one file the last.
+/// Returns the files that exist under the names; of several names of one file the last.
 fn files_of(
     listing: &mut Listing,
     dirs: &Dirs,

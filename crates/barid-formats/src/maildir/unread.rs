@@ -17,12 +17,12 @@ use crate::{DefectKind, Error, MailboxDefect, Result};
 pub(super) struct Unread {
     /// All of them.
     uids: Vec<u32>,
-    /// Why, of the first of them.
+    /// Reasons for the first of them.
     reasons: Vec<(Uid, String)>,
 }
 
 impl Unread {
-    /// Takes note of one.
+    /// Adds a message.
     pub(super) fn add(&mut self, uid: Uid, in_new: bool, name: &[u8], error: &io::Error) {
         self.uids.push(uid.get());
         if self.reasons.len() < UNREAD_NAMED_MAX {
@@ -32,14 +32,14 @@ impl Unread {
         }
     }
 
-    /// Adds those of others.
+    /// Adds the messages of another list.
     pub(super) fn append(&mut self, other: Self) {
         self.uids.extend(other.uids);
         let room = UNREAD_NAMED_MAX - self.reasons.len();
         self.reasons.extend(other.reasons.into_iter().take(room));
     }
 
-    /// Their UIDs, ascending, and what to tell of them.
+    /// Returns their UIDs, ascending, and their defects.
     pub(super) fn into_parts(mut self) -> (Vec<u32>, Vec<MailboxDefect>) {
         self.uids.sort_unstable();
         self.reasons.sort_unstable();
@@ -52,8 +52,8 @@ impl Unread {
     }
 }
 
-/// Tries those again that could not be read before; `None` if one can be now, so that its row does
-/// not hold any more. The others are still unread.
+/// Tries again to read the messages that could not be read before; returns `None` if one can be
+/// read now, so that its row is no longer valid. The others are still unread.
 pub(super) fn try_again(dirs: &Dirs, before: &Before, listing: &Listing) -> Result<Option<Unread>> {
     let mut still = Unread::default();
     let known = before.state.as_ref().map_or(&[][..], |state| &state.unread);
@@ -81,7 +81,7 @@ pub(super) fn try_again(dirs: &Dirs, before: &Before, listing: &Listing) -> Resu
     Ok(Some(still))
 }
 
-/// Reads a header, block by block, to see whether that can be done.
+/// Reads a header, block by block, to test if it can be read.
 fn read_header(dir: &dyn Dir, name: &[u8], block: &mut [u8]) -> io::Result<()> {
     let (metadata, len) = dir.read_head(name, block)?;
     if metadata.size <= len as u64 || header_end(&block[..len]).is_some() {

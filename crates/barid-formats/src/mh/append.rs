@@ -2,15 +2,14 @@
 //!
 //! Order: every file is written under a hidden name and fsynced (where there are many, the file
 //! system is synced instead), before any lock is taken; under the lock of the sequences these are
-//! written with the flags of the new numbers (durable); UIDs that messages are to have go to the
-//! ledger (durable); the files are linked to their numbers; the folder is fsynced; the hidden names
-//! go. Commit point of each message: its link; acknowledged after the fsync of the folder. A link
-//! never replaces anything: a number that another program took meanwhile is left to it, and the
-//! next one tried.
+//! written with the flags of the new numbers (durable); requested UIDs go to the ledger (durable);
+//! the files are linked to their numbers; the folder is fsynced; the hidden names are removed.
+//! Commit point of each message: its link; acknowledged after the fsync of the folder. A link never
+//! replaces anything: if another program took a number meanwhile, the next one is tried.
 //!
-//! After a crash a message is whole or not there; leftovers under hidden names, and sequences of
-//! numbers without a message, do no harm: the next delivery of ours clears both, the former once
-//! they are an hour old. UIDs without a message are wasted. An error leaves no message.
+//! After a crash a message is complete or missing; leftovers under hidden names, and sequences of
+//! numbers without a message, do no harm: our next delivery clears both, the names once they are an
+//! hour old. UIDs without a message are wasted. An error leaves no message.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Sets of message numbers as ranges, however many numbers they stand for.
+//! Sets of message numbers as ranges, in memory independent of the count of numbers.
 
 use super::name::Number;
 

@@ -1,19 +1,20 @@
 //! Changing messages: expunges by unlinks, flags and keywords in `.mh_sequences`.
 //!
 //! Everything happens under the lock of the sequences, which nmh holds while it renumbers. A
-//! message that is not under its number is looked for by its mark.
+//! message that is not under its number is searched by its mark.
 //!
-//! Order: the sequence `deleted` without the messages that go, if it names one; unlinks, fsync of
-//! the folder; the sequences with all changes of flags, without the messages that went, and with
-//! those to come (a file beside, fsync, rename, fsync of the folder); then appends (see
+//! Order: the sequence `deleted` without the messages to be expunged, if it names one; unlinks,
+//! fsync of the folder; the sequences with all changes of flags, without the expunged messages, and
+//! with the appended ones (a file beside, fsync, rename, fsync of the folder); then appends (see
 //! `append.rs`). Commit point of an expunge: the unlink; of all flags: the rename of the sequences.
-//! After a crash a message has its old flags or its new ones; one that was to go and did not has
-//! all but \Deleted. Between the two a number may stay in sequences without a message, but not in
-//! `deleted`: another program may give it to new mail. The next delivery of ours clears that.
+//! After a crash a message has its old flags or its new ones; a message whose expunge was not
+//! reached has lost only \Deleted. Between the two a number may stay in sequences without a
+//! message, but not in `deleted`: another program may give it to new mail. Our next delivery clears
+//! that.
 //!
-//! A request to stop is noticed while messages are written under hidden names, which then go, and
-//! between two batches of unlinks; what was unlinked until then stays expunged, durably, and of the
-//! rest of the change nothing is made.
+//! A request to stop is noticed while messages are written under hidden names, which are then
+//! removed, and between two batches of unlinks: messages unlinked until then stay expunged,
+//! durably, and the rest of the change is not made.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -371,7 +372,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A flag or a keyword, in lower case.
+/// A flag, or a keyword in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum What {
     Flag(Flag),

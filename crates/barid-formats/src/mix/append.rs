@@ -59,7 +59,7 @@ impl HeaderCounter {
                 self.state = u8::from(found.is_some());
                 continue;
             }
-            // Each CR behind another takes that for nothing, and is nothing itself.
+            // A CR directly behind a CR starts nothing, as in c-client.
             self.state = match (self.state, text[from]) {
                 (2, b'\r') => 3,
                 (1, b'\n') => 2,
@@ -96,7 +96,7 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
     let before = (work.now.meta.clone(), work.now.messages.len());
     let written = write_all(work, messages, &given.uids, &target, seq)
         .and_then(|end| target.make_durable(work).map(|()| end))
-        // Not later: what a journal names, even one that failed, must stay.
+        // Not later: files that a journal names, even one that failed, must stay.
         .inspect_err(|_| target.give_up(work.mailbox));
     let committed = written.and_then(|end| {
         work.report.figures.bytes_appended = end - target.size;
@@ -180,7 +180,7 @@ impl Target {
         let mailbox = work.mailbox;
         self.file.sync_all().map_err(Error::at(&mailbox.data_path(self.number)))?;
         work.report.figures.barriers += 1;
-        // An empty one may have been made just now, too.
+        // An empty file may also have been made just now.
         if self.size == 0 {
             mailbox.vfs.sync_dir(&mailbox.path).map_err(Error::at(&mailbox.path))?;
             work.report.figures.barriers += 1;

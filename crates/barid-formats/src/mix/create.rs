@@ -1,7 +1,7 @@
-//! Making an empty mailbox: the files that c-client makes.
+//! Creation of an empty mailbox: the files that c-client makes.
 //!
-//! Order: the folder; an empty index, status and data file; then `.mixmeta`, with which it becomes
-//! a mailbox.
+//! Order: the folder; an empty index, status and data file; then `.mixmeta`, which makes it a
+//! mailbox.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Res
     for name in [INDEX, STATUS, &data_name(now)] {
         let file = path.join(name);
         match vfs.metadata(&file) {
-            // What an attempt left that was cut short.
+            // A leftover of an interrupted attempt.
             Ok(found) if found.size == 0 => {}
             Ok(_) => return Err(already_exists(&file)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

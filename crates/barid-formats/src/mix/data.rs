@@ -1,4 +1,4 @@
-//! Data files: their names, and finding them.
+//! Data files: their names, and listing them.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::MixMailbox;
 use super::layout::{DATA_FILES_MAX, DATA_PREFIX};
 use crate::{Error, Result};
 
-/// The name of a data file. That of number 0 is the prefix alone (c-client).
+/// Returns the name of a data file. That of number 0 is the prefix alone (c-client).
 pub(super) fn data_name(number: u32) -> String {
     match number {
         0 => ".mix".to_owned(),
@@ -14,7 +14,7 @@ pub(super) fn data_name(number: u32) -> String {
     }
 }
 
-/// The number of a data file; `None` if the name is none of one.
+/// Returns the number of a data file; `None` for another name.
 pub(super) fn data_number(name: &[u8]) -> Option<u32> {
     let digits = name.strip_prefix(DATA_PREFIX)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) || digits.len() > 8 {
@@ -25,12 +25,12 @@ pub(super) fn data_number(name: &[u8]) -> Option<u32> {
 }
 
 impl MixMailbox {
-    /// The path of a data file.
+    /// Returns the path of a data file.
     pub(super) fn data_path(&self, number: u32) -> PathBuf {
         self.path.join(data_name(number))
     }
 
-    /// The data files there are, by number.
+    /// Returns the numbers of the existing data files, ascending.
     pub(super) fn data_files(&self) -> Result<Vec<u32>> {
         let at = || Error::at(&self.path);
         let dir = self.vfs.open_dir(&self.path).map_err(at())?;

@@ -110,7 +110,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Tries to lock exclusively; in either case the mailbox stays locked.
+    /// Tries to lock exclusively; returns `true` on success. In either case the mailbox stays
+    /// locked.
     pub(super) fn try_alone(&self, mailbox: &MixMailbox) -> Result<bool> {
         let at = || Error::at(&mailbox.path);
         if try_alone(&*self.meta).map_err(at())? {
@@ -165,7 +166,7 @@ fn try_lock(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     }
 }
 
-/// Tries to lock exclusively; without support of the file system this fails.
+/// Tries to lock exclusively; returns `false` also if the file system has no locks.
 fn try_alone(meta: &dyn File) -> io::Result<bool> {
     match meta.try_lock(LockKind::Flock, LockMode::Exclusive) {
         Err(error) if is_unsupported(&error) => Ok(false),

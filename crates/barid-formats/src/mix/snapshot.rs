@@ -184,7 +184,7 @@ impl Snapshot {
         self.messages.binary_search_by_key(&uid, |message| message.uid).ok()
     }
 
-    /// Returns the bits of flags, without those of a session.
+    /// Returns the bits of flags, without \Recent.
     pub(super) fn flags_of(flags: barid_types::FlagSet) -> u16 {
         bits_of(flags)
     }

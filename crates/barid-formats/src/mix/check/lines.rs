@@ -238,7 +238,7 @@ impl Statuses {
         found
     }
 
-    /// Returns `true` if it lists a message, or is too old to list it.
+    /// Returns `true` if it lists a message, or was written before the message existed.
     pub(super) fn may_be_there(&self, uid: u32) -> bool {
         let last = self.by_uid.last_key_value().map_or(0, |(uid, _)| *uid);
         uid > last || self.by_uid.contains_key(&uid)
