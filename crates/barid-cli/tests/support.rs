@@ -7,11 +7,13 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
 use barid_testkit::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
 /// A folder of mailboxes, removed when dropped.
 pub(crate) struct World {
@@ -184,12 +186,28 @@ pub(crate) struct Running(Option<Child>);
 
 impl Running {
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        static SIGNALS: Once = Once::new();
+        SIGNALS.call_once(catch_ignored_signals);
         Self(Some(command.spawn().unwrap()))
     }
 
     /// Waits for the end of the process, like [`Child::wait_with_output`].
     pub(crate) fn wait_with_output(mut self) -> std::io::Result<Output> {
         self.0.take().expect("because only this takes it").wait_with_output()
+    }
+}
+
+/// Catches the signals that this process was started to ignore. A shell without job control ignores
+/// SIGINT for what it starts in the background, and so would the programs that tests interrupt; a
+/// caught signal has its default action in a new program.
+fn catch_ignored_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+    for signal in [SIGHUP, SIGINT, SIGQUIT] {
+        if ignored >> (signal - 1) & 1 == 1 {
+            signal_hook::flag::register(signal, Arc::default()).unwrap();
+        }
     }
 }
 
