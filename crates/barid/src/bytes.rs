@@ -1,10 +1,10 @@
-//! Little-endian numbers in and out of bytes.
+//! Reading and writing little-endian numbers.
 
 /// Appends numbers.
 pub(crate) trait Put {
     fn put_u32(&mut self, value: u32);
     fn put_u64(&mut self, value: u64);
-    /// A length of 8 bytes, then the bytes.
+    /// Appends a length of 8 bytes, then the bytes.
     fn put_bytes(&mut self, bytes: &[u8]);
 }
 
@@ -21,7 +21,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Takes numbers from the front; `None` where the bytes end too early.
+/// Reads numbers from the front; `None` if the bytes end too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -39,7 +39,7 @@ impl<'a> Take<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// A number of things of `len` bytes each, which the rest is long enough for.
+    /// Reads a number of items of `len` bytes each; `None` if the rest is too short for them.
     pub(crate) fn count(&mut self, len: usize) -> Option<usize> {
         let count = usize::try_from(self.u64()?).ok()?;
         (count.checked_mul(len)? <= self.0.len()).then_some(count)

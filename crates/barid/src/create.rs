@@ -1,4 +1,4 @@
-//! Making an empty mailbox.
+//! Creating an empty mailbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use barid_vfs::Vfs;
 use crate::Result;
 use crate::opening::LEDGER_LOCK_TIMEOUT;
 
-/// Makes an empty mailbox, durably ([`barid_formats::create()`]). Where the format has no place for
-/// the UIDVALIDITY that is asked for, the ledger in `state_dir` has it, and what opens the mailbox
-/// next finds it there; a crash between the two leaves an empty mailbox that gets another one.
+/// Creates an empty mailbox, durably ([`barid_formats::create()`]). If the format cannot store the
+/// requested UIDVALIDITY, it is written to the ledger in `state_dir`, where the next opening finds
+/// it; a crash between the two leaves an empty mailbox that gets another one.
 ///
 /// # Errors
-/// Something is there already; what the file system says; the ledger cannot be used.
+/// Something exists at the path; errors of the file system; the ledger cannot be used.
 pub fn create(
     vfs: &Arc<dyn Vfs>,
     path: &Path,

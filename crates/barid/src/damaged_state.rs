@@ -1,4 +1,4 @@
-//! The news of damaged state, until somebody has acknowledged it.
+//! Reports of damaged state, until they are acknowledged.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use barid_types::UidValidity;
 
 use crate::Result;
 
-/// The way to make the news end.
+/// The way to acknowledge the reports.
 pub(crate) const ACKNOWLEDGE: &str = "`barid check --repair` acknowledges that";
 
-/// The repair of damaged state.
+/// The effect of repairing damaged state.
 const REPAIR: &str = "the damaged file is kept, and told of no more";
 
-/// One piece of news.
+/// A report of damage.
 #[derive(Debug)]
 pub(crate) struct StateNews {
     kind: &'static str,
@@ -24,8 +24,8 @@ pub(crate) struct StateNews {
     pub(crate) what: String,
 }
 
-/// Notes that the ledger is missing of a mailbox whose UIDs only that can have had, since something
-/// else names a UIDVALIDITY.
+/// Records that the ledger is missing, for a mailbox whose UIDs only the ledger can have stored,
+/// because something else names a UIDVALIDITY.
 pub(crate) fn note_missing(
     format: &dyn barid_formats::Mailbox,
     ledger: &mut Ledger,
@@ -36,7 +36,7 @@ pub(crate) fn note_missing(
     }
 }
 
-/// Returns the news of the state of a mailbox.
+/// Returns the reports on the state of a mailbox.
 pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
     let place = |offset: Option<u64>| match offset {
         Some(offset) => format!("damaged at byte {offset}"),
@@ -73,7 +73,7 @@ pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
     news
 }
 
-/// The damages of the state, as a check tells them.
+/// Returns the damage of the state, in the form of a check.
 pub(crate) fn state_damages(pending: &Pending, ledger: &Ledger) -> Vec<Damage> {
     let damage = |news: StateNews| Damage {
         kind: news.kind,
@@ -87,7 +87,7 @@ pub(crate) fn state_damages(pending: &Pending, ledger: &Ledger) -> Vec<Damage> {
     state_news(pending, ledger).into_iter().map(damage).collect()
 }
 
-/// Makes an end to the news, durably. The damaged files stay.
+/// Acknowledges the reports, durably. The damaged files stay.
 pub(crate) fn acknowledge(
     pending: &mut Pending,
     ledger: &mut Ledger,

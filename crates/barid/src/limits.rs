@@ -107,8 +107,8 @@ pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;
 /// Interval at which a watched mailbox is checked even without an event.
 pub(crate) const WATCH_LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long to wait for further events after an event in a mailbox: a program that changes a
-/// mailbox makes several changes. No mailbox is checked more often.
+/// Pause for further events after an event in a mailbox: a program that changes a mailbox makes
+/// several changes. No mailbox is checked more often.
 pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(10);
 
 /// Pause before the next check of a mailbox in which a change may go on without events, such as a

@@ -39,7 +39,8 @@ impl Mailbox {
     /// Returns the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
     ///
     /// The first call for a program sorts the mailbox; later ones read the wanted part and merge
-    /// the new messages: O(window + new). `SIZE` sorts by RFC822.SIZE; the first call reads the
+    /// the new messages: O(window + new). Orders by `SIZE`, and those of a mailbox without a cache
+    /// on disk, are computed each time. `SIZE` sorts by RFC822.SIZE; the first call reads the
     /// messages whose size nobody has asked for yet, as [`Mailbox::fill_rfc822_sizes`] does.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Restart points of compressed mailboxes, kept beside the cache (`docs/formats/derived.md`).
+//! Restart points of compressed mailboxes, stored beside the cache (`docs/formats/derived.md`).
 
 use crate::Mailbox;
 use crate::kept::Kept;
@@ -7,7 +7,7 @@ use crate::limits::RESTART_POINTS_LEN_MAX;
 const KIND: &str = "restarts";
 
 impl Mailbox {
-    /// Gives the format the restart points that are kept, once, before messages are read.
+    /// Passes the stored restart points to the format, once, before messages are read.
     pub(crate) fn load_restart_points(&self) {
         if !self.format.has_restart_points() {
             return;
@@ -21,7 +21,7 @@ impl Mailbox {
         });
     }
 
-    /// Keeps the restart points that the format learned, if there are many new ones.
+    /// Stores the restart points that the format learned, if there are many new ones.
     pub(crate) fn keep_restart_points(&self) {
         if let Some(bytes) = self.format.restart_points_to_keep() {
             self.kept_restart_points().store(bytes);

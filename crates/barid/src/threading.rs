@@ -1,7 +1,7 @@
-//! Threads, kept beside the cache.
+//! Threads, stored beside the cache.
 //!
-//! Two derived snapshots: the threads as they are told, one per algorithm, so that asking again is
-//! a read; and the links that they were made from, to which messages that came since are added.
+//! There are two derived snapshots: the finished threads, one per algorithm, so that a repeated
+//! query is a read; and the links that they were made from, to which newer messages are added.
 //! Links cannot be undone, so after an expunge the mailbox is threaded anew.
 
 use barid_message::Profile;
@@ -13,10 +13,10 @@ use crate::links::{Links, threads_of_texts};
 use crate::{Mailbox, Result};
 
 impl Mailbox {
-    /// Gives the threads of the mailbox as rows (RFC 5256 §3; REFS as Dovecot defines it).
+    /// Returns the threads of the mailbox as rows (RFC 5256 §3; REFS as Dovecot defines it).
     ///
-    /// The first call threads the mailbox, near linear in messages and references. Later calls read
-    /// the answer; messages that came since are linked to what was kept.
+    /// The first call threads the mailbox, in near linear time in messages and references. Later
+    /// calls read the stored answer; newer messages are added to the stored links.
     ///
     /// # Errors
     /// A damaged cache.
@@ -43,10 +43,11 @@ impl Mailbox {
         Ok(threads)
     }
 
-    /// Gives the threads as another program would: from the header texts, nothing kept.
+    /// Returns the threads as another program would compute them: from the header texts, with
+    /// nothing stored.
     ///
-    /// The cache keeps fields without the white space at their end, of which c-client takes notice
-    /// in subjects.
+    /// The cache stores fields without the white space at their end, which c-client takes into
+    /// account in subjects.
     ///
     /// # Errors
     /// A damaged cache.
@@ -71,7 +72,7 @@ impl Mailbox {
         (links.rows() <= self.snapshot.len()).then_some(links)
     }
 
-    /// Rows keep their numbers as long as nothing is expunged, so the count of expunges goes first.
+    /// Prepends the number of expunges: rows keep their numbers as long as nothing is expunged.
     fn with_expunges(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len() + 4);
         out.put_u32(self.snapshot.expunged_rows().len() as u32);

@@ -1,9 +1,9 @@
 //! Bounded memory for large messages that several threads work on.
 //!
-//! Threads work on blocks of messages ahead of who takes what they made. Blocks of one large
-//! message wait for each other: they begin in their order, and together they have no more than
-//! [`LARGE_LEN_MAX`] bytes between their beginning and the moment when the result was taken. Since
-//! results are taken in the same order, the first one always goes on.
+//! Threads process blocks of messages ahead of the consumer of their results. Blocks of one large
+//! message wait for each other: they start in order, and together they have no more than
+//! [`LARGE_LEN_MAX`] bytes between their start and the moment when the result is consumed. Since
+//! results are consumed in the same order, the first block can always proceed.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Gives turns to the blocks of more than `large_len` bytes, in their order.
+    /// Assigns turns to the blocks of more than `large_len` bytes, in order.
     pub(crate) fn of_blocks(lens: impl Iterator<Item = u64>, large_len: u64) -> Vec<Option<Self>> {
         let mut number = 0;
         let turn = |len| {
@@ -37,7 +37,7 @@ struct State {
     is_closed: bool,
 }
 
-/// Keeps the turns.
+/// The state of all turns.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     state: Mutex<State>,
@@ -45,7 +45,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Waits for the turn of a block; `false` if nobody wants it any more.
+    /// Waits for the turn of a block; `false` if the block is not wanted any more.
     pub(crate) fn enter(&self, turn: Option<Turn>) -> bool {
         let Some(turn) = turn else { return true };
         let fits = |state: &State| state.used == 0 || state.used + turn.len <= LARGE_LEN_MAX;
@@ -59,7 +59,7 @@ impl Turns {
         !state.is_closed
     }
 
-    /// Ends the turn of a block whose result was taken.
+    /// Ends the turn of a block whose result was consumed.
     pub(crate) fn leave(&self, turn: Option<Turn>) {
         let Some(turn) = turn else { return };
         let mut state = self.lock();
@@ -67,7 +67,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Closes the turns when it is dropped, so that no thread waits for ever.
+    /// Returns a guard that closes the turns when it is dropped, so that no thread waits for ever.
     pub(crate) fn closing(&self) -> Closing<'_> {
         Closing(self)
     }

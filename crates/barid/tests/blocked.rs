@@ -10,7 +10,7 @@ use barid_vfs::{Fault, FaultVfs};
 
 use crate::arena::{Arena, add, expunge, flag, found, keyword, later, memory, now, uid};
 
-/// An mbox in memory with so many messages.
+/// An mbox in memory with the given number of messages.
 fn mbox(count: u64) -> Arena {
     let mut arena = Arena::in_memory("mboxrd", 1);
     arena.deliver(count);

@@ -120,7 +120,7 @@ fn after_a_failing_call_a_conversion_goes_on() {
             drop(place);
             // A lock file whose removal failed is stale by then.
             disk.sleep(std::time::Duration::from_secs(600));
-            // Where a lock cannot be taken no UIDs are given, which is told.
+            // If a lock cannot be taken, no UIDs are assigned, which is reported.
             let lost = result.as_ref().is_ok_and(|converted| converted.losses.uids > 0);
             let went = go_on(Arc::new(disk), format, &expected, (false, !lost));
             went.unwrap_or_else(|what| panic!("{format}, fault {nth}, {result:?}: {what}"));

@@ -76,7 +76,8 @@ fn one_delivery_to_a_maildir_lists_one_directory() {
     assert!(size > 100 << 10, "the list is long enough to tell");
 }
 
-/// An mbox of so many messages, written by us once, and what counts its calls.
+/// Returns an mbox of the given number of messages, written by us once, and the counter of its
+/// calls.
 fn written(count: u64) -> (Arena, CountingVfs<MemVfs>) {
     let vfs = CountingVfs::new(memory());
     let mut arena = Arena::new(Arc::new(vfs.clone()), Path::new("/"), "mboxrd", 1);

@@ -12,7 +12,7 @@ use crate::arena::{
     Arena, FORMATS, Found, add, expunge, flag, found, keeping, keyword, later, memory, now, uid,
 };
 
-/// An mbox in memory with so many messages.
+/// An mbox in memory with the given number of messages.
 fn mbox(count: u64) -> Arena {
     let mut arena = Arena::in_memory("mboxrd", 1);
     arena.deliver(count);
@@ -187,7 +187,7 @@ fn what_cannot_be_read_of_what_was_accepted_is_told() {
     assert_eq!(seen(&found(&mailbox)), [2, 4]);
     mailbox.sync(&now()).unwrap();
     assert_eq!(seen(&found(&arena.open_without_cache())), [2, 4]);
-    // It is kept for whoever can make something of it.
+    // It is kept for later inspection.
     let kept =
         everything(&arena).into_keys().filter(|path| path.to_string_lossy().contains("damaged"));
     assert_eq!(kept.count(), 1);

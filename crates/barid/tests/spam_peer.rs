@@ -9,7 +9,7 @@ use barid::wordlist::{Class, dump};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora, disk};
 
-/// Every so many messages of real mail are compared.
+/// One message of real mail in this number is compared.
 const STEP: usize = 9;
 const CORPUS: &str = "spamassassin";
 

@@ -85,8 +85,7 @@ fn what_is_recommended_misses_less() {
     assert_ne!(other.recommended, tuned.recommended);
 }
 
-/// The counted errors are those of a filter that was trained with all other folds: with two folds,
-/// each is identified by its errors.
+/// The counted errors are those of a filter that was trained with the older half of the messages.
 #[test]
 fn errors_are_those_of_a_filter_that_was_taught() {
     let options = TuneOptions { is_chronological: true, ..TuneOptions::default() };

@@ -146,7 +146,7 @@ fn what_cannot_be_kept_is_refused_before_anything_is_removed() {
     }
 }
 
-/// A folder of state that cannot be written stops nobody but who asks for it.
+/// A state folder that cannot be written only affects callers who require it.
 #[test]
 fn a_servers_expunge_is_never_refused_for_what_is_kept() {
     for nth in 0..20 {
@@ -378,8 +378,8 @@ fn a_replaced_mailbox_finds_what_was_expunged_from_the_former() {
     nothing_to_undo(mailbox.undo_one(Undo::Replaced, &now()));
 }
 
-/// Expunges the `at`-th of some messages, as they stand in an mbox, and undoes it; every one is
-/// then there byte by byte, but that the UID and the place are new.
+/// Expunges the `at`-th of some messages in an mbox, and undoes that; every message is then there,
+/// byte by byte, with a new UID and place.
 fn check_bytes(spec: &str, messages: &[&str], at: u32, end: &str) {
     let disk = memory();
     let file = disk.open(Path::new("/box"), FileOptions::create(0o600)).unwrap();

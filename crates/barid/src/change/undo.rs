@@ -262,7 +262,8 @@ impl Mailbox {
             altered += u32::from(matches!(next, Some(Kept::Changed(_))));
             match next {
                 Some(Kept::Message(message) | Kept::Changed(message)) => {
-                    // What an expunge was to do, and the one that went on with it did, is twice.
+                    // Messages of an interrupted expunge and of the one that continued it occur
+                    // twice.
                     let is_new = seen.insert((message.uid, message.key));
                     let large = LargeMessage::of(&message)?;
                     let message = Returning { kept: *message, large };

@@ -559,8 +559,8 @@ mod tests {
     use super::*;
     use crate::{OpenOptions, create};
 
-    /// Takes messages, each a text and what it is known by; tells which are stored, which are
-    /// dropped and for which others, and which fail.
+    /// Copies messages, each a text and its id; checks which are stored, which are dropped and as
+    /// duplicates of which, and which fail.
     fn check(messages: &[(&str, u8)], stored: &[u32], dropped: &[(u32, u32)], failed: &[u32]) {
         for dedupe in [Dedupe::Content, Dedupe::MessageId] {
             for batch_len in [0, 3, usize::MAX] {

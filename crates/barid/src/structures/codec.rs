@@ -1,13 +1,13 @@
-//! The structure of a message as bytes (`docs/formats/derived.md`, "structures").
+//! Encoding the structure of a message as bytes (`docs/formats/derived.md`, "structures").
 //!
-//! Parts stand one after the other, each before those in it, so nothing recurses. Where in the
-//! message they lie is left out: formats may put fields of their own into its header.
+//! Parts are stored one after another, each before the parts inside it, so nothing recurses. Their
+//! places in the message are left out: formats may put fields of their own into its header.
 
 use barid_message::limits::{DEPTH_MAX, PARTS_MAX};
 use barid_types::{Address, BodyStructure, Disposition, Envelope, Parameter};
 
-/// Texts that most structures are made of; they are named by their places here, which are part of
-/// the format.
+/// Texts that occur in most structures; they are encoded as indexes into this list, which are part
+/// of the format.
 const WORDS: [&str; 48] = [
     "text",
     "plain",
@@ -59,7 +59,8 @@ const WORDS: [&str; 48] = [
     "filename",
 ];
 
-/// Parts of a structure: beyond those that boundaries make there is one in each message.
+/// Maximum number of parts of a structure: besides those between boundaries there is one in each
+/// message.
 const DECODED_PARTS_MAX: usize = 2 * PARTS_MAX + DEPTH_MAX;
 
 const HAS_ENVELOPE: u64 = 1;
@@ -95,10 +96,10 @@ pub(super) fn encode(root: &BodyStructure, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a structure; `None` if the bytes are not exactly one.
+/// Parses a structure; `None` if the bytes are not exactly one structure.
 pub(super) fn decode(bytes: &[u8]) -> Option<BodyStructure> {
     let mut input = Input(bytes);
-    // Parts whose parts are not all there yet, and how many are missing.
+    // Parts whose inner parts are incomplete, with the number of missing ones.
     let mut open: Vec<(BodyStructure, u64)> = Vec::new();
     for _ in 0..DECODED_PARTS_MAX {
         let (part, missing) = input.part()?;
@@ -109,7 +110,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<BodyStructure> {
             }
             continue;
         }
-        // What is whole goes into the part around it, which may be whole then.
+        // A complete part is added to the part around it, which may then be complete.
         let mut whole = part;
         loop {
             let Some((mut outer, missing)) = open.pop() else {
@@ -134,7 +135,8 @@ fn put_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// 0 where there is none; from 1 the places of [`WORDS`]; behind them the length, then the text.
+/// Writes 0 for no text, from 1 an index into [`WORDS`], and beyond those the length, then the
+/// text.
 fn put_text(text: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(text) = text else { return out.push(0) };
     if let Some(place) = WORDS.iter().position(|word| word.as_bytes() == text) {
@@ -167,7 +169,7 @@ fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes values from the front; `None` where there is none such.
+/// Reads values from the front; `None` if there is no valid one.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -184,7 +186,7 @@ impl Input<'_> {
         None
     }
 
-    /// A number of things, of which each takes a byte or more.
+    /// Reads a number of items, each of which takes at least a byte.
     fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count <= self.0.len()).then_some(count)
@@ -234,7 +236,7 @@ impl Input<'_> {
         })
     }
 
-    /// A part, and how many parts follow that are in it.
+    /// Reads a part, and the number of inner parts that follow.
     fn part(&mut self) -> Option<(BodyStructure, u64)> {
         let head = self.number()?;
         let mut part = BodyStructure {
