@@ -108,7 +108,8 @@ mod tests {
             let fault = Fault::nth(u64::MAX).of(CallKind::Open).under(FOLDER);
             let opens = FaultVfs::new(disk(syncs), fault);
             write(&opens, count).unwrap();
-            // The folder is opened to be synced, and where it must tell what it can.
+            // The folder is opened if the file system may be synced, and again if the folder itself
+            // is.
             let folder = u64::from(count >= SYNC_FS_FILES_MIN) + u64::from(!syncs);
             assert_eq!(opens.calls(), count as u64 + folder, "{syncs} {count}");
             for nth in 0..=count as u64 {

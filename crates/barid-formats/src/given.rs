@@ -5,7 +5,7 @@ use barid_types::Uid;
 use crate::NewMessage;
 
 /// The highest UID that a message is given on request: 3,758,096,383. With higher ones a mailbox
-/// would soon run out of UIDs, and some formats give it a new UIDVALIDITY at `u32::MAX - (1 <<
+/// would soon run out of UIDs, and some formats give it a new UIDVALIDITY above `u32::MAX - (1 <<
 /// 28)`.
 pub(crate) const UID_WISHED_MAX: u32 = u32::MAX - (1 << 29);
 

@@ -150,7 +150,7 @@ fn messages_are_read_together_as_they_are_alone() {
         let (opened, read) = (calls.of(CallKind::Open), calls.of(CallKind::Read));
         assert!(opened <= 4 && read <= 16, "{format:?}: {opened} opened, {read} read");
 
-        // Separators that are none, in a file whose times tell of it, and of mix do not.
+        // Invalid separators, in a file whose times show the change, except for mix.
         for at in [0, 5, 150, 151, 299] {
             world.write(at, 0, b"no separator, nor a line of an mbx");
         }

@@ -90,7 +90,7 @@ pub struct RepairReport {
 pub struct UndoReport {
     /// Folder from which the bytes were restored.
     pub kept: PathBuf,
-    /// Number of files that are as they were before the repair.
+    /// Number of files and names restored; those that were as before already are not counted.
     pub files: u64,
 }
 

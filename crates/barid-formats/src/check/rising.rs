@@ -49,7 +49,7 @@ pub(crate) struct Rise {
 }
 
 impl Rise {
-    /// Returns for each of `len` UIDs `true` if it certainly stays.
+    /// Returns one value for each of `len` UIDs: `true` if it certainly stays.
     pub(crate) fn is_kept(&self, len: usize) -> Vec<bool> {
         let mut is_kept = vec![false; len];
         for (at, is_certain) in self.places.iter().zip(&self.is_certain) {

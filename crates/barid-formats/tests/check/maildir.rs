@@ -9,7 +9,7 @@ use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const UIDLIST: &str = "dovecot-uidlist";
 const KEYWORDS: &str = "dovecot-keywords";
-/// So old is nothing that somebody is still writing.
+/// Age at which nobody is still writing a file.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 type Damage = fn(&mut Box_, &mut Rng) -> Expected;
 

@@ -153,7 +153,7 @@ const CASES: &[(&str, Damage)] = &[
         let len = mailbox.get(FILE).len();
         mailbox.splice(FILE, len - 2..len, b"");
         let lost = mailbox.texts.len() - 1;
-        // Its length is told wrong then, too.
+        // Its stored length is then wrong, too.
         let found = expect("no-line-end", FILE, len as u64 - 2);
         found.lost([lost])
     }),

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const SEQUENCES: &str = ".mh_sequences";
-/// So old is nothing that somebody is still writing.
+/// Age at which nobody is still writing a file.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 type Damage = fn(&mut Box_, &mut Rng) -> Expected;
 

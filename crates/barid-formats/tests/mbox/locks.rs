@@ -1,5 +1,5 @@
-//! Our writer among other programs that lock and write the same file: nothing is lost, and no turn
-//! of ours is given up.
+//! Our writer among other programs that lock and write the same file: nothing is lost, and our
+//! writer never gives up a turn.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -119,7 +119,7 @@ pub(crate) fn locker(args: &[&str]) {
     }
 }
 
-/// Two processes that know one lock only, and two writers of ours.
+/// Two processes that each know only one lock, and two of our writers.
 fn contend(lock: &str) {
     let scratch = Scratch::new("contend").unwrap();
     let path = file_in(&scratch, "box", b"");

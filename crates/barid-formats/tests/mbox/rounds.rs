@@ -1,5 +1,5 @@
 //! barid, Dovecot and c-client change one mbox in turn: every message keeps its bytes, its UID, its
-//! flags and its keywords, whoever looks; and what we have written nobody finds reason to rewrite.
+//! flags and its keywords for every reader, and no program has a reason to rewrite what we wrote.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! mbx files of c-client, of ours, and of nobody's right mind.
+//! mbx files of c-client, of barid, and damaged ones.
 
 mod changing;
 mod corpora;

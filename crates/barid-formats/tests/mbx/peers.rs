@@ -14,7 +14,7 @@ use fastrand::Rng;
 
 use super::support::{Cached, World, keyword, new_message};
 
-/// Rounds, unless `BARID_MBX_ROUNDS` tells another number.
+/// Number of rounds, unless `BARID_MBX_ROUNDS` sets another.
 const ROUNDS: u32 = 20;
 
 const KEYWORDS: [&str; 3] = ["Junk", "$Label1", "todo"];

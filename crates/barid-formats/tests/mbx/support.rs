@@ -97,7 +97,7 @@ impl World {
         self.mailbox()?.sync(changes, appends, &mut context)
     }
 
-    /// Changes the mailbox after a scan; what a scan knows then is what the change told.
+    /// Changes the mailbox after a scan; checks that a cache can follow the report.
     pub(crate) fn change(&self, changes: &ChangeSet, appends: &[NewMessage<'_>]) -> SyncReport {
         let known = self.scan();
         self.pass_time();
@@ -112,7 +112,7 @@ impl World {
         let count = followed.seen.len();
         assert_eq!(followed.seen, fresh.seen[..count], "what was told is what is there");
         assert_eq!(cache.keywords, fresh.report.keywords);
-        // With what was told the next scan finds nothing but what was appended.
+        // With the reported changes the next scan finds nothing but the appended messages.
         let again = self.try_scan(&followed).unwrap();
         assert_eq!(again.seen, fresh.seen[count..]);
         assert!(!again.report.reset && again.report.changed.is_empty());

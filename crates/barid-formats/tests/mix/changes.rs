@@ -117,7 +117,7 @@ fn gaps_stay_while_somebody_has_it_open() {
     let changes = ChangeSet { expunge: vec![uid(2)], ..ChangeSet::default() };
     mailbox.sync(&changes, &[]).unwrap();
     let (report, known) = mailbox.rescan(&known);
-    // What has moved is taken anew.
+    // Messages that have moved are read again.
     assert_eq!((report.reset, known.seen.len()), (true, 1));
     assert_eq!(size(&mailbox), known.report.size_bytes);
 }

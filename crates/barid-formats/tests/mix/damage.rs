@@ -60,7 +60,7 @@ fn messages_are_found_without_an_index() {
         let refused = mailbox.sync(&ChangeSet { drop_recent: true, ..ChangeSet::default() }, &[]);
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
         assert_eq!(mailbox.files(), before);
-        // Written anew it is as it was, but for its sequence.
+        // After rewriting it is unchanged, except for its sequence.
         let mut damaged = MixMailbox::new(Arc::clone(&mailbox.vfs), mailbox.path.clone());
         damaged.repair_index().unwrap();
         assert_eq!(damaged.repair_index().unwrap(), 0);

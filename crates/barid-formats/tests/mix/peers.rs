@@ -260,7 +260,7 @@ fn a_session_of_c_client_sees_what_we_change() {
     assert_eq!(peer.open("box").unwrap(), 5);
     let size = |mailbox: &MixBox| mailbox.files()[".mix5f000000"].len();
     let before = size(&mailbox);
-    // Flags and expunges of ours, which must not move anything under a session.
+    // Our flag changes and expunges, which must not move anything under a session.
     let flagged = FlagSet::EMPTY.with(Flag::Flagged);
     let flags = vec![add(4, flagged, &["todo"])];
     let changes =

@@ -1,4 +1,5 @@
-//! We and a Dovecot on one Maildir: the same UIDs, flags and keywords, whoever wrote them.
+//! barid and a Dovecot on one Maildir: both see the same UIDs, flags and keywords, regardless of
+//! the writer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -17,7 +17,7 @@ const DELIVERIES: u32 = 2_000;
 /// Messages that are there from the beginning and never expunged, only renamed.
 const LASTING: u32 = 1_500;
 
-/// Scans that each of those who scan must have made.
+/// Scans that each scanning thread must have made.
 const SCANS_MIN: u32 = 4;
 
 /// Certain content of the Maildir, as known to the threads that change it.
@@ -25,7 +25,7 @@ const SCANS_MIN: u32 = 4;
 struct Truth {
     /// Base names delivered and not about to be expunged.
     there: Mutex<BTreeSet<String>>,
-    /// Scans of the one who keeps a cache, and of the one who forgets.
+    /// Scans of the thread that keeps a cache, and of the one that forgets.
     scans: [AtomicU32; 2],
     stop: AtomicBool,
 }
@@ -57,7 +57,7 @@ fn entries(vfs: &dyn Vfs, root: &Path, dir: &str) -> Vec<String> {
     names
 }
 
-/// Moves new to cur and flips flags until told to stop.
+/// Moves new to cur and flips flags until stopped.
 fn move_and_flip(root: &Path, truth: &Truth, seed: u64) {
     let (vfs, mut random) = (vfs(), fastrand::Rng::with_seed(seed));
     while !truth.stop.load(Ordering::Relaxed) {
@@ -76,7 +76,7 @@ fn move_and_flip(root: &Path, truth: &Truth, seed: u64) {
     }
 }
 
-/// Removes some of what was delivered until told to stop.
+/// Removes some of what was delivered until stopped.
 fn expunge(root: &Path, truth: &Truth) {
     let (vfs, mut random) = (vfs(), fastrand::Rng::with_seed(3));
     while !truth.stop.load(Ordering::Relaxed) {

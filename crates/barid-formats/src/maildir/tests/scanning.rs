@@ -209,7 +209,7 @@ fn uids_of_others_hold() {
     world.put("dovecot-uidlist", format!("{text}60 :300.M1P1.h\n").as_bytes());
     let report = world.scan();
     assert_eq!((report.reset, world.uids().last()), (false, Some(&60)));
-    // It writes the file anew under another UIDVALIDITY.
+    // It rewrites the file under another UIDVALIDITY.
     world.put("dovecot-uidlist", b"3 V78 N2 G0123456789abcdef0123456789abcdef\n1 :300.M1P1.h\n");
     let report = world.scan();
     assert!(report.reset && report.uidvalidity.get() == 78);

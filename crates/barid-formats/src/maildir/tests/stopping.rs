@@ -1,4 +1,4 @@
-//! Changes that are told to stop: what is done is whole, and the rest is as it was.
+//! Changes that are stopped on request: finished parts are complete, and the rest is unchanged.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -238,7 +238,7 @@ fn the_ledger_forgets_only_what_was_expunged() {
     world.put("2", b"Subject: two\n\nbody\n");
     world.scan();
     world.pass_time();
-    // Written anew with the same text: another mark, but the same message.
+    // Rewritten with the same text: another mark, but the same message.
     world.remove("1");
     world.put("1", b"Subject: one\n\nbody\n");
     let changes = ChangeSet { expunge: vec![uid(1), uid(2)], ..ChangeSet::default() };

@@ -168,9 +168,8 @@ impl<'a> Trial<'a> {
         if !one_of(rng, self.depth.again_of) {
             self.recover(disk)?;
             self.check(disk, acknowledged)?;
-            // Pieces of an append that nobody was told of may make a message without a sound
-            // header, or in an empty file no mailbox at all: what comes of them is not promised
-            // here.
+            // Pieces of an append that was never announced may make a message without a sound
+            // header, or an empty file that is not a mailbox: their outcome is not promised here.
             let is_sound = acknowledged || self.scenario.appends.is_empty();
             let goes_on = is_sound && one_of(rng, self.depth.next_of);
             return if goes_on { self.go_on(disk, rng) } else { Ok(()) };
@@ -309,8 +308,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Another program writes a mailbox anew, or changes one byte that is none of `mail`. Returns
-    /// what is there then, and which of both.
+    /// Acts as another program that rewrites a mailbox, or changes one byte before `mail`. Returns
+    /// the new content, and `true` if the mailbox was rewritten.
     fn disturb(&self, disk: &MemVfs, mail: &[u8], rng: &mut Rng) -> (Vec<u8>, bool) {
         let mut theirs = content(disk);
         let end = memchr::memmem::find(&theirs, mail).unwrap_or(theirs.len());
@@ -390,7 +389,7 @@ fn strategies(scenario: &Scenario, report: &SyncReport, after: usize) -> Vec<&'s
     seen.into_iter().filter(|(_, seen)| *seen).map(|(name, _)| name).collect()
 }
 
-/// All that [`strategies`] tells.
+/// All strategies that [`strategies`] returns.
 pub(super) const STRATEGIES: [&str; 13] = [
     "nothing to write",
     "in place, one sector",
