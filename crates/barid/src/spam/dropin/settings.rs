@@ -11,8 +11,8 @@ pub struct Settings {
     pub tokens: Options,
     /// Encoding of words (`unicode`); `None`: as in the word list.
     pub encoding: Option<WordEncoding>,
-    /// Parameters of scoring. A value of 0 stands for the default, and a `robx` of 0 for the word
-    /// list's.
+    /// Parameters of scoring. A `robs`, `min_dev` or `spam_cutoff` of 0 stands for the default, and
+    /// a `robx` of 0 for the word list's.
     pub parameters: Parameters,
     /// Start of the header line before which the result is inserted (`spam_header_place`); empty:
     /// the end of the header.
