@@ -155,13 +155,13 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 
 /// The layout matches `docs/formats/cache.md`: a change must come with a new version.
 #[test]
-fn the_layout_is_that_of_version_5() {
+fn the_layout_is_that_of_version_6() {
     let (disk, history, _) = cache(46, false);
     let bytes = disk.read(&cache_path(), u64::MAX).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(&bytes[..8], b"BARIDHC\n");
-    assert_eq!((half(8), half(64)), (5, 250));
+    assert_eq!((half(8), half(64)), (6, 250));
     assert_eq!((half(12), word(24)), (1, word(96 + 16)));
     assert_eq!(&bytes[40..56], crate::world::ID.to_le_bytes());
     let columns: Vec<_> =
