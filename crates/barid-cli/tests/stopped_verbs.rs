@@ -131,6 +131,7 @@ fn verbs_that_write_say_what_is_done() {
     stage.check(&copy, &done("messages"), &mut gone("copied"));
     stage.check(&["convert", "box", "mix:converted"], &done("messages"), &mut gone("converted"));
     stage.check(&["spam", "train", "--spam", "box"], &done(""), &mut gone("home/.local/share"));
+    gone("home/.local/share")();
     world.ok(&["spam", "train", "--spam", "--uids", "1:50", "box", "-q"]);
     world.ok(&["spam", "train", "--ham", "--uids", "51:100", "box", "-q"]);
     stage.check(&["spam", "classify", "--rescore", "box"], &done(""), &mut || {});

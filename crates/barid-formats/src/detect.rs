@@ -285,17 +285,15 @@ fn is_mmdf(head: &[u8]) -> bool {
 /// content is examined later.
 fn is_mbox(head: &[u8]) -> bool {
     let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
-    is_empty || is_compressed(head) || starts_with_from_line(head)
+    is_empty || compression_of(head).is_some() || starts_with_from_line(head)
 }
 
-/// Returns `true` if a file begins with the magic number of a compression in which mailboxes can be
-/// read: gzip, zstd, bzip2, xz.
-pub fn is_compressed(head: &[u8]) -> bool {
-    const GZIP: &[u8] = b"\x1f\x8b";
-    const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-    const BZIP2: &[u8] = b"BZh";
-    const XZ: &[u8] = b"\xfd7zXZ\0";
-    [GZIP, ZSTD, BZIP2, XZ].iter().any(|magic| head.starts_with(magic))
+/// Returns the file name extension of the compression with whose magic number a file begins, if it
+/// is one in which mailboxes can be read.
+pub fn compression_of(head: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz")];
+    MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, extension)| *extension)
 }
 
 /// Returns `true` for a From_ line by the same test as c-client's: leading white space may only be

@@ -35,7 +35,7 @@ mod utf7;
 mod worlds;
 
 pub use create::{CreateOptions, Created, create};
-pub use detect::{FormatName, MailboxSpec, detect, is_compressed, open, open_with};
+pub use detect::{FormatName, MailboxSpec, compression_of, detect, open, open_with};
 pub use error::{Error, Result, SinkError};
 pub use flag_changes::{FlagChange, FlagChanges};
 pub use folders::{Folder, folders};

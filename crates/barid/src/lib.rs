@@ -65,7 +65,7 @@ pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
     Caps, CreateOptions, Error as FormatError, FlagChange, FlagChanges, Format, FormatName,
     MailboxSpec, MboxLock, NewMessage, ReadAs, StoredMessage, SyncFigures, Unfinished,
-    is_compressed, local_zone_minutes,
+    compression_of, local_zone_minutes,
 };
 pub use barid_kv::Compression;
 pub use barid_message as message;

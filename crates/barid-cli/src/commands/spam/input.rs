@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::vfs::{FileType, MemVfs, OpenOptions, OsVfs, Vfs as _};
-use barid::{Mailbox, MailboxSpec, Uid, is_compressed};
+use barid::{Mailbox, MailboxSpec, Uid, compression_of};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
@@ -64,7 +64,7 @@ fn is_message(name: &OsStr) -> anyhow::Result<bool> {
         return one_from_line(&spec.path).map_err(at);
     }
     let marks: [&[u8]; 3] = [b"From ", b"*mbx*", b"\x01\x01\x01\x01\n"];
-    Ok(!is_compressed(head) && !marks.iter().any(|mark| head.starts_with(mark)))
+    Ok(compression_of(head).is_none() && !marks.iter().any(|mark| head.starts_with(mark)))
 }
 
 fn one_from_line(path: &Path) -> io::Result<bool> {
@@ -93,13 +93,14 @@ pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
         return Err(WithHint::error("standard input: empty, and no message", hint));
     }
     let is_mbox = bytes.starts_with(b"From ") && one_more_follows(&bytes);
-    if !is_mbox && !is_compressed(&bytes) {
+    let extension = compression_of(&bytes);
+    if !is_mbox && extension.is_none() {
         return Ok(FromStdin::Message(bytes));
     }
     let memory = MemVfs::new();
-    let path = Path::new("/standard-input");
-    memory.open(path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
-    let spec = MailboxSpec::parse("mbox:/standard-input");
+    let spec = format!("mbox:/standard-input.{}", extension.unwrap_or("mbox"));
+    let spec = MailboxSpec::parse(&spec);
+    memory.open(&spec.path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
     let options = barid::OpenOptions::new(None, "/state".into());
     let options = barid::OpenOptions { read_only: true, ..options };
     match Mailbox::open_in(Arc::new(memory), &spec, &options) {
