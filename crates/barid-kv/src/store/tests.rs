@@ -390,8 +390,8 @@ fn bounds_are_checked_before_the_library_is_asked() {
         let error = writer.apply(&batch(&[("fits", ""), (key, value)])).unwrap_err();
         assert!(error.to_string().ends_with(expected), "{error}");
     };
-    check(&mut writer, "0123456789", "", "key of 10 bytes, at most 9 can be kept");
-    check(&mut writer, "a", "0123456789", "value of 10 bytes, at most 9 can be kept");
+    check(&mut writer, "0123456789", "", "key of 10 bytes, the limit is 9");
+    check(&mut writer, "a", "0123456789", "value of 10 bytes, the limit is 9");
     check(&mut writer, "", "", "an empty key");
     for key in ["", "0123456789", "fits"] {
         assert!(!writer.get(key.as_bytes(), &mut |_| {}).unwrap());

@@ -84,31 +84,32 @@ pub(super) enum FromStdin {
     Mbox(Box<Mailbox>),
 }
 
-/// Reads standard input: an mbox if it is compressed, or begins with a From_ line and another
-/// message follows; one message else.
+/// Reads standard input: an mbox if it begins with a From_ line and another message follows; one
+/// message else. Compressed bytes are refused.
 pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
     let bytes = read_all_of_stdin(context)?;
     if bytes.is_empty() {
         let hint = "a message is a header, a blank line and a body";
         return Err(WithHint::error("standard input: empty, and no message", hint));
     }
-    let is_mbox = bytes.starts_with(b"From ") && one_more_follows(&bytes);
-    let extension = compression_of(&bytes);
-    if !is_mbox && extension.is_none() {
+    if compression_of(&bytes).is_some() {
+        let hint = "name the file, or decompress it first, as in `zcat FILE | barid spam train`";
+        return Err(WithHint::error("standard input: compressed, and no message", hint));
+    }
+    if !bytes.starts_with(b"From ") || !one_more_follows(&bytes) {
         return Ok(FromStdin::Message(bytes));
     }
     let memory = MemVfs::new();
-    let spec = format!("mbox:/standard-input.{}", extension.unwrap_or("mbox"));
-    let spec = MailboxSpec::parse(&spec);
-    memory.open(&spec.path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
+    let path = Path::new("/standard-input");
+    memory.open(path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
+    let spec = MailboxSpec::parse("mbox:/standard-input");
     let options = barid::OpenOptions::new(None, "/state".into());
     let options = barid::OpenOptions { read_only: true, ..options };
-    match Mailbox::open_in(Arc::new(memory), &spec, &options) {
-        Ok(mailbox) if mailbox.len() > 1 || !is_mbox => Ok(FromStdin::Mbox(Box::new(mailbox))),
-        Err(error) if !is_mbox => Err(anyhow::Error::new(error).context("standard input")),
+    Ok(match Mailbox::open_in(Arc::new(memory), &spec, &options) {
+        Ok(mailbox) if mailbox.len() > 1 => FromStdin::Mbox(Box::new(mailbox)),
         // What looks like a From_ line of another message is a line of this one.
-        _ => Ok(FromStdin::Message(bytes)),
-    }
+        _ => FromStdin::Message(bytes),
+    })
 }
 
 fn read_all_of_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {
