@@ -175,7 +175,7 @@ fn line_len(text: &[u8]) -> usize {
     memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1)
 }
 
-/// What stands before the last `@` of a field, without the name of its owner.
+/// Returns the text before the last `@` of a field, without the name of its owner.
 fn local_part(value: &[u8]) -> Option<&[u8]> {
     let local = &value[..memchr::memrchr(b'@', value)?];
     let is_local = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);

@@ -28,7 +28,7 @@ impl Iconv {
     /// left out.
     ///
     /// # Errors
-    /// What starting the program and talking to it says.
+    /// Errors of starting the program and of its pipes.
     ///
     /// # Panics
     /// If the thread that writes to the program does.

@@ -29,7 +29,7 @@ const MONTHS: [&str; 12] =
 /// Lines are ended by LF; those of the message stay as they are.
 ///
 /// # Errors
-/// Those of reading the rest of a large message.
+/// Errors of reading the rest of a large message.
 pub fn write_message(
     variant: Variant,
     message: &NewMessage<'_>,

@@ -193,7 +193,7 @@ fn check(mailbox: &MboxMailbox, message: &NewMessage<'_>) -> Result<()> {
 /// Bytes that messages take behind the others, but for their UIDs.
 ///
 /// # Errors
-/// Those of reading large messages.
+/// Errors of reading large messages.
 pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Result<u64> {
     let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
     let form = Form { variant, is_crlf: false, zone: mailbox.zone() };
