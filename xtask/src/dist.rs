@@ -24,7 +24,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 /// Builds all programs and copies them into a folder.
 pub(crate) fn build(profile: &str, folder: &Path) -> Result<()> {
     let with = ["--profile", profile];
-    cargo(&[&["build", "-p", "barid-cli"], &with[..]].concat(), &[])?;
+    cargo(&[&["build", "-p", "barid-cli", "-p", "barid-bench"], &with[..]].concat(), &[])?;
     // One process runs per message, and the dynamic linker takes a third of its time.
     let statically = ["--", "-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
     let bogofilter = ["rustc", "-p", "barid-bogofilter", "--bin", "bogofilter"];
@@ -33,7 +33,7 @@ pub(crate) fn build(profile: &str, folder: &Path) -> Result<()> {
 
     let built = corpora::target_folder().join(if profile == "dev" { "debug" } else { profile });
     disk::create_dir_all(folder)?;
-    for name in ["barid", "bogofilter"] {
+    for name in ["barid", "barid-bench", "bogofilter"] {
         let new = folder.join(format!("{name}.new"));
         disk::copy(&built.join(name), &new).with_context(|| new.display().to_string())?;
         disk::rename(&new, &folder.join(name))?;

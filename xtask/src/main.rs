@@ -23,8 +23,8 @@ Usage: cargo xtask VERB
   test                   install what is missing, then run every check and every test
       --no-install       install nothing
       --own-corpora      only the tests that use corpora, with the small ones of our own
-  dist                   build the programs as they are installed: barid, and bogofilter linked
-                         statically, with its other names
+  dist                   build the programs as they are installed: barid, barid-bench, and
+                         bogofilter linked statically, with its other names
       --dir DIR          where they go (target/dist)
       --dev              without optimising
   tidy                   check what the compiler does not: edges between crates, sizes, names

@@ -5,23 +5,23 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::limits::{BUFFER_KEPT_LEN, DISTINCT_TOKENS_MAX};
 use crate::tokenizer::Tokenizer;
 
-/// The distinct tokens of one message, in byte order once they are asked for.
+/// The set of distinct tokens of one message, in byte order after [`Distinct::sort`].
 ///
-/// Used for one message after the other it allocates nothing any more: tokens lie one behind the
-/// other in one buffer, and a table of their hashes finds them.
+/// Reused for one message after the other, it soon allocates nothing more: tokens are stored back
+/// to back in one buffer, and a hash table finds them.
 #[derive(Debug, Default)]
 pub struct Distinct {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     /// Indexes of entries plus one, by hash; 0 is free.
     table: Vec<u32>,
-    /// Whether the table has the places that entries had before they were sorted.
+    /// `true` if `table` still has the indexes that entries had before they were sorted.
     is_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The first bytes, so that most comparisons need nothing else.
+    /// The first eight bytes as in [`token_start`], so that most comparisons need nothing else.
     start_bytes: u64,
     start: u32,
     len: u32,
@@ -32,12 +32,12 @@ struct Entry {
 const TABLE_LEN_MIN: usize = 1024;
 
 impl Distinct {
-    /// An empty set.
+    /// Returns an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Empties it for the next message.
+    /// Empties the set for the next message.
     pub fn clear(&mut self) {
         if self.bytes.capacity() > BUFFER_KEPT_LEN {
             *self = Self::default();
@@ -47,7 +47,8 @@ impl Distinct {
         self.entries.clear();
     }
 
-    /// Frees all slots: those of a few tokens one by one, as one long message makes a large table.
+    /// Frees all slots. Those of a few tokens are freed one by one, because the table stays large
+    /// after one long message.
     fn clear_table(&mut self) {
         self.is_moved = false;
         if 8 * self.entries.len() > self.table.len() {
@@ -63,7 +64,7 @@ impl Distinct {
         }
     }
 
-    /// Takes the tokens of a message in place of what was there.
+    /// Replaces the set by the tokens of a message.
     pub fn read(&mut self, tokenizer: &mut Tokenizer, message: &[u8]) {
         self.clear();
         tokenizer.tokens(message, &mut |token| {
@@ -71,8 +72,8 @@ impl Distinct {
         });
     }
 
-    /// Adds a token; whether it is new. What is beyond
-    /// [`DISTINCT_TOKENS_MAX`](crate::limits::DISTINCT_TOKENS_MAX) is left out.
+    /// Adds a token. Returns `true` if it is new, `false` if the set has it already or is full:
+    /// more than [`DISTINCT_TOKENS_MAX`](crate::limits::DISTINCT_TOKENS_MAX) tokens are left out.
     pub fn add(&mut self, token: &[u8]) -> bool {
         if 2 * self.entries.len() >= self.table.len() {
             self.grow();
@@ -107,27 +108,27 @@ impl Distinct {
         true
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes of all tokens together.
+    /// Returns the length of all tokens together, in bytes.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether any token has a byte.
+    /// Returns `true` if any token contains `byte`.
     pub fn has_byte(&self, byte: u8) -> bool {
         memchr::memchr(byte, &self.bytes).is_some()
     }
 
-    /// Puts the tokens in byte order, in which they are looked up and scored.
+    /// Sorts the tokens in byte order, in which they are looked up and scored.
     pub fn sort(&mut self) {
         if self.is_moved {
             return;
@@ -140,12 +141,14 @@ impl Distinct {
         self.is_moved = true;
     }
 
-    /// The tokens, in byte order after [`Distinct::sort`], else as they came.
+    /// Returns the tokens: in byte order after [`Distinct::sort`], else in the order they were
+    /// added.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         self.entries.iter().map(|entry| self.token(*entry))
     }
 
-    /// The same, each with the lower half of its XXH3-64, which finding it took.
+    /// Returns the tokens as [`Distinct::iter`] does, each with the lower 32 bits of its XXH3-64
+    /// hash, which the set has computed already.
     pub fn hashed(&self) -> impl ExactSizeIterator<Item = (u32, &[u8])> + Clone {
         self.entries.iter().map(|entry| (entry.hash, self.token(*entry)))
     }
@@ -178,8 +181,8 @@ fn token(bytes: &[u8], entry: Entry) -> &[u8] {
     &bytes[entry.start as usize..][..entry.len as usize]
 }
 
-/// The first eight bytes of a token as a number, the first of them the highest, zeros behind a
-/// shorter one: such numbers are in the order of the tokens, as far as they go.
+/// Returns the first eight bytes of a token as a big-endian number, shorter tokens padded with zero
+/// bytes: such numbers are in the order of the tokens, as far as they reach.
 pub fn token_start(token: &[u8]) -> u64 {
     if let Some(start) = token.first_chunk::<8>() {
         return u64::from_be_bytes(*start);

@@ -1,7 +1,7 @@
-//! Statistical filtering of mail: messages to tokens, tokens to a score.
+//! Statistical mail filtering: turns messages into tokens, and tokens into a score.
 //!
-//! This crate is pure and knows no storage. [`Tokenizer`] reads a message and hands out its
-//! tokens; [`Options`] say how, and [`Profile::Bogofilter`] makes bogofilter's tokens exactly.
+//! This crate does no I/O and stores nothing. [`Tokenizer`] reads a message and passes its tokens
+//! to a callback, as [`Options`] say; [`Profile::Bogofilter`] makes bogofilter's tokens exactly.
 
 mod distinct;
 pub mod limits;
@@ -12,6 +12,7 @@ mod tokenizer;
 pub use distinct::{Distinct, token_start};
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
 pub use score::{
-    Counts, Evidence, Explanation, Parameters, Row, Rule, Score, Scorer, Status, Weight, chi2q,
+    Against, Counts, Evidence, Explanation, Parameters, Place, Row, Rule, Score, Scorer, Status,
+    Weight, chi2q,
 };
 pub use tokenizer::{Facts, Tokenizer};

@@ -1,7 +1,7 @@
-//! Named bounds on everything that mail can make long or deep.
+//! Named bounds on lengths, depths and counts that mail determines.
 
-/// Most bytes of decoded text that one rule of the scanner looks at: a tag, a comment or a word
-/// that is longer ends there. It bounds the memory of a tokenizer.
+/// Most bytes of decoded text that one rule of the scanner reads: a longer tag, comment or word
+/// ends there. It bounds the memory of a tokenizer.
 pub(crate) const LOOKAHEAD_LEN_MAX: usize = 1 << 20;
 
 /// Most containers and nested messages that are open at once; parts deeper than that are read as
@@ -15,11 +15,11 @@ pub const LINE_PIECE_LEN: usize = 1365;
 /// Longest piece of a line in parts that are not decoded.
 pub const RAW_PIECE_LEN: usize = 8192;
 
-/// How many bytes may be scanned again for each byte of a message (words joined over tags, decoded
-/// entities and escapes); then they are separators.
+/// Most bytes scanned again for each byte of a message (words joined over tags, decoded entities
+/// and escapes); after that such tags, entities and escapes are separators.
 pub(crate) const RESCANS_PER_BYTE: u64 = 32;
 
-/// Bytes that any message may have scanned again before that.
+/// Bytes scanned again that any message may have on top of [`RESCANS_PER_BYTE`], even a short one.
 pub(crate) const RESCANS_FREE: u64 = 1 << 20;
 
 /// Bytes of a buffer that a tokenizer keeps for the next message.
@@ -29,7 +29,7 @@ pub(crate) const BUFFER_KEPT_LEN: usize = 256 * 1024;
 pub const MULTI_TOKEN_COUNT_MAX: usize = 16;
 
 /// Most words of the text of one message that are paired with their neighbours: the start of a
-/// message tells enough, and a list does not grow with digests.
+/// message is enough to classify it, and long digests do not fill the word list.
 pub(crate) const PAIRED_WORDS_MAX: usize = 2_000;
 
 /// Longest token that can be asked for, in bytes.

@@ -1,24 +1,24 @@
-//! What can be chosen.
+//! Options of the tokenizer.
 
 use crate::limits::{MULTI_TOKEN_COUNT_MAX, TOKEN_LEN_MAX};
 use crate::score::Rule;
 
-/// Whose tokens are made.
+/// The set of rules by which tokens are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// bogofilter 1.2.5, token for token.
     #[default]
     Bogofilter,
-    /// The first version of [`Profile::Modern`]: word lists that were taught with it stay usable,
-    /// and its trainings can be taken back.
+    /// The first version of [`Profile::Modern`], for word lists that were trained with it: they
+    /// stay usable, and their messages can be untrained.
     Modern1,
-    /// The same words without what was found wrong, in small letters, and pairs of neighbours: see
-    /// `docs/design/bayes.md`.
+    /// The same words in small letters, without bogofilter's known mistakes, and with pairs of
+    /// neighbouring words: see `docs/design/bayes.md`.
     Modern,
 }
 
 impl Profile {
-    /// The combination of tokens that its scores are made by.
+    /// Returns the method that combines this profile's tokens to a score.
     pub fn rule(self) -> Rule {
         match self {
             Self::Bogofilter | Self::Modern1 => Rule::Fisher,
@@ -27,17 +27,17 @@ impl Profile {
     }
 }
 
-/// What the tokens of a word list are written in.
+/// The encoding of tokens in a word list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WordEncoding {
-    /// The bytes of the mail, transfer encodings decoded.
+    /// The bytes of the message after its transfer encoding is decoded, in any charset.
     Raw,
     /// UTF-8.
     #[default]
     Utf8,
 }
 
-/// The prefix of IP addresses in headers where they are blocked by subnet.
+/// The prefix of IP addresses in headers, with [`Options::block_on_subnets`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddressPrefix {
     /// `ip:`, in word lists of the version 20040500.
@@ -47,34 +47,38 @@ pub enum AddressPrefix {
     Url,
 }
 
-/// How messages are turned into tokens. The default is bogofilter's.
+/// Options of the tokenizer, each with the name of bogofilter's option. The default is
+/// bogofilter's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whose tokens are made.
+    /// The set of rules by which tokens are made.
     pub profile: Profile,
     /// Shortest token, in bytes (`min-token-len`).
     pub token_len_min: usize,
     /// Longest token, in bytes (`max-token-len`); more than
     /// [`TOKEN_LEN_MAX`](crate::limits::TOKEN_LEN_MAX) counts as that.
     pub token_len_max: usize,
-    /// Up to how many consecutive tokens are joined to one (`multi-token-count`); more than
+    /// Most consecutive tokens that are joined to one (`multi-token-count`); more than
     /// [`MULTI_TOKEN_COUNT_MAX`](crate::limits::MULTI_TOKEN_COUNT_MAX) counts as that.
     pub multi_token_count: usize,
-    /// Longest joined token, in bytes (`max-multi-token-len`); 0 is enough for all.
+    /// Longest joined token, in bytes (`max-multi-token-len`); 0: long enough for any.
     pub multi_token_len_max: usize,
-    /// Whether tokens of headers say which header (`-H` turns it off).
+    /// `true` if tokens of headers have a prefix that names the field, such as `subj:` (`-H` turns
+    /// it off).
     pub header_prefixes: bool,
-    /// Whether the networks of an IP address are tokens too (`block_on_subnets`).
+    /// `true` if the networks of an IP address (`1.2.3`, `1.2`, `1`) are tokens as well
+    /// (`block_on_subnets`).
     pub block_on_subnets: bool,
     /// The prefix of IP addresses in headers, with `block_on_subnets`.
     pub address_prefix: AddressPrefix,
-    /// Whether bytes from 0x80 on become `?` (`replace_nonascii_characters`).
+    /// `true` if bytes from 0x80 on become `?` in tokens (`replace_nonascii_characters`).
     pub replace_non_ascii: bool,
-    /// The charset of text that names none or an unknown one (`charset_default`).
+    /// The charset of text that declares none or an unknown one (`charset_default`).
     pub charset_default: String,
-    /// What tokens are written in (`unicode`).
+    /// The encoding of tokens (`unicode`).
     pub word_encoding: WordEncoding,
-    /// The start of the header lines that are passed over (`spam_header_name`).
+    /// Name of the header field that is skipped, by default bogofilter's own (`spam_header_name`);
+    /// lines of the header that begin with it are not read. Empty: no line is skipped.
     pub spam_header_name: String,
 }
 
@@ -98,7 +102,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The default of a profile.
+    /// Returns the defaults with the given profile.
     pub fn new(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
     }
@@ -111,7 +115,8 @@ impl Options {
         self.multi_token_count.clamp(1, MULTI_TOKEN_COUNT_MAX)
     }
 
-    /// Longest joined token: what was asked for, else what all words and the longest prefix take.
+    /// Returns the length of the longest joined token, in bytes: as configured, else enough for the
+    /// longest words and the longest prefix.
     pub(crate) fn multi_token_len_bound(&self) -> usize {
         let all = (self.token_len_bound() + 1) * self.multi_token_bound() + 5;
         match self.multi_token_len_max {

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
-use barid_bayes::{Counts, Distinct, Options, Parameters, Profile, Scorer, Status, Tokenizer};
+use barid_bayes::{
+    Counts, Distinct, Options, Parameters, Place, Profile, Scorer, Status, Tokenizer,
+};
 use fastrand::Rng;
 
-/// Messages of the corpus, and how many of them teach.
+/// Number of messages in the corpus, and of those that train the list.
 const MESSAGES: usize = 900;
 const TAUGHT: [usize; 3] = [150, 300, 450];
 
-/// Words that all mail is made of, and how long a sentence is.
+/// Number of words in the vocabulary of all mail, and in a sentence.
 const WORDS: usize = 1200;
 const SENTENCE_LEN: usize = 8;
 
-/// Sentences of a topic, and of all topics together.
+/// Number of sentences of a topic, and of all topics together.
 const TOPIC_SENTENCES: u64 = 12;
 const SHARED_SENTENCES: u64 = 200;
 
@@ -112,7 +114,10 @@ impl Answers {
         for mail in &mails[taught..] {
             distinct.read(&mut tokenizer, mail.text.as_bytes());
             distinct.sort();
-            let known = distinct.iter().map(|token| counts.get(token).copied().unwrap_or_default());
+            let known = distinct.iter().map(|token| {
+                let counts = counts.get(token).copied().unwrap_or_default();
+                (Place::of(token), counts)
+            });
             let score = scorer.score(&parameters, totals, known);
             let is_taken = score.status == Status::Spam;
             answers.missed += usize::from(mail.is_spam && !is_taken);
@@ -126,7 +131,8 @@ impl Answers {
         self.scores.iter().filter(|(_, is_spam)| !is_spam).count()
     }
 
-    /// Returns how much spam has no higher score than the ham behind `allowed` others.
+    /// Returns the number of spam messages missed when at most `allowed` ham messages score as
+    /// spam.
     fn missed_at(&self, allowed: usize) -> usize {
         let ham = self.scores.iter().filter(|(_, is_spam)| !is_spam);
         let mut ham: Vec<f64> = ham.map(|(score, _)| *score).collect();

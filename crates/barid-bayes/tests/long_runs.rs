@@ -1,4 +1,4 @@
-//! Words without end, which fill bogofilter's buffer: where it stops reading, so do we.
+//! Very long words, which fill bogofilter's buffer: the tokenizer stops reading where it does.
 
 use barid_testkit::peers::Bogofilter;
 
@@ -14,7 +14,7 @@ const TEXTS: [(&[u8], &str); 6] = [
     (b"\xE9", "us-ascii"),
 ];
 
-/// Lengths of the run in bytes, about those at which a buffer is full.
+/// Lengths of the word in bytes, around those at which bogofilter's buffer is full.
 const LENGTHS: [usize; 8] = [8_191, 16_372, 16_377, 16_384, 16_390, 16_401, 16_500, 32_768];
 
 fn base64(bytes: &[u8], width: usize) -> Vec<u8> {

@@ -8,11 +8,11 @@ use fastrand::Rng;
 
 use crate::peer;
 
-/// How many mutated messages are compared.
+/// Number of mutated messages to compare.
 const MUTATIONS: usize = 10_000;
-/// How many large messages are compared.
+/// Number of large messages to compare.
 const LARGE: u64 = 100;
-/// The options that they are read with in turn.
+/// The arguments of bogolexer with which the messages are read in turn.
 const ARGS: [&[&str]; 10] = [
     &[],
     &[],
@@ -187,7 +187,7 @@ fn mutate(message: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// A fragment in UTF-8, Latin-1 or with changed case.
+/// Returns a fragment in UTF-8, in Latin-1 or with changed case.
 fn bytes(fragment: &str, rng: &mut Rng) -> Vec<u8> {
     match rng.u8(..6) {
         0 => fragment.chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect(),
@@ -201,7 +201,7 @@ fn insert(message: &mut Vec<u8>, at: usize, text: &[u8]) {
     message.splice(at..at, text.iter().copied());
 }
 
-/// The message with what follows `start` in an encoding, one line at a time.
+/// Returns the message with up to 1,000 bytes from `start` on in a transfer encoding.
 fn encoded(message: &[u8], start: usize, rng: &mut Rng) -> Vec<u8> {
     let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut to = message[..start].to_vec();
@@ -252,7 +252,7 @@ fn mutated_messages() {
     assert!(seeds.len() == 1 || tokens > MUTATIONS * 100, "only {tokens} tokens");
 }
 
-/// The modern profile takes anything, and its tokens have bounds.
+/// The modern profile accepts any bytes, and the length of its tokens is bounded.
 #[test]
 fn modern_tokens() {
     let Some(source) = Source::load() else { return };
@@ -295,7 +295,7 @@ const PIECES: &[&[u8]] = &[
 ];
 const ENDS: &[&[u8]] = &[b"<b>", b"</b>", b"-->", b">"];
 
-/// Some `len` bytes of pieces.
+/// Returns about `len` bytes of pieces.
 fn pieces(rng: &mut Rng, len: usize, lists: &[&[&[u8]]]) -> Vec<u8> {
     let all: Vec<_> = lists.iter().flat_map(|list| list.iter()).collect();
     let mut text = Vec::new();

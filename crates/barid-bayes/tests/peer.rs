@@ -23,7 +23,7 @@ pub(crate) fn theirs(peer: &Bogofilter, args: &[&str], message: &[u8]) -> Vec<Ve
     tokens
 }
 
-/// Panics where the tokens differ; how many there are.
+/// Checks that both give the same tokens. Returns their number.
 pub(crate) fn check(peer: &Bogofilter, args: &[&str], message: &[u8], name: &str) -> usize {
     if split(message).len() > 1 && args.iter().any(|arg| arg.starts_with("--multi")) {
         // It joins words across messages of one run.
@@ -75,7 +75,7 @@ fn split(file: &[u8]) -> Vec<&[u8]> {
     starts.iter().zip(ends).map(|(start, end)| &file[*start..end]).collect()
 }
 
-/// The options that arguments of bogolexer mean.
+/// Returns the options that correspond to arguments of bogolexer.
 fn options(args: &[&str]) -> Options {
     // Without a word list there is no version that asks for `ip:`.
     let mut options = Options { address_prefix: AddressPrefix::Url, ..Options::default() };

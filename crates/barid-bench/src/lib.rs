@@ -1,12 +1,13 @@
-//! The benchmark lab behind `barid bench`: workloads, a thin adapter for each measured system,
-//! figures from the kernel's accounting of their processes, and reports.
+//! The benchmark lab of the program `barid-bench`: workloads, a thin adapter for each measured
+//! system, figures from the kernel's accounting of their processes, and reports.
 //!
 //! [`hcache`] compares header caches, [`mbox`] the cost of rewriting a large mbox, [`formats`] the
 //! cost of opening, fetching, threading, searching and converting in each format, [`spam`] spam
 //! filters. All sides of a comparison must give the same answer before anything is timed, they run
 //! in turn on the same mail, and every run is kept. Code that the benches share is in `lab`.
 //!
-//! This crate does not use the terminal or the environment: output goes to a [`Screen`].
+//! The library does not use the terminal or the environment: output goes to a [`Screen`]. The
+//! program does, in `cli`.
 
 pub mod formats;
 pub mod hcache;

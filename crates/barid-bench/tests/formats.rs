@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use barid_bench::Launcher;
 use barid_bench::formats::{Options, Program, Store, Turn, Work, run};
 use barid_testkit::Scratch;
 
@@ -11,6 +12,7 @@ use crate::support::{Listener, check_parts, program, text};
 fn options(out: &Path) -> Options {
     Options {
         program: program("barid-formats"),
+        launcher: Launcher::new(program("barid-formats")),
         messages: 12,
         times: 2,
         stores: Store::OWN.into(),

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use barid_bench::Launcher;
 use barid_bench::hcache::{Method, Options, System, Work, run};
 use barid_testkit::{Scratch, disk};
 
@@ -15,6 +16,7 @@ fn options(scratch: &Scratch, maildir: &str) -> Options {
     }
     Options {
         program: program("barid"),
+        launcher: Launcher::new(program("barid")),
         maildir,
         times: 2,
         stores: Some(vec!["native".to_owned()]),

@@ -1,8 +1,11 @@
-//! Tests of the benches with programs that stand in for the real ones; the real ones run in the
-//! tests of `barid-cli`.
+//! Tests of the benches with programs that stand in for the real ones, and of the program with the
+//! real ones.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod formats;
 mod hcache;
+mod help;
+mod program;
 mod spam;
 mod support;
 

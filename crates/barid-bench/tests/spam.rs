@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use barid_bench::Launcher;
 use barid_bench::spam::{Options, Side, Step, run};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, disk};
@@ -12,6 +13,7 @@ use crate::support::{Listener, check_parts, program, text};
 fn options(out: &Path) -> Options {
     Options {
         program: program("barid-spam"),
+        launcher: Launcher::new(program("barid-spam")),
         spam: 6,
         ham: 8,
         singles: 3,

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_bench::Screen;
-use barid_testkit::disk;
+use barid_testkit::{Scratch, disk, skip_or_fail};
 
 /// Records the output, and stops the bench at a line with the given prefix.
 #[derive(Default)]
@@ -57,5 +58,79 @@ pub(crate) fn text(folder: &Path, name: &str) -> String {
 pub(crate) fn check_parts(text: &str, expected: &[&str]) {
     for part in expected {
         assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+/// A folder in which the program `barid-bench` runs, removed when dropped.
+pub(crate) struct World {
+    scratch: Scratch,
+}
+
+/// The results of a run of the program.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { scratch: Scratch::new("bench").unwrap() }
+    }
+
+    /// Creates a world if the program under test is beside `barid-bench`: the tests of the whole
+    /// workspace build it.
+    pub(crate) fn with_barid() -> Option<Self> {
+        let barid = Path::new(env!("CARGO_BIN_EXE_barid-bench")).with_file_name("barid");
+        if !disk::exists(&barid) {
+            skip_or_fail("the program barid (cargo build -p barid-cli)");
+            return None;
+        }
+        Some(Self::new())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// Returns the program with its own environment.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_barid-bench"));
+        command
+            .env_clear()
+            .env("LC_ALL", "C.UTF-8")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.scratch.path())
+            .current_dir(self.scratch.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let Output { status, stdout, stderr } = self.command().args(args).output().unwrap();
+        let code = status.code().expect("because the program is not killed");
+        let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+        Ran { code, stdout, stderr }
+    }
+
+    /// Runs the program, which must succeed without output on standard error.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let Ran { code, stdout, stderr } = self.run(args);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}");
+        stdout
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        disk::read(&self.path(name)).unwrap()
+    }
+
+    /// Returns the names in a folder, sorted.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        let found = disk::list(&self.path(name)).unwrap();
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut names: Vec<String> = found.iter().map(name).collect();
+        names.sort();
+        names
     }
 }

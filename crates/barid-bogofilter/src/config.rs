@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use barid::vfs::OsVfs;
+use barid_vfs::OsVfs;
 
 use crate::getopt::Known;
 use crate::limits::CONFIG_LEN_MAX;
@@ -24,13 +24,17 @@ const CONFIG_LEN: usize = 16 * 1024;
 /// without a known option.
 pub(crate) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
 
-/// Passes every line that is not a comment to `each`. Returns `false` if the file cannot be read.
+/// Passes every line that is not a comment to `each`. Returns the error of a file that cannot be
+/// read.
 pub(crate) fn read(
     path: &Path,
     known: &Known,
     each: &mut dyn FnMut(Setting<'_>) -> Result<(), Stop>,
-) -> Result<bool, Stop> {
-    let Ok(bytes) = read_all(path) else { return Ok(false) };
+) -> Result<std::io::Result<()>, Stop> {
+    let bytes = match read_all(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(error)),
+    };
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         for line in line.chunks(LINE_LEN) {
             if matches!(line.first(), Some(b'#' | b';' | b'\n')) {
@@ -43,7 +47,7 @@ pub(crate) fn read(
             each((line, setting.and_then(|(name, value)| Some((known.of_config(name)?, value)))))?;
         }
     }
-    Ok(true)
+    Ok(Ok(()))
 }
 
 /// Returns the contents of a file of any type, or an error if it is larger than [`CONFIG_LEN_MAX`].

@@ -4,11 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid::spam::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
-use barid::spam::remote;
-use barid::spam::today;
-use barid::vfs::{FileType, OsVfs, Stream, Vfs};
+use barid_vfs::{FileType, OsVfs, Stream, Vfs};
+use barid_wordlist::{remote, today};
 
+use crate::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
 use crate::input::Source;
 use crate::options::Options;
 use crate::places::{reason, user_name};

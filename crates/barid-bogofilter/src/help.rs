@@ -1,6 +1,6 @@
 //! The help and version texts of the programs.
 
-use barid::spam::dropin::{Build, builds};
+use barid_wordlist::{Build, builds};
 
 /// Returns the version text: the emulated version of bogofilter, the version of barid, and the list
 /// formats that are usable here or the reason why they are not.

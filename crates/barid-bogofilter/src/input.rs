@@ -3,10 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read, StdinLock};
 use std::path::{Path, PathBuf};
 
-use barid::spam::dropin::{Messages, Separation};
-use barid::vfs::{File, FileType, OpenOptions, OsVfs, Stream, Vfs as _};
+use barid_vfs::{File, FileType, OpenOptions, OsVfs, Stream, Vfs as _};
 use rustix::fs::{self, fstat};
 
+use crate::dropin::{Messages, Separation};
 use crate::limits::{BUFFER_LEN, LONG_LEN, MESSAGE_LEN_MAX};
 use crate::options::{Bulk, Options};
 use crate::places::reason;

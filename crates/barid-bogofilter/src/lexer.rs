@@ -2,8 +2,8 @@
 
 use std::io::{BufWriter, Write};
 
-use barid::bayes::{AddressPrefix, Options, Tokenizer, WordEncoding};
-use barid::vfs::OsVfs;
+use barid_bayes::{AddressPrefix, Options, Tokenizer, WordEncoding};
+use barid_vfs::OsVfs;
 
 use crate::config::{self, text, yes};
 use crate::getopt::{Known, Long};
@@ -98,7 +98,8 @@ impl Asked {
     }
 
     fn config(&mut self, path: &[u8]) -> Result<(), Stop> {
-        config::read(&expanded(path), &KNOWN, &mut |(_, setting)| {
+        // A file that cannot be read is passed over, as by bogofilter.
+        let _ = config::read(&expanded(path), &KNOWN, &mut |(_, setting)| {
             setting.map_or(Ok(()), |(key, value)| self.apply(key, value))
         })?;
         Ok(())

@@ -1,5 +1,6 @@
 //! bogofilter's programs `bogofilter`, `bogoutil` and `bogolexer`: their options, files, answers
-//! and exit codes, implemented with barid's spam filter.
+//! and exit codes, implemented with the tokens and the word lists of barid's spam filter.
+//! [`dropin`] does their work, the other modules read arguments and files.
 //!
 //! Mail delivery starts one process per message, so nothing unnecessary is done before the message
 //! is read. The program `bogofilter` of this crate contains nothing else, so that it can be linked
@@ -7,6 +8,7 @@
 //! bogofilter` is the same code in the large program.
 
 mod config;
+pub mod dropin;
 mod filter;
 mod getopt;
 mod help;

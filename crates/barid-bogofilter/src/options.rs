@@ -5,13 +5,12 @@
 
 use std::path::PathBuf;
 
-use barid::bayes::WordEncoding;
-use barid::spam::dropin::{ListSpec, Registration, Settings};
-use barid::spam::today;
-use barid::vfs::OsVfs;
-use barid::wordlist::{Class, oldest};
+use barid_bayes::WordEncoding;
+use barid_vfs::OsVfs;
+use barid_wordlist::{Class, oldest, today};
 
 use crate::config::{self, integer, number, parts, text, yes};
+use crate::dropin::{ListSpec, Quirks, Registration, Settings};
 use crate::getopt::{Item, Known, Long};
 use crate::places::{Folder, Precedence, expanded};
 use crate::said::{Stop, path_of, shown, tell, tell_out};
@@ -182,15 +181,20 @@ impl Options {
         if self.without_config {
             return Ok(());
         }
-        self.config(config::SITE.into(), Precedence::SiteConfig)?;
+        // A file that cannot be read is passed over, as by bogofilter.
+        let _ = self.config(config::SITE.into(), Precedence::SiteConfig)?;
         let path = expanded(&self.user_config);
-        self.config(path, Precedence::UserConfig)?;
+        let _ = self.config(path, Precedence::UserConfig)?;
         Ok(())
     }
 
-    /// Reads a configuration file. Returns `None` if it cannot be read, otherwise whether all of it
-    /// was understood.
-    fn config(&mut self, path: PathBuf, precedence: Precedence) -> Result<Option<bool>, Stop> {
+    /// Reads a configuration file. Returns `true` if all of it was understood, or the error of a
+    /// file that cannot be read.
+    fn config(
+        &mut self,
+        path: PathBuf,
+        precedence: Precedence,
+    ) -> Result<std::io::Result<bool>, Stop> {
         let mut is_understood = true;
         let is_read = config::read(&path, &KNOWN, &mut |(line, setting)| match setting {
             Some((key, value)) => self.apply(key, Some(value), Pass::Config(precedence)),
@@ -200,8 +204,8 @@ impl Options {
                 Ok(())
             }
         })?;
-        self.config_file = is_read.then_some(path);
-        Ok(is_read.then_some(is_understood))
+        self.config_file = is_read.is_ok().then_some(path);
+        Ok(is_read.map(|()| is_understood))
     }
 
     /// Applies an option with a short form; passes others to [`Options::apply_named`].
@@ -336,11 +340,12 @@ impl Options {
     fn named_config(&mut self, value: &[u8]) -> Result<(), Stop> {
         let path = path_of(value).to_path_buf();
         let understood = self.config(path, Precedence::UserConfig)?;
-        if understood != Some(true) {
-            let reason = match understood {
-                None => "No such file or directory",
-                Some(_) => "not all of it is understood",
-            };
+        let reason = match understood {
+            Ok(true) => None,
+            Ok(false) => Some("not all of it is understood".to_owned()),
+            Err(error) => Some(places::reason(&error)),
+        };
+        if let Some(reason) = reason {
             return Err(Stop::error(format!("Cannot open {}: {reason}", shown(value))));
         }
         self.without_config = true;
@@ -419,7 +424,7 @@ impl Options {
 
     fn quirks(&mut self, value: &[u8]) -> Result<(), Stop> {
         let quirks = &mut self.settings.quirks;
-        *quirks = barid::spam::dropin::Quirks::default();
+        *quirks = Quirks::default();
         for part in parts(&text(value)) {
             match part {
                 b"update-counts" => quirks.update_counts = true,

@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 
-use barid::bayes::WordEncoding;
-use barid::spam::dropin::{ListSpec, Settings};
+use barid_bayes::WordEncoding;
+use barid_vfs::OsVfs;
+use barid_wordlist::today;
 
+use crate::dropin::{ListSpec, Settings};
 use crate::options::Options;
 use crate::said::Stop;
 
@@ -113,7 +115,7 @@ fn words(to: &mut Table, options: &Options, settings: &Settings) {
     to.yes(2, "report-unsure", settings.unsure_stats);
     to.bytes(1, "thresh-update", format!("{:.6}", settings.thresh_update).as_bytes());
     to.yes(1, "timestamp", options.timestamps);
-    let date = options.date.unwrap_or_else(|| barid::spam::today(&barid::vfs::OsVfs));
+    let date = options.date.unwrap_or_else(|| today(&OsVfs));
     to.number(2, "timestamp-date", date.into());
 }
 

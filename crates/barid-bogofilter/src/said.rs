@@ -6,8 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use barid::spam::dropin::Error;
-use barid::wordlist;
+use crate::dropin::Error;
 
 /// The exit code of a failure.
 pub(crate) const ERROR: u8 = 3;
@@ -62,9 +61,9 @@ impl From<Error> for Stop {
     }
 }
 
-impl From<wordlist::Error> for Stop {
-    fn from(error: wordlist::Error) -> Self {
-        let list_is_foreign = matches!(error, wordlist::Error::Unsupported { .. });
+impl From<barid_wordlist::Error> for Stop {
+    fn from(error: barid_wordlist::Error) -> Self {
+        let list_is_foreign = matches!(error, barid_wordlist::Error::Unsupported { .. });
         Self { list_is_foreign, ..Self::error(error.to_string()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use barid::vfs::{OsVfs, Vfs as _};
+use barid_vfs::{OsVfs, Vfs as _};
 
 /// Facility mail, severity informational.
 const PRIORITY: u8 = 2 << 3 | 6;

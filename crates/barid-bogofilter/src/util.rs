@@ -4,12 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid::spam::dropin::{Words, histogram, open_list};
-use barid::spam::{AnyList, today};
-use barid::vfs::{FileType, OsVfs, Stream, Vfs};
-use barid::wordlist::{Created, Load, Maintain, Native, dump, load, oldest, robx, store_robx};
+use barid_vfs::{FileType, OsVfs, Stream, Vfs};
+use barid_wordlist::{
+    AnyList, Created, Load, Maintain, Native, dump, load, oldest, open_list, robx, store_robx,
+    today,
+};
 
 use crate::config::{self, integer, yes};
+use crate::dropin::{Words, histogram};
 use crate::getopt::{Known, Long};
 use crate::help;
 use crate::input::{buffered, stdin};
@@ -198,7 +200,8 @@ impl Asked {
 
     /// Reads the settings for word lists from a configuration file.
     fn config(&mut self, path: &Path) -> Result<(), Stop> {
-        config::read(path, &KNOWN, &mut |(_, setting)| match setting {
+        // A file that cannot be read is passed over, as by bogofilter.
+        let _ = config::read(path, &KNOWN, &mut |(_, setting)| match setting {
             Some((key, value)) if !key.starts_with("db-") => self.apply(key, value),
             _ => Ok(()),
         })?;
@@ -258,7 +261,7 @@ impl Asked {
 
     fn load(&self, vfs: &Arc<dyn Vfs>, path: &Path) -> Result<u8, Stop> {
         let mut list: AnyList = match open_list(vfs, path) {
-            Err(barid::wordlist::Error::NotFound { .. }) => {
+            Err(barid_wordlist::Error::NotFound { .. }) => {
                 let created = Created { date: 0, encoding: None };
                 Box::new(Native::open_or_create(Arc::clone(vfs), path, &created)?)
             }

@@ -141,8 +141,8 @@ fn the_bench_takes_the_small_program() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("dist").unwrap();
     let out = scratch.path().join("out");
-    let mut command = Command::new(dist.join("barid"));
-    command.args("bench spam --spam 3 --ham 4 --singles 2 --tokens 5000 -t 1".split(' '));
+    let mut command = Command::new(dist.join("barid-bench"));
+    command.args("spam --spam 3 --ham 4 --singles 2 --tokens 5000 -t 1".split(' '));
     let ran = command.args(["-w", "register each", "--output"]).arg(&out).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let summary = disk::read_text(&out.join("summary.md")).unwrap();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use barid_cache::{Builder, CacheOptions, Delta, Finish, Opened, Snapshot};
-use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
+use barid_mailbox::{
+    Extent, Known, Location, MessageName, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp,
+};
 use barid_state::{Identity, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};
@@ -103,7 +105,7 @@ fn read_all(
     let start = Instant::now();
     let mut names = 0;
     snapshot.visit(0, &mut |known| {
-        names += matches!(known.location, Location::File { .. }) as usize;
+        names += known.location.message_name().is_some() as usize;
         true
     })?;
     per_message("known", start.elapsed(), count);
@@ -170,10 +172,10 @@ impl Header {
         ScannedMessage {
             uid: Uid::new(number + 1),
             location: if files {
-                Location::File { name: &self.name, in_new: false, mark: 0 }
+                Location::from(MessageName { name: &self.name, in_new: false, mark: 0 })
             } else {
                 let offset = u64::from(number) * 4000;
-                Location::Span { offset, separator_len: 44, header_len, body_len: 1600 }
+                Location::from(Extent { offset, separator_len: 44, header_len, body_len: 1600 })
             },
             header: &self.bytes,
             size: 4000,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use barid_cache::{Builder, CacheDir, CacheOptions, Finish, Opened, Snapshot, StoreKind};
-use barid_formats::{Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_kv::Compression;
+use barid_mailbox::{Location, MessageName, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_state::{Identity, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
 use barid_vfs::{OsVfs, Vfs};
@@ -131,7 +131,7 @@ fn fill(sinks: &dyn Sinks, messages: &[Message]) {
 fn scanned(number: u32, message: &Message) -> ScannedMessage<'_> {
     ScannedMessage {
         uid: Uid::new(number + 1),
-        location: Location::File { name: &message.name, in_new: false, mark: 0 },
+        location: Location::from(MessageName { name: &message.name, in_new: false, mark: 0 }),
         header: &message.header,
         size: message.size,
         rfc822_size: None,

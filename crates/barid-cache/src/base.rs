@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use barid_vfs::{File, Vfs};
 
+use crate::blocks::{Block, FileBlocks};
 use crate::column::{BLOCK_HEAD_LEN, Kind, check_block};
 use crate::error::{Damage, Error, Result};
 use crate::header::Header;
 use crate::heap::{HeapBlock, heap_checksum};
-use crate::limits::{CACHED_BLOCKS_MAX, CACHED_BYTES_MAX};
 use crate::pack::{BlockTable, PackedBlock, Unpacking};
 use crate::records::{KvRecords, RecordStore};
 
@@ -20,16 +20,13 @@ pub(crate) struct Base {
     pub(crate) inode: u64,
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    blocks: Mutex<BlockCache>,
+    blocks: FileBlocks,
     /// Positions of the blocks of packed columns, after the first one was requested.
     table: OnceLock<BlockTable>,
     unpacking: Mutex<Unpacking>,
     /// The records, unless they are in the file.
     pub(crate) kv: Option<KvRecords>,
 }
-
-/// A checked block.
-pub(crate) type Block = Arc<Vec<u8>>;
 
 impl Base {
     pub(crate) fn new(
@@ -45,7 +42,7 @@ impl Base {
             path: path.to_owned(),
             kv: KvRecords::of(vfs, path, &header),
             header,
-            blocks: Mutex::default(),
+            blocks: FileBlocks::new(),
             table: OnceLock::new(),
             unpacking: Mutex::default(),
         }
@@ -130,15 +127,11 @@ impl Base {
     }
 
     fn kept(&self, start: u64, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
-        let cache = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = cache().get(start) {
-            return Ok(block);
-        }
-        let mut bytes = Vec::new();
-        read(&mut bytes)?;
-        let block = Arc::new(bytes);
-        cache().put(start, &block);
-        Ok(block)
+        self.blocks.get_or_read(start, || {
+            let mut bytes = Vec::new();
+            read(&mut bytes)?;
+            Ok(Arc::new(bytes))
+        })
     }
 
     /// Returns block `index` of a column, head included.
@@ -290,44 +283,5 @@ impl<'a> HeapCursor<'a> {
         }
         self.number = Some(number);
         Ok(())
-    }
-}
-
-/// The recently used blocks, by their start in the file.
-#[derive(Debug, Default)]
-struct BlockCache {
-    entries: Vec<Entry>,
-    bytes: usize,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    start: u64,
-    used: u64,
-    block: Block,
-}
-
-impl BlockCache {
-    fn get(&mut self, start: u64) -> Option<Block> {
-        self.clock += 1;
-        let entry = self.entries.iter_mut().find(|entry| entry.start == start)?;
-        entry.used = self.clock;
-        Some(Arc::clone(&entry.block))
-    }
-
-    fn put(&mut self, start: u64, block: &Block) {
-        if self.entries.iter().any(|entry| entry.start == start) {
-            return;
-        }
-        self.bytes += block.len();
-        self.entries.push(Entry { start, used: self.clock, block: Arc::clone(block) });
-        while self.entries.len() > CACHED_BLOCKS_MAX
-            || (self.bytes > CACHED_BYTES_MAX && self.entries.len() > 1)
-        {
-            let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| entry.used);
-            let Some((oldest, _)) = oldest else { break };
-            self.bytes -= self.entries.swap_remove(oldest).block.len();
-        }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use barid_formats::{ScanReport, ScanSink, Sinks};
+use barid_mailbox::{ScanReport, ScanSink, Sinks};
 use barid_state::Identity;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::{File, OpenOptions, Vfs};

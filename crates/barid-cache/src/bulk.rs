@@ -79,7 +79,7 @@ impl Snapshot {
 
     fn wanted(&self, item: &Item) -> Wanted<'_> {
         match self.overlay.added(item.physical) {
-            Some(added) => Wanted::Here(self.overlay.record(added)),
+            Some(added) => Wanted::Here(&added.record),
             None => Wanted::Stored(item.core.heap),
         }
     }
@@ -115,7 +115,7 @@ impl Snapshot {
         let mut ids: Vec<IdHash> = Vec::new();
         self.for_rows(rows, |row, physical| {
             if let Some(added) = self.overlay.added(physical) {
-                visit(row, &view(&added.thread, self.overlay.references(added)));
+                visit(row, &view(&added.thread, &added.references));
                 return Ok(());
             }
             let thread = ThreadRow::decode(threads.row(physical)?);

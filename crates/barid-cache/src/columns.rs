@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use barid_formats::ScanReport;
+use barid_mailbox::ScanReport;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::File;
 

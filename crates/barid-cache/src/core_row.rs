@@ -1,6 +1,6 @@
 //! The fixed-size part of a message (`docs/formats/cache.md`, "Core row").
 
-use barid_formats::ScannedMessage;
+use barid_mailbox::{Extent, Location, LocationParts, MessageName, ScannedMessage};
 use barid_state::MessageKey;
 use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
@@ -28,27 +28,14 @@ impl HeapRef {
     }
 }
 
-/// Position of a message, without the bytes of its name.
+/// Location of a message, without the bytes of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A file; [`crate::Snapshot::location`] returns its name.
-    File {
-        /// `true` if it is in `new`.
-        in_new: bool,
-        /// Its mark, as in [`barid_formats::Location::File`].
-        mark: u32,
-    },
-    /// A part of a file with many messages, as [`barid_formats::Location::Span`].
-    Span {
-        /// Offset of the separator.
-        offset: u64,
-        /// Bytes of the separator.
-        separator_len: u32,
-        /// Bytes of the header.
-        header_len: u32,
-        /// Bytes of the body.
-        body_len: u64,
-    },
+pub(crate) enum RowLocation {
+    /// The parts of a [`barid_mailbox::MessageName`] but the name, which
+    /// [`crate::Snapshot::location`] returns.
+    Name { in_new: bool, mark: u32 },
+    /// A stretch of the storage's bytes.
+    Extent(Extent),
 }
 
 /// The fixed-size facts of one message.
@@ -74,8 +61,7 @@ pub struct Core {
     pub rfc822_size: Option<u64>,
     /// Length of the header in the scan, in bytes.
     pub header_len: u32,
-    /// Its position.
-    pub place: Place,
+    pub(crate) location: RowLocation,
     /// Its message key.
     pub key: MessageKey,
     /// `true` if the message has more of some header field than is stored: the field is longer, or
@@ -103,17 +89,14 @@ impl Core {
     /// Returns the facts of a message just scanned; values that are known only at the end of the
     /// scan get their least value.
     pub(crate) fn of(message: &ScannedMessage<'_>, sent: Option<SentDate>) -> Self {
-        use barid_formats::Location;
         let date = message.internal_date;
         let fallback =
             SentDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes };
-        let (place, name_len) = match message.location {
-            Location::File { name, in_new, mark } => {
-                (Place::File { in_new, mark }, name.len() as u32)
+        let (location, name_len) = match *message.location.parts() {
+            LocationParts::Name(MessageName { name, in_new, mark }) => {
+                (RowLocation::Name { in_new, mark }, name.len() as u32)
             }
-            Location::Span { offset, separator_len, header_len, body_len } => {
-                (Place::Span { offset, separator_len, header_len, body_len }, 0)
-            }
+            LocationParts::Extent(extent) => (RowLocation::Extent(extent), 0),
         };
         Self {
             uid: message.uid.unwrap_or(Uid::MIN),
@@ -125,11 +108,11 @@ impl Core {
             sent_date_own: sent.is_some(),
             size: message.size,
             rfc822_size: message.rfc822_size,
-            header_len: match place {
-                Place::Span { header_len, .. } => header_len,
-                Place::File { .. } => u32::try_from(message.header.len()).unwrap_or(u32::MAX),
+            header_len: match location {
+                RowLocation::Extent(extent) => extent.header_len,
+                RowLocation::Name { .. } => u32::try_from(message.header.len()).unwrap_or(u32::MAX),
             },
-            place,
+            location,
             key: message.key,
             cut: false,
             heap: HeapRef::default(),
@@ -138,13 +121,22 @@ impl Core {
         }
     }
 
+    /// Returns the location of the message if it has no name there; otherwise
+    /// [`crate::Snapshot::location`] does.
+    pub fn nameless_location(&self) -> Option<Location<'static>> {
+        match self.location {
+            RowLocation::Name { .. } => None,
+            RowLocation::Extent(extent) => Some(extent.into()),
+        }
+    }
+
     fn bits(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        let place = match self.place {
-            Place::File { in_new, .. } => BIT_FILE | bit(in_new, BIT_IN_NEW),
-            Place::Span { .. } => 0,
+        let location = match self.location {
+            RowLocation::Name { in_new, .. } => BIT_FILE | bit(in_new, BIT_IN_NEW),
+            RowLocation::Extent(_) => 0,
         };
-        place
+        location
             | bit(self.sent_date_own, BIT_SENT_OWN)
             | bit(self.rfc822_delta().is_some(), BIT_RFC822_SIZE)
             | bit(self.cut, BIT_CUT)
@@ -158,9 +150,9 @@ impl Core {
     /// Encodes the row.
     pub(crate) fn encode(&self) -> [u8; CORE_ROW_LEN] {
         let mut row = [0; CORE_ROW_LEN];
-        let (span_offset, length, body_len) = match self.place {
-            Place::File { mark, .. } => (self.name.bits(), self.name_len, mark.into()),
-            Place::Span { offset, separator_len, body_len, .. } => {
+        let (span_offset, length, body_len) = match self.location {
+            RowLocation::Name { mark, .. } => (self.name.bits(), self.name_len, mark.into()),
+            RowLocation::Extent(Extent { offset, separator_len, body_len, .. }) => {
                 (offset, separator_len, body_len)
             }
         };
@@ -191,15 +183,15 @@ impl Core {
         let bits = row[5];
         let header_len = u32_at(row, 80);
         let is_file = bits & BIT_FILE != 0;
-        let place = if is_file {
-            Place::File { in_new: bits & BIT_IN_NEW != 0, mark: u32_at(row, 72) }
+        let location = if is_file {
+            RowLocation::Name { in_new: bits & BIT_IN_NEW != 0, mark: u32_at(row, 72) }
         } else {
-            Place::Span {
+            RowLocation::Extent(Extent {
                 offset: u64_at(row, 64),
                 separator_len: u32_at(row, 28),
                 header_len,
                 body_len: u64_at(row, 72),
-            }
+            })
         };
         let size = u64_at(row, 48);
         let delta = i64::from(u32_at(row, 84).cast_signed());
@@ -217,7 +209,7 @@ impl Core {
                 _ => Some(size.checked_add_signed(delta)?),
             },
             header_len,
-            place,
+            location,
             key: MessageKey(u64_at(row, 56)),
             cut: bits & BIT_CUT != 0,
             heap: HeapRef::from_bits(u64_at(row, 88)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use barid_formats::{ScanReport, ScanSink, ScannedMessage, SinkError, Sinks};
+use barid_mailbox::{ScanReport, ScanSink, ScannedMessage, SinkError, Sinks};
 use barid_types::{Flag, FlagSet, ModSeq, Uid};
 
 use crate::builder::{Finish, meta_of};

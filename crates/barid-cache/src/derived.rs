@@ -53,7 +53,7 @@ impl Snapshot {
         let derived = Derived::open(&*self.vfs, &self.base.path, kind)?;
         Ok(derived.filter(|derived| {
             derived.source.generation == self.base.header.generation
-                && self.stems.contains(&derived.source.stem)
+                && self.stems.iter().any(|stem| *stem == derived.source.stem)
         }))
     }
 

@@ -1,9 +1,9 @@
 //! Following a change that this library made: without a scan or a read of the mailbox.
 
-use barid_formats::{MovedMessage, Shift, Stamp};
+use barid_mailbox::{Extent, MovedMessage, Shift, Stamp};
 use barid_types::{KeywordTable, ModSeq, Uid};
 
-use crate::core_row::{Core, Place};
+use crate::core_row::{Core, RowLocation};
 use crate::delta::Tally;
 use crate::error::{Error, Result, ScanFault};
 use crate::limits::{FOLLOW_HELD_LEN, FOLLOW_ROWS_MAX};
@@ -16,8 +16,8 @@ use crate::snapshot::Snapshot;
 use crate::spool::Spool;
 
 /// The effects of a change of the mailbox, except for the moved messages that [`Follower::moved`]
-/// received. Most of them come from a [`barid_formats::SyncReport`] and its
-/// [`barid_formats::SyncedState`].
+/// received. Most of them come from a [`barid_mailbox::SyncReport`] and its
+/// [`barid_mailbox::SyncedState`].
 #[derive(Clone, Copy, Debug)]
 pub struct Follow<'a> {
     /// Messages that are gone, ascending.
@@ -26,7 +26,7 @@ pub struct Follow<'a> {
     /// in one moves with it, unless [`Follower::moved`] received it.
     pub shifts: &'a [Shift],
     /// The current stamp of the mailbox. It must not cover appended messages, which are still
-    /// unknown: with appends it is the stamp before them ([`barid_formats::SyncedState::stamp`]).
+    /// unknown: with appends it is the stamp before them ([`barid_mailbox::SyncedState::stamp`]).
     pub stamp: Stamp,
     /// The format's notes for the next scan.
     pub state: &'a [u8],
@@ -39,7 +39,7 @@ pub struct Follow<'a> {
     pub modseq: ModSeq,
     /// Bytes of the mailbox on disk.
     pub size_bytes: u64,
-    /// As [`barid_formats::ScanReport::tail_verified`]: `false` if the change verified, or could
+    /// As [`barid_mailbox::ScanReport::tail_verified`]: `false` if the change verified, or could
     /// trust, the position of every message.
     pub tail_verified: bool,
 }
@@ -193,7 +193,7 @@ impl Revision for Following<'_> {
         match moved {
             Some(moved) if moved.uid < core.uid => return Err(unknown),
             Some(moved) if moved.uid == core.uid => {
-                if let Place::File { .. } = core.place {
+                if let RowLocation::Name { .. } = core.location {
                     return Err(Error::Scan(ScanFault::NoSpan));
                 }
                 self.touched |= !moved.keeps_flags(core);
@@ -219,7 +219,7 @@ impl Revision for Following<'_> {
 
 /// Moves a message with the part of the file in which it starts.
 fn shift(shifts: &[Shift], core: &mut Core) {
-    let Place::Span { offset, .. } = &mut core.place else { return };
+    let RowLocation::Extent(Extent { offset, .. }) = &mut core.location else { return };
     let behind = shifts.partition_point(|shift| shift.old_offset <= *offset);
     let Some(shift) = behind.checked_sub(1).map(|index| shifts[index]) else { return };
     if *offset - shift.old_offset < shift.len {
@@ -290,7 +290,8 @@ fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapsho
 
 /// Returns the position of a message after its neighbours have moved.
 fn place_after(core: &Core, physical: u32, moves: &Shifts) -> Result<ChangedPlace> {
-    let Place::Span { offset, separator_len, header_len, body_len } = core.place else {
+    let RowLocation::Extent(Extent { offset, separator_len, header_len, body_len }) = core.location
+    else {
         return Err(Error::Scan(ScanFault::NoSpan));
     };
     let offset = offset.wrapping_add(moves.by(physical));
@@ -336,9 +337,9 @@ impl Snapshot {
     /// Returns the first row at or behind row `from` whose separator starts at or behind `offset`;
     /// reads O(log rows) rows.
     fn row_from_offset(&self, from: u32, offset: u64) -> Result<u32> {
-        let is_before = |row| match self.core(row)?.place {
-            Place::Span { offset: found, .. } => Ok(found < offset),
-            Place::File { .. } => Err(Error::Scan(ScanFault::NoSpan)),
+        let is_before = |row| match self.core(row)?.location {
+            RowLocation::Extent(Extent { offset: found, .. }) => Ok(found < offset),
+            RowLocation::Name { .. } => Err(Error::Scan(ScanFault::NoSpan)),
         };
         let (mut low, mut high) = (from, self.len());
         // Most parts extend to the end of the file.

@@ -146,6 +146,8 @@ impl HeapWriter {
             }
         };
         self.bytes.clear();
+        // A writer waits with its buffer for the next sink.
+        self.bytes.shrink_to(2 * HEAP_BLOCK_LEN);
         self.raw_bytes += raw_len as u64;
         self.stored_bytes += stored_len as u64;
         Ok(())

@@ -1,10 +1,10 @@
 //! The implementation of [`Known`] for a snapshot.
 
-use barid_formats::{Known, KnownMessage, SinkError, Stamp};
+use barid_mailbox::{Known, KnownMessage, SinkError, Stamp};
 use barid_types::{KeywordTable, Uid, UidValidity};
 
 use crate::base::HeapCursor;
-use crate::core_row::Place;
+use crate::core_row::RowLocation;
 use crate::error::Result;
 use crate::snapshot::{Snapshot, location_of};
 
@@ -18,10 +18,10 @@ impl Snapshot {
         let mut heap = HeapCursor::bulk(&self.base);
         for physical in self.overlay.live(first) {
             let core = cores.get(physical)?;
-            let name = match (core.place, self.overlay.name(physical)) {
-                (Place::Span { .. }, _) => &[],
-                (Place::File { .. }, Some(name)) => name,
-                (Place::File { .. }, None) => self.name_in(&core, &mut heap)?,
+            let name = match (core.location, self.overlay.name(physical)) {
+                (RowLocation::Extent(_), _) => &[],
+                (RowLocation::Name { .. }, Some(name)) => name,
+                (RowLocation::Name { .. }, None) => self.name_in(&core, &mut heap)?,
             };
             let message = KnownMessage {
                 uid: core.uid,

@@ -9,6 +9,7 @@
 //! anything. All data is verified when read: a damaged file is detected and built again.
 
 mod base;
+mod blocks;
 mod builder;
 mod bulk;
 mod codec;
@@ -39,7 +40,9 @@ mod refresh;
 mod restate;
 mod rewrite;
 mod rows;
+mod shared;
 mod shifts;
+mod since;
 mod sink;
 mod snapshot;
 mod spool;
@@ -48,7 +51,7 @@ mod thread_row;
 mod verify;
 
 pub use builder::{Builder, Finish, KeepModSeq};
-pub use core_row::{Core, Place};
+pub use core_row::Core;
 pub use delta::Delta;
 pub use derived::Derived;
 pub use dir::{CacheContent, CacheDir, CacheEntry, Pruned, file_name};
@@ -59,6 +62,7 @@ pub use meta::Meta;
 pub use options::{CacheOptions, StoreKind};
 pub use record::Record;
 pub use rewrite::convert;
+pub use since::Since;
 pub use snapshot::{Opened, RecordBuf, Snapshot};
 pub use thread_row::{IdHash, ThreadView};
 pub use verify::{RecordFault, VerifyReport, verify};

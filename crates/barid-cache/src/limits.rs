@@ -26,10 +26,12 @@ pub const FOLLOW_HELD_LEN: usize = 4_096 * crate::restate::RESTATED_LEN;
 pub const FOLLOW_ROWS_MAX: usize = 4_096;
 /// Bytes of rows that a build keeps in memory; more of them go to a file.
 pub const ROWS_HELD_LEN: u64 = 1024 * 1024;
-/// Blocks cached in memory by one open cache.
-pub const CACHED_BLOCKS_MAX: usize = 64;
-/// Bytes of these blocks.
-pub const CACHED_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Bytes of blocks that a process keeps in memory, of all its open caches.
+pub const CACHED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Expected number of these blocks.
+pub const CACHED_BLOCKS: usize = 256;
+/// Parts of these blocks, each with a lock and a share of the bytes.
+pub const CACHED_SHARDS: usize = 4;
 /// Messages of a cache.
 pub const MESSAGES_MAX: u32 = u32::MAX - 1;
 /// Bytes of a derived column file.

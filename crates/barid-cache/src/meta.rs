@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use barid_formats::Stamp;
+use barid_mailbox::Stamp;
 use barid_types::{Keyword, KeywordTable, ModSeq, Uid, UidValidity};
 
 use crate::codec::{Put, Reader};

@@ -1,20 +1,15 @@
 //! The changes of the log to the columns: messages added, changed and expunged.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use barid_mailbox::Extent;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 
-use crate::core_row::{Core, Place};
+use crate::core_row::{Core, RowLocation};
 use crate::log::{ChangedPlace, ChangedRow, LogRecord};
+use crate::shared::{Pages, SharedMap};
 use crate::shifts::Shifts;
 use crate::thread_row::{IdHash, REFERENCE_ROW_LEN, ThreadRow};
-
-/// A range of an arena.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Slice {
-    start: usize,
-    len: usize,
-}
 
 /// A message of the log.
 #[derive(Clone, Debug)]
@@ -23,9 +18,10 @@ pub(crate) struct Added {
     /// [`Overlay::added_core`] returns.
     core: Core,
     pub(crate) thread: ThreadRow,
-    references: Slice,
-    name: Slice,
-    record: Slice,
+    pub(crate) references: Arc<[IdHash]>,
+    name: Arc<[u8]>,
+    /// The header record.
+    pub(crate) record: Arc<[u8]>,
 }
 
 /// The changes of a message of the columns.
@@ -34,22 +30,20 @@ pub(crate) struct Change {
     flags: FlagSet,
     keywords: KeywordMask,
     modseq: ModSeq,
-    file: Option<(Slice, bool)>,
+    file: Option<(Arc<[u8]>, bool)>,
 }
 
 /// The state after all log records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     base_rows: u32,
-    expunged: Vec<u32>,
-    changed: BTreeMap<u32, Change>,
-    sizes: BTreeMap<u32, u64>,
+    expunged: Arc<Vec<u32>>,
+    changed: SharedMap<Change>,
+    sizes: SharedMap<u64>,
     /// Rows of the columns with individual positions, before [`Overlay::shifts`] are added.
-    places: BTreeMap<u32, ChangedPlace>,
+    places: SharedMap<ChangedPlace>,
     shifts: Shifts,
-    added: Vec<Added>,
-    bytes: Vec<u8>,
-    references: Vec<IdHash>,
+    added: Pages<Added>,
 }
 
 impl Overlay {
@@ -131,6 +125,25 @@ impl Overlay {
         self.base_rows + self.added.partition_point(|added| added.core.uid.get() < uid) as u32
     }
 
+    /// Returns the cores of the messages of the log that are not expunged, ascending.
+    pub(crate) fn live_added(&self) -> impl Iterator<Item = &Core> {
+        let physical = |at: usize| self.base_rows + at as u32;
+        let all = self.added.iter().enumerate();
+        let live = all.filter(move |(at, _)| self.row_of(physical(*at)).is_some());
+        live.map(|(_, added)| &added.core)
+    }
+
+    /// Returns the rows of the columns whose flags or keywords may differ from those in `before`,
+    /// ascending.
+    pub(crate) fn rows_changed_since(&self, before: &Self) -> Vec<u32> {
+        let facts = |change: &Change| (change.flags, change.keywords);
+        let differs =
+            |row: &u32| self.changed.get(row).map(facts) != before.changed.get(row).map(facts);
+        let mut rows = self.changed.rows_since(&before.changed);
+        rows.retain(differs);
+        rows
+    }
+
     pub(crate) fn has_changes(&self) -> bool {
         !self.changed.is_empty()
             || !self.sizes.is_empty()
@@ -140,7 +153,7 @@ impl Overlay {
 
     /// Returns `true` if the log changes only the cores of existing messages.
     pub(crate) fn is_of_cores(&self) -> bool {
-        self.added.is_empty() && self.changed.values().all(|change| change.file.is_none())
+        self.added.is_empty() && self.changed.values_ever().all(|change| change.file.is_none())
     }
 
     /// Updates a core of the columns.
@@ -152,8 +165,10 @@ impl Overlay {
             core.flags = change.flags;
             core.keywords = change.keywords;
             core.modseq = change.modseq;
-            if let (Some((_, in_new)), Place::File { mark, .. }) = (change.file, core.place) {
-                core.place = Place::File { in_new, mark };
+            if let (Some((_, in_new)), RowLocation::Name { mark, .. }) =
+                (&change.file, core.location)
+            {
+                core.location = RowLocation::Name { in_new: *in_new, mark };
             }
         }
         if let Some(place) = self.places.get(&physical) {
@@ -163,38 +178,17 @@ impl Overlay {
     }
 
     fn shift(&self, physical: u32, core: &mut Core) {
-        if let Place::Span { offset, .. } = &mut core.place {
+        if let RowLocation::Extent(Extent { offset, .. }) = &mut core.location {
             *offset = offset.wrapping_add(self.shifts.by(physical));
         }
     }
 
     /// Returns the file name of a physical row, if the log contains it.
     pub(crate) fn name(&self, physical: u32) -> Option<&[u8]> {
-        let slice = match self.added(physical) {
-            Some(added) => added.name,
-            None => self.changed.get(&physical)?.file?.0,
-        };
-        Some(self.bytes_of(slice))
-    }
-
-    /// Returns the header record of a message of the log.
-    pub(crate) fn record(&self, added: &Added) -> &[u8] {
-        self.bytes_of(added.record)
-    }
-
-    /// Returns the references of a message of the log.
-    pub(crate) fn references(&self, added: &Added) -> &[IdHash] {
-        &self.references[added.references.start..added.references.start + added.references.len]
-    }
-
-    fn bytes_of(&self, slice: Slice) -> &[u8] {
-        &self.bytes[slice.start..slice.start + slice.len]
-    }
-
-    fn keep(&mut self, bytes: &[u8]) -> Slice {
-        let slice = Slice { start: self.bytes.len(), len: bytes.len() };
-        self.bytes.extend_from_slice(bytes);
-        slice
+        match self.added(physical) {
+            Some(added) => Some(&added.name),
+            None => Some(&self.changed.get(&physical)?.file.as_ref()?.0),
+        }
     }
 
     /// Applies a record; `false`, without any change, if it is invalid.
@@ -218,8 +212,12 @@ impl Overlay {
         }
         for (row, size) in &record.sizes {
             match row.checked_sub(self.base_rows) {
-                Some(row) => self.added[row as usize].core.rfc822_size = Some(*size),
-                None => drop(self.sizes.insert(*row, *size)),
+                Some(row) => {
+                    if let Some(added) = self.added.get_mut(row as usize) {
+                        added.core.rfc822_size = Some(*size);
+                    }
+                }
+                None => self.sizes.insert(*row, *size),
             }
         }
         self.shifts.add(&record.shifts);
@@ -227,19 +225,19 @@ impl Overlay {
             self.place(place);
         }
         if !record.expunged.is_empty() {
-            self.expunged.extend_from_slice(&record.expunged);
-            self.expunged.sort_unstable();
+            let expunged = Arc::make_mut(&mut self.expunged);
+            expunged.extend_from_slice(&record.expunged);
+            expunged.sort_unstable();
         }
         for row in &record.added {
-            let references = Slice {
-                start: self.references.len(),
-                len: row.references.len() / REFERENCE_ROW_LEN,
-            };
             let ids = row.references.chunks_exact(REFERENCE_ROW_LEN).map(IdHash::decode);
-            self.references.extend(ids);
-            let (name, record) = (self.keep(row.name), self.keep(row.record));
-            let (core, thread) = (row.core, row.thread);
-            self.added.push(Added { core, thread, references, name, record });
+            self.added.push(Added {
+                core: row.core,
+                thread: row.thread,
+                references: ids.collect(),
+                name: row.name.into(),
+                record: row.record.into(),
+            });
         }
         true
     }
@@ -248,28 +246,35 @@ impl Overlay {
         let mut place = *place;
         place.offset = place.offset.wrapping_sub(self.shifts.by(place.physical));
         match place.physical.checked_sub(self.base_rows) {
-            Some(row) => place.state_in(&mut self.added[row as usize].core),
-            None => drop(self.places.insert(place.physical, place)),
+            Some(row) => {
+                if let Some(added) = self.added.get_mut(row as usize) {
+                    place.state_in(&mut added.core);
+                }
+            }
+            None => self.places.insert(place.physical, place),
         }
     }
 
     fn change(&mut self, row: &ChangedRow) {
-        let file = row.file.as_ref().map(|(name, in_new)| (self.keep(name), *in_new));
+        let file = row.file.as_ref().map(|(name, in_new)| (Arc::from(&name[..]), *in_new));
         let flags = FlagSet::from_bits(row.flags);
         let keywords = KeywordMask(row.keywords);
         let modseq = ModSeq::new(row.modseq).unwrap_or_default();
         if row.physical < self.base_rows {
-            let before = self.changed.get(&row.physical).and_then(|change| change.file);
-            let file = file.or(before);
+            let before = || self.changed.get(&row.physical)?.file.clone();
+            let file = file.or_else(before);
             self.changed.insert(row.physical, Change { flags, keywords, modseq, file });
             return;
         }
-        let added = &mut self.added[(row.physical - self.base_rows) as usize];
+        let Some(added) = self.added.get_mut((row.physical - self.base_rows) as usize) else {
+            return;
+        };
         (added.core.flags, added.core.keywords, added.core.modseq) = (flags, keywords, modseq);
-        if let (Some((name, in_new)), Place::File { mark, .. }) = (file, added.core.place) {
+        if let (Some((name, in_new)), RowLocation::Name { mark, .. }) = (file, added.core.location)
+        {
+            added.core.name_len = name.len() as u32;
             added.name = name;
-            added.core.name_len = name.len as u32;
-            added.core.place = Place::File { in_new, mark };
+            added.core.location = RowLocation::Name { in_new, mark };
         }
     }
 }

@@ -8,6 +8,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::codec::{Put, u32_at, u64_at};
 use crate::column::{BLOCK_HEAD_LEN, BLOCK_LEN, COLUMN_COUNT, Extent, Kind};
 
+/// Bytes of the buffer for packed blocks that a thread keeps for the next one.
+const PACKED_KEPT_LEN: usize = 256 * 1024;
+
 /// A packer of blocks for one thread.
 #[derive(Debug)]
 pub(crate) struct Packing {
@@ -23,6 +26,7 @@ impl Packing {
     /// Returns the packed bytes, which are in a buffer that the next call reuses.
     pub(crate) fn pack(&mut self, stride: u8, raw: &[u8]) -> &[u8] {
         self.packed.clear();
+        self.packed.shrink_to(PACKED_KEPT_LEN);
         self.packer.pack(stride, raw, &mut self.packed);
         &self.packed
     }

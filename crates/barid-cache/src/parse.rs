@@ -1,6 +1,6 @@
 //! The conversion of a scanned message to its rows: the only place where headers are read.
 
-use barid_formats::{Location, ScannedMessage};
+use barid_mailbox::ScannedMessage;
 use barid_message::{
     HeaderFields, Profile, SubjectScratch, base_subject_into, message_id, message_ids, parse_date,
 };
@@ -70,11 +70,8 @@ impl Parser {
 
 /// Returns the file name of a message, within its bound; empty for a span.
 pub(crate) fn name_of<'a>(message: &ScannedMessage<'a>) -> Result<&'a [u8], NameTooLong> {
-    match message.location {
-        Location::File { name, .. } if name.len() > NAME_LEN_MAX => Err(NameTooLong),
-        Location::File { name, .. } => Ok(name),
-        Location::Span { .. } => Ok(&[]),
-    }
+    let name = message.location.message_name().map_or(&[][..], |name| name.name);
+    if name.len() > NAME_LEN_MAX { Err(NameTooLong) } else { Ok(name) }
 }
 
 /// A file name longer than [`NAME_LEN_MAX`].

@@ -1,10 +1,10 @@
 //! A message with other flags or another position, reported while a change is planned.
 
-use barid_formats::{Location, MovedMessage};
+use barid_mailbox::{Extent, MovedMessage};
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 
 use crate::codec::{Put, u32_at, u64_at};
-use crate::core_row::{Core, Place};
+use crate::core_row::{Core, RowLocation};
 use crate::error::{Error, Result, ScanFault};
 use crate::log::ChangedPlace;
 
@@ -26,7 +26,7 @@ pub(crate) struct Restated {
 impl Restated {
     pub(crate) fn of(message: &MovedMessage) -> Result<Self> {
         let MovedMessage { uid, flags, keywords, location } = *message;
-        let Location::Span { offset, separator_len, header_len, body_len } = location else {
+        let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
             return Err(Error::Scan(ScanFault::NoSpan));
         };
         Ok(Self { uid, flags, keywords, separator_len, offset, header_len, body_len })
@@ -79,11 +79,17 @@ impl ChangedPlace {
     /// body.
     pub(crate) fn state_in(&self, core: &mut Core) {
         let Self { separator_len, offset, header_len, body_len, .. } = *self;
-        if let Place::Span { header_len: header_before, body_len: body_before, .. } = core.place {
+        if let RowLocation::Extent(Extent {
+            header_len: header_before,
+            body_len: body_before,
+            ..
+        }) = core.location
+        {
             let before = body_before.wrapping_add(u64::from(header_before));
             let now = body_len.wrapping_add(u64::from(header_len));
             core.size = core.size.wrapping_sub(before).wrapping_add(now);
-            core.place = Place::Span { offset, separator_len, header_len, body_len };
+            core.location =
+                RowLocation::Extent(Extent { offset, separator_len, header_len, body_len });
             core.header_len = header_len;
         }
     }

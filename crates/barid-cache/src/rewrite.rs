@@ -10,7 +10,7 @@ use barid_vfs::{File, Vfs};
 use crate::base::{Cursor, HeapCursor};
 use crate::builder::Builder;
 use crate::column::Kind;
-use crate::core_row::{Core, HeapRef, Place};
+use crate::core_row::{Core, HeapRef, RowLocation};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{KV_NUMBERS, REWRITE_ROWS};
 use crate::meta::Meta;
@@ -223,7 +223,7 @@ impl<'a> Source<'a> {
         if keeps {
             return items.iter().try_for_each(|(physical, core)| {
                 let added = snapshot.overlay.added(*physical);
-                let record = added.map(|added| snapshot.overlay.record(added));
+                let record = added.map(|added| &*added.record);
                 self.copy_row(*physical, core, record, sink)
             });
         }
@@ -258,7 +258,7 @@ impl<'a> Source<'a> {
         self.ids.clear();
         let thread = match snapshot.overlay.added(physical) {
             Some(added) => {
-                self.ids.extend_from_slice(snapshot.overlay.references(added));
+                self.ids.extend_from_slice(&added.references);
                 added.thread
             }
             None => {
@@ -267,10 +267,10 @@ impl<'a> Source<'a> {
                 thread
             }
         };
-        let name = match (core.place, snapshot.overlay.name(physical)) {
-            (Place::Span { .. }, _) => &[],
-            (Place::File { .. }, Some(name)) => name,
-            (Place::File { .. }, None) => snapshot.name_in(core, &mut self.names)?,
+        let name = match (core.location, snapshot.overlay.name(physical)) {
+            (RowLocation::Extent(_), _) => &[],
+            (RowLocation::Name { .. }, Some(name)) => name,
+            (RowLocation::Name { .. }, None) => snapshot.name_in(core, &mut self.names)?,
         };
         let row = NewRow { core: *core, thread, references: &self.ids, name };
         let Some(record) = record else { return sink.push_row(row, true) };
@@ -286,7 +286,7 @@ impl<'a> Source<'a> {
 
 fn wanted(snapshot: &Snapshot, physical: u32, at: HeapRef) -> Wanted<'_> {
     match snapshot.overlay.added(physical) {
-        Some(added) => Wanted::Here(snapshot.overlay.record(added)),
+        Some(added) => Wanted::Here(&added.record),
         None => Wanted::Stored(at),
     }
 }

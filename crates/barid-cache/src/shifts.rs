@@ -4,6 +4,8 @@
 //! stored as steps: each contains the distance by which all rows from its row to the next step
 //! moved.
 
+use std::sync::Arc;
+
 /// Rows that moved by the same distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowShift {
@@ -16,7 +18,7 @@ pub(crate) struct RowShift {
 
 /// The sum of all moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shifts(Vec<Step>);
+pub(crate) struct Shifts(Arc<Vec<Step>>);
 
 /// The change of offsets from this row to that of the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,34 +53,34 @@ impl Shifts {
         if shifts.is_empty() {
             return;
         }
-        let new = Self::of(shifts);
-        let mut merged = Self(Vec::with_capacity(self.0.len() + new.0.len()));
-        let (mut old, mut new) = (&self.0[..], &new.0[..]);
+        let new = steps_of(shifts);
+        let mut merged = Vec::with_capacity(self.0.len() + new.len());
+        let (mut old, mut new) = (&self.0[..], &new[..]);
         let (mut old_by, mut new_by) = (0, 0);
         while let Some(row) = old.first().into_iter().chain(new.first()).map(|step| step.row).min()
         {
             take(&mut old, row, &mut old_by);
             take(&mut new, row, &mut new_by);
-            merged.push(Step { row, by: u64::wrapping_add(old_by, new_by) });
+            push(&mut merged, Step { row, by: u64::wrapping_add(old_by, new_by) });
         }
-        *self = merged;
+        self.0 = Arc::new(merged);
     }
+}
 
-    fn of(shifts: &[RowShift]) -> Self {
-        let mut steps = Self(Vec::with_capacity(shifts.len() * 2));
-        for (index, shift) in shifts.iter().enumerate() {
-            steps.push(Step { row: shift.first, by: shift.by });
-            if shifts.get(index + 1).is_none_or(|next| next.first > shift.end) {
-                steps.push(Step { row: shift.end, by: 0 });
-            }
+fn steps_of(shifts: &[RowShift]) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(shifts.len() * 2);
+    for (index, shift) in shifts.iter().enumerate() {
+        push(&mut steps, Step { row: shift.first, by: shift.by });
+        if shifts.get(index + 1).is_none_or(|next| next.first > shift.end) {
+            push(&mut steps, Step { row: shift.end, by: 0 });
         }
-        steps
     }
+    steps
+}
 
-    fn push(&mut self, step: Step) {
-        if self.0.last().map_or(0, |last| last.by) != step.by {
-            self.0.push(step);
-        }
+fn push(steps: &mut Vec<Step>, step: Step) {
+    if steps.last().map_or(0, |last| last.by) != step.by {
+        steps.push(step);
     }
 }
 

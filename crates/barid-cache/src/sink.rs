@@ -1,10 +1,10 @@
 //! The sink that fills one chunk of a [`Builder`].
 
-use barid_formats::{ScanSink, ScannedMessage, SinkError};
+use barid_mailbox::{ScanSink, ScannedMessage, SinkError};
 use barid_types::Flag;
 
 use crate::builder::{Builder, Writers};
-use crate::core_row::{Core, Place, UID_AT, record_number};
+use crate::core_row::{Core, RowLocation, UID_AT, record_number};
 use crate::error::{Error, Result, ScanFault};
 use crate::parse::{Parsed, Parser, name_of};
 use crate::record::put_framed;
@@ -63,7 +63,7 @@ impl BuilderSink<'_> {
     /// Adds a message whose header record is already in the store.
     pub(crate) fn push_row(&mut self, row: NewRow<'_>, has_uid: bool) -> Result<()> {
         let NewRow { mut core, mut thread, references, name } = row;
-        if let Place::File { .. } = core.place {
+        if let RowLocation::Name { .. } = core.location {
             let Writers { names, packing, .. } = &mut self.writers;
             let mut target = self.builder.target(packing.as_mut());
             let append = |out: &mut Vec<u8>| out.extend_from_slice(name);

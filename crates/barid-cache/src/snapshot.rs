@@ -9,14 +9,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::Location;
+use barid_mailbox::{Location, MessageName};
 use barid_types::Uid;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
 use crate::codec::u32_at;
 use crate::column::{BLOCK_HEAD_LEN, Kind};
-use crate::core_row::{Core, Place, UID_AT};
+use crate::core_row::{Core, RowLocation, UID_AT};
 use crate::error::{Damage, Error, Result};
 use crate::header::{HEAD_LEN, Header};
 use crate::limits::LOG_LEN_MAX;
@@ -26,6 +26,7 @@ use crate::options::CacheOptions;
 use crate::overlay::Overlay;
 use crate::record::Record;
 use crate::records::Wanted;
+use crate::shared::Pages;
 
 /// The result of [`Snapshot::open`].
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
@@ -46,7 +47,7 @@ pub enum Opened {
 
 /// An open cache.
 ///
-/// A copy shares the file and its cached blocks; copying costs as much as the log is long.
+/// A copy shares the file, its cached blocks, and most of what was read of the log.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) vfs: Arc<dyn Vfs>,
@@ -57,7 +58,7 @@ pub struct Snapshot {
     pub(crate) log_end: u64,
     pub(crate) link: Link,
     /// The stems of all states since the file was built.
-    pub(crate) stems: Vec<u64>,
+    pub(crate) stems: Pages<u64>,
     pub(crate) stored: Stored,
 }
 
@@ -132,9 +133,9 @@ impl Snapshot {
             vfs,
             meta,
             overlay: Overlay::new(header.messages),
+            stems: Pages::from_iter([header.checksum]),
             log_end: header.log_start,
             link: Link { sequence: 0, stem: header.checksum },
-            stems: vec![header.checksum],
             base: Arc::new(base),
             stored: Stored::Yes,
         }
@@ -353,7 +354,7 @@ impl Snapshot {
         let physical = self.check_row(row)?;
         let core = self.core_of(physical)?;
         name.clear();
-        if matches!(core.place, Place::File { .. }) {
+        if matches!(core.location, RowLocation::Name { .. }) {
             match self.overlay.name(physical) {
                 Some(bytes) => name.extend_from_slice(bytes),
                 None => {
@@ -379,7 +380,7 @@ impl Snapshot {
         let physical = self.check_row(row)?;
         buffer.0.clear();
         match self.overlay.added(physical) {
-            Some(added) => buffer.0.extend_from_slice(self.overlay.record(added)),
+            Some(added) => buffer.0.extend_from_slice(&added.record),
             None => {
                 let wanted = [Wanted::Stored(self.core_of(physical)?.heap)];
                 self.base.records().read(&wanted, true, &mut |_, record| {
@@ -476,11 +477,9 @@ impl CoreCursor<'_> {
 
 /// Returns the location of a message, with the file name `name` if it has one.
 pub(crate) fn location_of<'a>(core: &Core, name: &'a [u8]) -> Location<'a> {
-    match core.place {
-        Place::File { in_new, mark } => Location::File { name, in_new, mark },
-        Place::Span { offset, separator_len, header_len, body_len } => {
-            Location::Span { offset, separator_len, header_len, body_len }
-        }
+    match core.location {
+        RowLocation::Name { in_new, mark } => Location::from(MessageName { name, in_new, mark }),
+        RowLocation::Extent(extent) => extent.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::Stamp;
+use barid_mailbox::Stamp;
 use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, lock_file};
 
 use crate::error::{Error, Result, ScanFault};

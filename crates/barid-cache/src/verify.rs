@@ -9,7 +9,7 @@ use barid_vfs::Vfs;
 use crate::base::{Cursor, HeapCursor};
 use crate::codec::u32_at;
 use crate::column::Kind;
-use crate::core_row::{CORE_ROW_LEN, Core, Place};
+use crate::core_row::{CORE_ROW_LEN, Core, RowLocation};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{FAULTS_LISTED_MAX, REWRITE_ROWS};
 use crate::record::Record;
@@ -133,7 +133,7 @@ fn check_rows(snapshot: &Snapshot, _: &mut VerifyReport) -> Result<()> {
             return Err(wrong(Kind::FirstUids));
         }
         last_uid = uid;
-        if let Place::File { .. } = core.place {
+        if let RowLocation::Name { .. } = core.location {
             snapshot.name_in(&core, &mut names)?;
         }
         let thread = ThreadRow::decode(threads.row(row)?);
@@ -169,7 +169,7 @@ fn check_records(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
                     stored.push(core.heap);
                     items.push((row, core.uid));
                 }
-                Some(added) if Record::decode(snapshot.overlay.record(added)).is_some() => {}
+                Some(added) if Record::decode(&added.record).is_some() => {}
                 Some(_) => report.note(RecordFault { row, uid: core.uid, kind: Damage::Bounds }),
             }
         }

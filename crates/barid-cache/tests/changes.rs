@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use barid_cache::{CacheOptions, Delta, Snapshot};
-use barid_formats::{ChangedMessage, ScanReport};
+use barid_mailbox::{ChangedMessage, ScanReport};
 use barid_types::{FlagSet, KeywordMask, Uid};
 use barid_vfs::Vfs;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_cache::{Delta, RecordBuf};
-use barid_formats::ScanReport;
+use barid_mailbox::ScanReport;
 use barid_vfs::{CountingVfs, Counts, MemVfs, Vfs};
 
 use crate::world::{Model, build, cache_path, finish, identity, open, scan};

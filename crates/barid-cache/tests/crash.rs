@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot, convert, verify};
-use barid_formats::ScanReport;
+use barid_mailbox::ScanReport;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use crate::changes::change;

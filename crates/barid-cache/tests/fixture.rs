@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_cache::{CacheOptions, Delta, Opened, Snapshot, verify};
-use barid_formats::{ChangedMessage, ScanReport, Shift};
+use barid_mailbox::{ChangedMessage, ScanReport, Shift};
 use barid_types::{FlagSet, InternalDate, KeywordMask, Uid};
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 

@@ -20,7 +20,7 @@ fn folder() -> (Arc<dyn Vfs>, CacheDir) {
         let builder =
             Builder::create(Arc::clone(&vfs), &path(id), &CacheOptions::default()).unwrap();
         let new_uids = scan(&builder, &model.messages, &mut rng);
-        let report = barid_formats::ScanReport { new_uids, ..model.report() };
+        let report = barid_mailbox::ScanReport { new_uids, ..model.report() };
         let finish = Finish { identity: &identity, ..finish(&identity, 1) };
         let snapshot = builder.finish(&report, &finish).unwrap();
         snapshot.store_derived("sort-date", &[1; 100]).unwrap();
@@ -106,7 +106,7 @@ fn stores_belong_to_their_caches() {
         let identity = Identity { id, path: PathBuf::from(format!("/mail/{id}")), inode: 5 };
         let builder = Builder::create(Arc::clone(&vfs), &path(id), &kind).unwrap();
         let new_uids = scan(&builder, &model.messages, &mut rng);
-        let report = barid_formats::ScanReport { new_uids, ..model.report() };
+        let report = barid_mailbox::ScanReport { new_uids, ..model.report() };
         builder.finish(&report, &finish(&identity, 1)).unwrap();
     }
     let dir = CacheDir::new(Arc::clone(&vfs), Path::new("/caches"));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_cache::{CacheOptions, Error, Follow, Follower, Opened, Snapshot, limits, verify};
-use barid_formats::{Location, MovedMessage, Shift};
+use barid_mailbox::{Extent, Location, MessageName, MovedMessage, Shift};
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::{CallKind, CountingVfs, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
@@ -34,14 +34,15 @@ pub(crate) struct Rates {
 
 /// Returns a message in the form passed to a follower.
 pub(crate) fn moved(message: &Message) -> MovedMessage {
-    let Location::Span { offset, separator_len, header_len, body_len } = location(message) else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location(message).extent()
+    else {
         panic!("a mailbox of spans")
     };
     MovedMessage {
         uid: Uid::new(message.uid).unwrap(),
         flags: message.flags,
         keywords: KeywordMask(message.keywords),
-        location: Location::Span { offset, separator_len, header_len, body_len },
+        location: Location::from(Extent { offset, separator_len, header_len, body_len }),
     }
 }
 
@@ -253,7 +254,7 @@ fn what_contradicts_itself_is_refused() {
         check(&|change| change.moved.last_mut().unwrap().uid = Uid::MAX, &mut rng);
         check(&|change| change.expunged[0] = change.moved[0].uid, &mut rng);
         check(&|change| change.shifts.reverse(), &mut rng);
-        let file = Location::File { name: b"1", in_new: false, mark: 0 };
+        let file = Location::from(MessageName { name: b"1", in_new: false, mark: 0 });
         check(&|change| change.moved[0].location = file, &mut rng);
         follow(&open(&vfs, &cache_path()), &after, &good).unwrap();
         compare(&open(&vfs, &cache_path()), &after, &mut rng).unwrap();

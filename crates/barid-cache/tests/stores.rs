@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_cache::{CacheDir, Delta, Opened, RecordBuf, Snapshot, StoreKind, convert, verify};
-use barid_formats::ScanReport;
 use barid_kv::{Batch, Store, registry};
+use barid_mailbox::ScanReport;
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
 use crate::changes::change;

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_cache::{
-    Builder, CacheOptions, Delta, Finish, IdHash, Opened, Place, Record, RecordBuf, Snapshot,
-    StoreKind,
+    Builder, CacheOptions, Delta, Finish, IdHash, Opened, Record, RecordBuf, Snapshot, StoreKind,
 };
-use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_kv::Compression;
+use barid_mailbox::{
+    Extent, Known, Location, MessageName, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp,
+};
 use barid_message::{HeaderFields, Profile, base_subject, message_id, message_ids, parse_date};
 use barid_state::{Identity, MessageKey};
 use barid_types::{
     Flag, FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity,
 };
-use barid_vfs::{MemVfs, Timestamp, Vfs};
+use barid_vfs::{MemVfs, Vfs};
 
 pub(crate) const ID: u128 = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321;
 
@@ -94,11 +95,10 @@ impl Model {
     }
 
     pub(crate) fn stamp(&self) -> Stamp {
-        let mut stamp = Stamp::default();
-        stamp.files[0].inode = 7;
-        stamp.files[0].size = self.step;
-        stamp.taken = Timestamp { unix_nanos: 5 };
-        stamp
+        let mut content = [0; Stamp::CONTENT_LEN];
+        content[0] = 7;
+        content[8..16].copy_from_slice(&self.step.to_le_bytes());
+        Stamp::new(content, 5)
     }
 }
 
@@ -241,13 +241,13 @@ fn scanned(message: &Message, late_uids: bool) -> ScannedMessage<'_> {
 
 pub(crate) fn location(message: &Message) -> Location<'_> {
     match &message.name {
-        Some((name, in_new)) => Location::File { name, in_new: *in_new, mark: 7 },
-        None => Location::Span {
+        Some((name, in_new)) => Location::from(MessageName { name, in_new: *in_new, mark: 7 }),
+        None => Location::from(Extent {
             offset: message.offset,
             separator_len: message.separator_len,
             header_len: message.header.len() as u32 + message.padding,
             body_len: message.body_len,
-        },
+        }),
     }
 }
 
@@ -407,7 +407,7 @@ fn compare_rows(snapshot: &Snapshot, model: &Model) -> Result<(), barid_cache::E
         let near = |size: &u64| i32::try_from(*size as i64 - core.size as i64).is_ok();
         assert_eq!(core.rfc822_size, message.rfc822_size.filter(near));
         assert_eq!(core.key.0, message.key);
-        assert_eq!(matches!(core.place, Place::File { .. }), message.name.is_some());
+        assert_eq!(core.nameless_location().is_none(), message.name.is_some());
         assert_eq!(snapshot.location(row, &mut name)?, location(message));
         assert_eq!(snapshot.record(row, &mut buffer)?, expected_record(message));
         assert_eq!(snapshot.row_of_physical(snapshot.physical_row(row)), Some(row));
@@ -494,7 +494,8 @@ impl History {
 impl History {
     /// Returns the model that a snapshot must equal.
     pub(crate) fn model_of(&self, snapshot: &Snapshot) -> Model {
-        let step = snapshot.meta().stamp.files[0].size;
+        let stamp = snapshot.meta().stamp;
+        let step = u64::from_le_bytes(stamp.content()[8..16].try_into().unwrap());
         self.0
             .iter()
             .rfind(|model| model.step == step)

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show,
-    spam, status, thread, watch,
+    bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, spam,
+    status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -132,7 +132,6 @@ pub(crate) enum Command {
     Bogoutil(Lazy<bogo::BogoutilArgs>),
     Bogolexer(Lazy<bogo::BogolexerArgs>),
     Cache(Lazy<cache::CacheArgs>),
-    Bench(Lazy<bench::BenchArgs>),
     Demo(Lazy<demo::DemoArgs>),
     Completions(Lazy<completions::CompletionsArgs>),
     Man(Lazy<man::ManArgs>),
@@ -172,7 +171,6 @@ impl Command {
             Self::Bogoutil(args) => bogo::util(context, args),
             Self::Bogolexer(args) => bogo::lexer(context, args),
             Self::Cache(args) => cache::run(context, args),
-            Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Man(args) => man::run(context, args),
@@ -192,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_format_that_can_be_forced_is_named() {
-        for name in barid::FormatName::names() {
+        for name in barid::FormatName::all().map(barid::FormatName::name) {
             let is_word = |word: &str| word.trim_matches(['`', '(', ')', ',']) == name;
             let words = EXAMPLES.replace(":PATH", "");
             assert!(words.split_whitespace().any(is_word), "{name}");

@@ -17,7 +17,7 @@ use barid::{
 
 use crate::cli::GlobalArgs;
 use crate::dirs;
-use crate::exit::WithHint;
+use crate::exit::{WithHint, of_library};
 use crate::output::escape::visible;
 use crate::output::progress::ProgressLine;
 use crate::output::sink::Sink;
@@ -229,7 +229,7 @@ impl Context {
         if self.has_changed.get() {
             return false;
         }
-        let Some(cause) = error.downcast_ref() else { return false };
+        let Some(cause) = of_library(error) else { return false };
         let Ok(options) = self.open_options() else { return false };
         let Ok(Some(recovery)) = caches::recover(cause, &options) else { return false };
         match recovery {

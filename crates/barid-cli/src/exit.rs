@@ -72,7 +72,7 @@ impl NotThere {
 pub(crate) fn is_not_there(error: &Error) -> bool {
     error.is::<NotThere>()
         || matches!(
-            error.downcast_ref(),
+            of_library(error),
             Some(
                 barid::Error::NoSuchMessage { .. }
                     | barid::Error::NothingToUndo { .. }
@@ -80,6 +80,14 @@ pub(crate) fn is_not_there(error: &Error) -> bool {
                     | barid::Error::NoSuchExpunge { .. }
             )
         )
+}
+
+/// Returns the error of the library, also if the spam filter passes it on.
+pub(crate) fn of_library(error: &Error) -> Option<&barid::Error> {
+    error.downcast_ref().or_else(|| match error.downcast_ref()? {
+        barid_spam::Error::Mailbox(error) => Some(error),
+        _ => None,
+    })
 }
 
 /// Writes the remaining output, reports an error if there is one, and returns the exit code.
@@ -144,7 +152,10 @@ fn hint(error: &Error) -> Option<String> {
         if printing.is_some_and(|inner| inner.is::<SaidOtherwise>()) {
             return Some("run it again".to_owned());
         }
-        cause.downcast_ref::<barid::Error>()?.hint()
+        match cause.downcast_ref::<barid_spam::Error>() {
+            Some(error) => error.hint(),
+            None => cause.downcast_ref::<barid::Error>()?.hint(),
+        }
     })
 }
 

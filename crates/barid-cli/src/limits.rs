@@ -28,10 +28,16 @@ pub(crate) const RECOVERIES_MAX: usize = 5;
 pub(crate) const RECORDS_SHOWN: usize = 10;
 
 /// Bytes of messages that are appended at once.
-pub(crate) const APPEND_BATCH_LEN: usize = 32 * 1024 * 1024;
+pub(crate) const APPEND_BATCH_LEN: u64 = 32 * 1024 * 1024;
 
-/// Size limit of a message appended from a file, in bytes.
-pub(crate) const MESSAGE_LEN_MAX: usize = 1024 * 1024 * 1024;
+/// Largest input that is read into memory, in bytes: a message to append, or all of standard input.
+pub(crate) const INPUT_WHOLE_LEN_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of a larger standard input that are read at once.
+pub(crate) const INPUT_PIECE_LEN: u64 = 256 * 1024;
+
+/// A large standard input takes at most one part in this number of the free space.
+pub(crate) const SPOOL_FREE_PART: u64 = 2;
 
 /// Messages of a mailbox looked up at once for appending to another.
 pub(crate) const INCOMING_ROWS: u32 = 1024;

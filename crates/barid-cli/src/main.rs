@@ -24,10 +24,6 @@ use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
     let survives = signals::survive_size_limits();
-    // First, because a process that measures must be small.
-    if let Some(code) = commands::bench::launched() {
-        return code;
-    }
     if let Some(code) = commands::bogo::called() {
         return code;
     }

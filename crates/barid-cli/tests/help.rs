@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 43] = [
     &[],
     &["status"],
     &["ls"],
@@ -44,10 +44,6 @@ const COMMANDS: [&[&str]; 47] = [
     &["cache", "clear"],
     &["cache", "prune"],
     &["cache", "stores"],
-    &["bench"],
-    &["bench", "hcache"],
-    &["bench", "mbox"],
-    &["bench", "formats"],
     &["demo"],
     &["completions"],
 ];

@@ -57,7 +57,12 @@ impl Ender {
                 if child.try_wait().unwrap().is_none() {
                     send(&child, signal);
                 }
-                !child.wait().unwrap().success()
+                let was_ended = !child.wait().unwrap().success();
+                if !was_ended {
+                    // The first program may have been slower than the others.
+                    self.whole = self.whole.mul_f32(0.9);
+                }
+                was_ended
             }
             End::Limit => {
                 let program = world.command();

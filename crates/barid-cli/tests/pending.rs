@@ -73,7 +73,7 @@ fn a_keyword_that_an_mbox_cannot_hold_is_not_accepted() {
     let (bad, flag) = ("gr\u{f6}\u{df}e", ["flag", &path, "1"]);
     let cases: [(&[&str], &[&str], [&str; 2]); 5] = [
         (&flag, &["+gr\u{f6}\u{df}e"], ["gr\u{f6}\u{df}e", "ASCII"]),
-        (&flag, &[&format!("+{long}")], [&long, "50 characters"]),
+        (&flag, &[&format!("+{long}")], [&long, "50 bytes"]),
         (&flag, &many, ["\"k30\"", "30 keywords"]),
         (&flag, &["+a", &format!("+{bad}"), "--write-through"], [bad, "ASCII"]),
         (&["append", &path], &["--flags", bad, "new.eml"], [bad, "ASCII"]),

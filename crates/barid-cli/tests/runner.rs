@@ -3,7 +3,6 @@
 
 mod asked;
 mod bad_input;
-mod bench;
 mod bogofilter;
 mod cache;
 mod cache_states;

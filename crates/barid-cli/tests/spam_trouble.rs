@@ -263,7 +263,7 @@ fn nothing_is_no_message() {
     for command in [&["classify"][..], &["train", "--spam"], &["untrain"]] {
         let run = world.run_with_input(&[&["spam"], command].concat(), b"");
         assert_eq!((run.code, run.text().as_str()), (2, ""), "{command:?}");
-        assert!(run.stderr.contains("empty, and no message"), "{}", run.stderr);
+        assert!(run.stderr.contains("empty: not a message"), "{}", run.stderr);
     }
     let empty = world.write("empty", b"");
     let run = with_list(&world, &["classify", &empty]);

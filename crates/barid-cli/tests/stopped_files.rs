@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{Run, World, send};
+use crate::support::{Run, Running, World, send_when_caught};
 
 /// Messages of a mailbox.
 const MESSAGES: usize = 3_000;
@@ -13,14 +13,13 @@ const TRIES: u64 = 40;
 /// Time limit; a loaded machine takes longer than the second that a person waits.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Starts a command and tells it to end after `delay`; returns its output and how long that took.
+/// Starts a command and tells it to end after `delay`, once it catches the signal; returns its
+/// output and how long its end took.
 fn stop(world: &World, args: &[&str], delay: Duration) -> (Run, Duration) {
     let mut child = world.start(args);
     std::thread::sleep(delay);
+    send_when_caught(&mut child, Signal::INT);
     let told = Instant::now();
-    if child.try_wait().unwrap().is_none() {
-        send(&child, Signal::INT);
-    }
     let run = Run::of(child.wait_with_output().unwrap());
     (run, told.elapsed())
 }
@@ -87,9 +86,9 @@ fn input_that_does_not_come_is_not_waited_for() {
     world.ok(&["status", &path]);
     let mut command = world.command();
     command.args(["append", &path]).stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::spawn(&mut command);
     std::thread::sleep(Duration::from_millis(700));
-    send(&child, Signal::INT);
+    assert!(send_when_caught(&mut child, Signal::INT), "it ended without its input");
     let told = Instant::now();
     while child.try_wait().unwrap().is_none() {
         assert!(told.elapsed() < ANSWER_MAX, "it waits for its input");

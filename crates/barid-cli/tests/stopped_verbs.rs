@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use barid_testkit::corpus::Corpus;
 use rustix::process::Signal;
 
-use crate::support::{World, send};
+use crate::support::{World, send, send_when_caught};
 
 /// Messages of the mailbox.
 const MESSAGES: u64 = 6_000;
-/// Milliseconds after which a verb is told to end; one that is done by then is tried again.
-const DELAYS_MS: [u64; 10] = [150, 80, 40, 20, 300, 60, 10, 600, 5, 30];
+/// Number of times that a verb is told to end until it is neither too early nor too late.
+const TRIES: u32 = 40;
+/// Delay of the first try.
+const FIRST_DELAY: Duration = Duration::from_millis(150);
 /// A loaded machine takes longer than the second that a person waits.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
@@ -46,31 +48,47 @@ impl Stage<'_> {
         Some((child.wait_with_output().unwrap(), told.elapsed()))
     }
 
-    /// Tells a verb to end until it was not done before; `prepare` makes everything as it was.
-    fn check(&self, args: &[&str], ends: &[End], prepare: &mut dyn FnMut()) {
-        for delay in DELAYS_MS {
+    /// Tells a verb to end until it ends as it should in the middle of its work; `prepare` makes
+    /// everything as it was. A verb that is told to end before its work dies by the signal, so the
+    /// next try comes later; one that was done is told sooner.
+    fn check(&self, args: &[&str], end: End, prepare: &mut dyn FnMut()) {
+        let (mut early, mut late) = (Duration::ZERO, None);
+        let mut delay = FIRST_DELAY;
+        for _ in 0..TRIES {
             prepare();
-            let Some((output, took)) = self.stop(args, Duration::from_millis(delay)) else {
-                continue;
-            };
+            let stopped = self.stop(args, delay);
+            let took = stopped.as_ref().map_or(Duration::ZERO, |(_, took)| *took);
             assert!(took < ANSWER_MAX, "{args:?}: {took:?}");
-            if output.status.code().is_some_and(|code| code < 2) {
-                // It came to its end meanwhile.
-                continue;
-            }
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            let is_it = |end: &End| match end {
-                End::Signal => output.status.signal() == Some(2),
-                End::Status(code, text) => {
-                    output.status.code() == Some(*code) && stderr.contains(text)
+            let output = stopped.map(|(output, _)| output);
+            // It may come to its end meanwhile.
+            let output = output.filter(|output| output.status.code().is_none_or(|code| code > 1));
+            match output {
+                None => late = Some(delay),
+                Some(output) if output.status.signal() == Some(2) && end != End::Signal => {
+                    early = delay;
                 }
-            };
-            assert!(ends.iter().any(is_it), "{args:?}: {} {stderr}", output.status);
-            let time = format!("{} {} ms after {delay} ms", args[0], took.as_millis());
-            self.times.borrow_mut().push(time);
-            return;
+                Some(output) => {
+                    let stderr = String::from_utf8_lossy(&output.stderr);
+                    let is_it = match end {
+                        End::Signal => output.status.signal() == Some(2),
+                        End::Status(code, text) => {
+                            output.status.code() == Some(code) && stderr.contains(text)
+                        }
+                    };
+                    assert!(is_it, "{args:?}: {} {stderr}", output.status);
+                    let (took, delay) = (took.as_millis(), delay.as_millis());
+                    let time = format!("{} {took} ms after {delay} ms", args[0]);
+                    self.times.borrow_mut().push(time);
+                    return;
+                }
+            }
+            if late.is_some_and(|late| late <= early + Duration::from_millis(2)) {
+                // No two runs take the same time.
+                (early, late) = (early / 2, late.map(|late| late * 2));
+            }
+            delay = late.map_or(early * 2, |late| (early + late) / 2);
         }
-        panic!("{args:?} was always done before it was told to end");
+        panic!("{args:?} was never told to end in the middle of its work");
     }
 }
 
@@ -93,7 +111,7 @@ fn verbs_that_read_end_at_once() {
         &["check", "box"],
         &["cache", "populate", "--full", "box"],
     ] {
-        stage.check(args, &[End::Signal], &mut || fresh());
+        stage.check(args, End::Signal, &mut || fresh());
     }
     println!("{:?}", stage.times.borrow());
     assert_eq!(world.run(&["status", "box"]).code, 0);
@@ -103,8 +121,11 @@ fn verbs_that_read_end_at_once() {
 fn watching_ends() {
     let world = World::new();
     let path = world.maildir("box", &["Subject: a\n\n"]);
-    let stage = Stage { world: &world, times: RefCell::default() };
-    let (output, took) = stage.stop(&["watch", &path], Duration::from_millis(800)).unwrap();
+    let mut child = world.start(&["watch", &path]);
+    assert!(send_when_caught(&mut child, Signal::INT), "it ended by itself");
+    let told = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let took = told.elapsed();
     assert!(took < ANSWER_MAX, "{took:?}");
     assert_eq!((output.status.code(), output.status.signal()), (Some(0), None));
 }
@@ -123,20 +144,27 @@ fn verbs_that_write_say_what_is_done() {
             }
         }
     };
-    // While a mailbox is opened nothing is half done.
-    let done = |text| [End::Signal, End::Status(2, text)];
+    let done = |text| End::Status(2, text);
     let copy = ["copy", "--create", "box", "all", "maildir:copied"];
-    stage.check(&copy, &done("messages"), &mut gone("copied"));
+    stage.check(&copy, done("of 6000 messages were written"), &mut gone("copied"));
     let copy = ["copy", "--create", "box", "all", "mboxrd:copied"];
-    stage.check(&copy, &done("messages"), &mut gone("copied"));
-    stage.check(&["convert", "box", "mix:converted"], &done("messages"), &mut gone("converted"));
+    stage.check(&copy, done("of 6000 messages were written"), &mut gone("copied"));
+    stage.check(
+        &["convert", "box", "mix:converted"],
+        done("of 6000 messages were written"),
+        &mut gone("converted"),
+    );
     world.ok(&["spam", "train", "--spam", "--uids", "1:50", "box", "-q"]);
     world.ok(&["spam", "train", "--ham", "--uids", "51:100", "box", "-q"]);
-    stage.check(&["spam", "classify", "--rescore", "box"], &done(""), &mut || {});
+    stage.check(
+        &["spam", "classify", "--rescore", "box"],
+        done("told to end before all messages were read"),
+        &mut || {},
+    );
     let train = ["spam", "train", "--spam", "--uids", "101:*", "box"];
-    stage.check(&train, &done(""), &mut || {});
+    stage.check(&train, done("told to end before all messages were read"), &mut || {});
     let mut is_expunged = false;
-    stage.check(&["expunge", "box", "1:*"], &done("messages were done"), &mut || {
+    stage.check(&["expunge", "box", "1:*"], done("messages were done"), &mut || {
         if is_expunged {
             world.run(&["undo", "box"]);
         }
@@ -144,7 +172,7 @@ fn verbs_that_write_say_what_is_done() {
     });
     world.run(&["expunge", "box", "1:*"]);
     let mut is_undone = false;
-    stage.check(&["undo", "box"], &done("messages were done"), &mut || {
+    stage.check(&["undo", "box"], done("messages were done"), &mut || {
         if is_undone {
             world.run(&["expunge", "box", "1:*"]);
         }
@@ -176,8 +204,8 @@ fn a_repair_ends_between_two_steps_and_goes_on() {
     let found = world.run(&["check", &path]);
     println!("{}", found.text().lines().take(2).collect::<Vec<_>>().join("\n"));
     let stage = Stage { world: &world, times: RefCell::default() };
-    let ends = [End::Signal, End::Status(2, "steps of the repair were done")];
-    stage.check(&["check", "--repair", &path], &ends, &mut || spoil());
+    let end = End::Status(2, "steps of the repair were done");
+    stage.check(&["check", "--repair", &path], end, &mut || spoil());
     println!("{:?}", stage.times.borrow());
     let repaired = world.run(&["check", "--repair", &path]);
     assert_eq!(repaired.code, 0, "{}", repaired.stderr);
@@ -186,4 +214,39 @@ fn a_repair_ends_between_two_steps_and_goes_on() {
         names().len() + barid_testkit::disk::list(&world.path("box/new")).unwrap().len(),
         3000
     );
+}
+
+/// Size of an mbox in bytes that takes long to read.
+const LONG_LEN: u64 = 64 << 30;
+
+#[test]
+fn a_diagnosis_ends_before_a_repair() {
+    let world = World::new();
+    let path = world.write("box", crate::support::mbox(&["Subject: a\n\nx\n"]).as_bytes());
+    barid_testkit::disk::set_len(path.as_ref(), LONG_LEN).unwrap();
+    let stage = Stage { world: &world, times: RefCell::default() };
+    let args = ["check", "--repair", "mboxrd:box"];
+    stage.check(&args, End::Status(2, "0 of 0 steps of the repair were done"), &mut || {});
+    println!("{:?}", stage.times.borrow());
+    assert_eq!(barid_testkit::disk::size(path.as_ref()).unwrap(), LONG_LEN);
+    assert!(!world.has("box.lock"));
+}
+
+#[test]
+fn waiting_for_the_lock_of_a_mix_ends() {
+    let world = World::new();
+    world.ok(&["append", "--create", "mix:box", &world.write("one", b"Subject: a\n\nx\n")]);
+    // Others may read, and nobody may write.
+    let index = barid_testkit::disk::open_read_write(&world.path("box/.mixindex")).unwrap();
+    rustix::fs::flock(&index, rustix::fs::FlockOperation::LockShared).unwrap();
+    let stage = Stage { world: &world, times: RefCell::default() };
+    let end = End::Status(2, "told to end while waiting for another program");
+    stage.check(&["append", "box", "one"], end, &mut || {});
+    stage.check(&["expunge", "box", "1"], end, &mut || {});
+    let end = End::Status(2, "box/.mixindex: locked by another program");
+    stage.check(&["check", "--repair", "box"], end, &mut || {});
+    println!("{:?}", stage.times.borrow());
+    drop(index);
+    world.ok(&["append", "box", "one"]);
+    assert_eq!(world.ok(&["search", "--count", "box", "all"]).trim(), "2");
 }

@@ -197,13 +197,32 @@ impl Running {
     }
 }
 
+/// Waits until a program catches a signal, and sends it; returns whether it did so before its end.
+pub(crate) fn send_when_caught(child: &mut Child, signal: Signal) -> bool {
+    let bit = 1 << (signal.as_raw() - 1);
+    while child.try_wait().unwrap().is_none() {
+        if signals(&child.id().to_string(), "SigCgt:") & bit != 0 {
+            send(child, signal);
+            return true;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    false
+}
+
+/// Returns a set of signals from the status of a process: bit 0 for signal 1. A process that has
+/// ended has none.
+fn signals(process: &str, set: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap()
+}
+
 /// Catches the signals that this process was started to ignore. A shell without job control ignores
 /// SIGINT for what it starts in the background, and so would the programs that tests interrupt; a
 /// caught signal has its default action in a new program.
 fn catch_ignored_signals() {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+    let ignored = signals("self", "SigIgn:");
     for signal in [SIGHUP, SIGINT, SIGQUIT] {
         if ignored >> (signal - 1) & 1 == 1 {
             signal_hook::flag::register(signal, Arc::default()).unwrap();

@@ -4,6 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use barid_testkit::peers::CClient;
 use barid_testkit::skip_or_fail;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -133,4 +134,140 @@ fn what_a_killed_append_leaves_is_no_message() {
     }
     println!("{KILLS} kills, {begun} with a journal, {torn} in mid-write");
     assert!(begun > 0, "no append was interrupted");
+}
+
+/// Messages of an append to a folder of files.
+const MANY: usize = 1_500;
+
+/// Delivers a message into a folder with procmail; returns `false` if procmail is missing.
+fn deliver_into(world: &World, place: &str) -> bool {
+    let rc = format!("VERBOSE=no\n:0\n{}\n", world.path(place).display());
+    let rc = world.write("procmailrc", rc.as_bytes());
+    let mut command = Command::new("procmail");
+    command.args(["-f", "b@c.example", &*rc]).current_dir(world.path("")).stdin(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return false };
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), THEIRS).unwrap();
+    assert!(child.wait().unwrap().success());
+    true
+}
+
+/// Kills appends of many messages, and delivers behind each; `place` is procmail's name of it.
+fn check_folder(format: &str, place: &str) {
+    let world = World::new();
+    let texts: Vec<String> = (0..MANY).map(|n| format!("Subject: {n}\n\nbody {n}\n")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    world.write("many.mbox", mbox(&texts).as_bytes());
+    world.write("old.eml", OLD.as_bytes());
+    let (mut begun, mut delay) = (0, Duration::from_millis(400));
+    for number in 0..KILLS {
+        world.ok(&["append", "--create", &format!("{format}:box"), "old.eml"]);
+        let mut child = world.start(&["append", "--mbox", "box", "many.mbox"]);
+        std::thread::sleep(delay);
+        let is_late = child.try_wait().unwrap().is_some();
+        if !is_late {
+            send(&child, Signal::KILL);
+        }
+        child.wait().unwrap();
+        let files = barid_testkit::disk::list_files(&world.path("box")).unwrap().len();
+        begun += usize::from(!is_late && files > 10);
+        // One that was done is killed sooner, and one that had not begun later.
+        delay = if is_late { delay * 3 / 4 } else { delay };
+        delay = if files > 10 { delay } else { delay * 5 / 4 };
+        if !deliver_into(&world, place) {
+            return skip_or_fail("procmail (Debian package procmail)");
+        }
+        let run = world.run(&["ls", "--json", "box"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let lines = crate::support::parse_lines(&run.text());
+        let subjects: Vec<&str> =
+            lines.iter().filter_map(|line| line["subject"].as_str()).collect();
+        let count = |subject: &str| subjects.iter().filter(|found| **found == subject).count();
+        assert_eq!((count("old"), count("theirs")), (1, 1), "{format} {number}");
+        assert!(subjects.len() <= MANY + 2, "{format} {number}: {}", subjects.len());
+        let raw = world.run(&["show", "--raw", "box", "1:*"]);
+        assert_eq!(raw.code, 0, "{}", raw.stderr);
+        let raw = raw.text();
+        for subject in subjects.iter().filter(|subject| subject.parse::<u32>().is_ok()) {
+            assert_eq!(count(subject), 1, "{format} {number}: {subject}");
+            let text = format!("Subject: {subject}\n\nbody {subject}\n");
+            assert!(raw.contains(&text), "{format} {number}: {subject}");
+        }
+        assert!(raw.contains("their body") && raw.contains("old body"), "{format} {number}");
+        world.remove("box");
+    }
+    assert!(begun > 0, "{format}: no append was interrupted in {KILLS} kills");
+}
+
+#[test]
+fn a_delivery_behind_a_killed_append_to_a_maildir_is_whole() {
+    check_folder("maildir", "box/");
+}
+
+#[test]
+fn a_delivery_behind_a_killed_append_to_an_mh_folder_is_whole() {
+    check_folder("mh", "box/.");
+}
+
+/// Bytes of all files of a mailbox.
+fn size_of(path: &std::path::Path) -> u64 {
+    let files = barid_testkit::disk::list_files(path).unwrap_or_default();
+    let files = if files.is_empty() { vec![path.to_owned()] } else { files };
+    files.iter().map(|file| barid_testkit::disk::size(file).unwrap_or(0)).sum()
+}
+
+/// Kills appends to a mailbox of c-client, which then delivers behind each.
+fn check_with_c_client(format: &str) {
+    let Some(mut peer) = CClient::new() else { return };
+    let (world, path) = (World::new(), peer.folder().join("box"));
+    let (long, name) = (long(LINES), path.to_str().unwrap());
+    world.write("old.eml", OLD.as_bytes());
+    world.write("long.eml", long.as_bytes());
+    let theirs = String::from_utf8_lossy(THEIRS).replace('\n', "\r\n");
+    let theirs = format!("{}\n{theirs}", theirs.len());
+    barid_testkit::disk::write(&peer.folder().join("theirs"), theirs.as_bytes()).unwrap();
+    let mut torn = 0;
+    for number in 0..KILLS {
+        world.ok(&["append", "--create", &format!("{format}:{name}"), "old.eml"]);
+        let before = size_of(&path);
+        let mut child = world.start(&["append", name, "long.eml"]);
+        while size_of(&path) == before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_millis(number % 8));
+        if child.try_wait().unwrap().is_none() {
+            send(&child, Signal::KILL);
+        }
+        let is_whole = child.wait().unwrap().success();
+        torn += usize::from(!is_whole && size_of(&path) > before);
+        let file = peer.folder().join("theirs");
+        let answer = peer.command(&format!("append box {}", file.display())).unwrap();
+        assert_eq!(answer, ["1"], "{format} {number}");
+        let run = world.run(&["ls", "--json", name]);
+        assert_eq!(run.code, 0, "{format} {number}: {}", run.stderr);
+        let lines = crate::support::parse_lines(&run.text());
+        let mut found: Vec<&str> =
+            lines.iter().filter_map(|line| line["subject"].as_str()).collect();
+        found.sort_unstable();
+        let all = found == ["long", "old", "theirs"];
+        assert!(all || !is_whole && found == ["old", "theirs"], "{format} {number}: {found:?}");
+        let raw = world.run(&["show", "--raw", name, "1:*"]);
+        let raw = raw.text().replace('\r', "");
+        assert!(raw.contains("old body\n") && raw.contains("their body\n"), "{format} {number}");
+        assert!(!all || raw.contains(&long), "{format} {number}");
+        match format == "mix" {
+            true => barid_testkit::disk::remove_tree(&path).unwrap(),
+            false => barid_testkit::disk::remove_file(&path).unwrap(),
+        }
+    }
+    assert!(torn > 0, "{format}: no append was interrupted in mid-write");
+}
+
+#[test]
+fn a_delivery_of_c_client_behind_a_killed_append_to_an_mbx_is_whole() {
+    check_with_c_client("mbx");
+}
+
+#[test]
+fn a_delivery_of_c_client_behind_a_killed_append_to_a_mix_is_whole() {
+    check_with_c_client("mix");
 }

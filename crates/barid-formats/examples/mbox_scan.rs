@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use barid_formats::{
-    EmptyKnown, Mailbox, MboxMailbox, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks,
-};
+use barid_formats::MboxMailbox;
+use barid_mailbox::{EmptyKnown, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks, Storage};
 use barid_message::HeaderFields;
 use barid_state::{Access, Identity, Ledger};
 use barid_testkit::boxes::{MboxOptions, MboxVariant};

@@ -4,10 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{Error, Format, Result};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{FileType, OpenOptions, Vfs};
 
-use crate::{Error, Format, Result, detect, maildir, mbx, mh, mix};
+use crate::detect;
+use crate::registry::registered_as;
 
 /// Options of a new mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +43,6 @@ impl CreateOptions {
     }
 }
 
-/// Properties of a new mailbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Created {
-    /// `true` if the mailbox stores its UIDVALIDITY, requested or its own. Otherwise the ledger
-    /// does: an mbox stores none before its first message, an MH folder never does.
-    pub holds_uidvalidity: bool,
-}
-
 /// Creates an empty mailbox, durably.
 ///
 /// A format whose mailboxes are folders uses an existing folder, unless it is a mailbox already;
@@ -66,19 +60,14 @@ pub fn create(
     path: &Path,
     format: Format,
     options: &CreateOptions,
-) -> Result<Created> {
-    check_free(vfs.as_ref(), path, format.is_folder())?;
-    let holds_uidvalidity = match format {
-        Format::Maildir => maildir::create(vfs, path, options)?,
-        Format::Mbx => mbx::create(vfs.as_ref(), path, options)?,
-        Format::Mix => mix::create(vfs.as_ref(), path, options)?,
-        Format::Mh => mh::create(vfs.as_ref(), path, options)?,
-        Format::Mboxo | Format::Mboxrd | Format::Mboxcl | Format::Mboxcl2 | Format::Mmdf => {
-            make_file(vfs.as_ref(), path, options.mode, b"")?;
-            false
-        }
+) -> Result<()> {
+    let unsupported = || Error::Unsupported {
+        path: path.to_owned(),
+        what: "mailboxes of this format are not files or folders",
     };
-    Ok(Created { holds_uidvalidity })
+    let registered = registered_as(format).ok_or_else(unsupported)?;
+    check_free(vfs.as_ref(), path, format.is_folder())?;
+    (registered.create)(vfs, path, options)
 }
 
 /// Fails if the path exists, unless it is a folder that may become the mailbox.

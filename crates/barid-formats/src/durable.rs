@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, File, Vfs};
-
-use crate::{Error, Result};
 
 /// With at least this many files, one sync of the file system replaces one of each file.
 pub(crate) const SYNC_FS_FILES_MIN: usize = 32;

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs};
-
-use crate::{DefectKind, Error, MailboxDefect, OpenMessage, Result};
+use barid_mailbox::{DefectKind, Error, MailboxDefect, NewMessage, OpenMessage, Result};
+use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs, on_threads};
 
 /// Bytes of a message read at first: the whole of most.
 const HEAD_LEN: usize = 16 << 10;
@@ -25,6 +24,21 @@ pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) ->
             len if len == buffer.len() => Ok(()),
             _ => Err(Error::MessageGone { path: path.clone(), offset: 0 }),
         }
+    })
+}
+
+/// Writes a message to its new file, which is at `path`.
+pub(crate) fn write_message_file(
+    message: &NewMessage<'_>,
+    file: &dyn File,
+    path: &Path,
+) -> Result<()> {
+    file.write_all_at(message.bytes, 0).map_err(Error::at(path))?;
+    let mut offset = message.bytes.len() as u64;
+    message.read_rest(&mut |piece| {
+        file.write_all_at(piece, offset).map_err(Error::at(path))?;
+        offset += piece.len() as u64;
+        Ok(())
     })
 }
 
@@ -280,12 +294,7 @@ pub(crate) fn in_chunks<T>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.clamp(1, chunks.max(1)) {
-            scope.spawn(run);
-        }
-        run();
-    });
+    on_threads(threads.min(chunks), run);
     let failed: Option<Error> = failed.into_inner().unwrap_or_else(|poison| poison.into_inner());
     failed.map_or(Ok(()), Err)
 }

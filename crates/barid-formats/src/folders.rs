@@ -10,11 +10,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Format, Result, Subfolders};
 use barid_vfs::{FileType, Vfs};
 
 use crate::detect::detect;
 use crate::utf7::decode_utf7;
-use crate::{Error, Format, Result};
 
 /// Maximum depth of directories that are followed.
 const DEPTH_MAX: u32 = 32;
@@ -58,8 +58,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
         let room = FOLDERS_MAX.saturating_sub(found.len());
         for (offset, child) in children.iter().enumerate().take(room) {
             let is_level = child.format.is_none() && is_real_dir(vfs, &child.path);
-            let holds = child.format.is_some_and(Format::has_message_files);
-            let nests = holds || child.format == Some(Format::Mix) || is_level;
+            let nests = child.format.is_some_and(Format::is_folder) || is_level;
             if nests && child.depth < DEPTH_MAX {
                 open.push((child.path.clone(), child.depth, child.format, at + offset + 1));
             }
@@ -86,17 +85,13 @@ fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> R
     .map_err(Error::at(path))?;
     names.sort_by(|a, b| a.0.cmp(&b.0));
     let mut found = Vec::new();
-    if format == Some(Format::Maildir) {
-        found = plus_plus(vfs, path, depth, &names);
+    if let Some(format) = format
+        && format.subfolders == Subfolders::Dotted
+    {
+        found = plus_plus(vfs, (path, format), depth, &names);
     }
     for (name, file_type) in names {
-        let is_part = match format {
-            Some(Format::Maildir) => {
-                matches!(name.as_slice(), b"new" | b"cur" | b"tmp") || file_type != FileType::Dir
-            }
-            Some(Format::Mh) => file_type != FileType::Dir,
-            _ => false,
-        };
+        let is_part = format.is_some_and(|format| is_part_of_mailbox(format, &name, file_type));
         if name.starts_with(b".") || is_part {
             continue;
         }
@@ -106,6 +101,13 @@ fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> R
         }
     }
     Ok(found)
+}
+
+/// Returns `true` if a file or folder of a mailbox is its own, and not a mailbox below it.
+fn is_part_of_mailbox(format: Format, name: &[u8], file_type: FileType) -> bool {
+    let mut own = format.message_folders.iter().chain(format.work_folders);
+    format.has_message_files() && file_type != FileType::Dir
+        || own.any(|folder| folder.as_bytes() == name)
 }
 
 /// Returns the folder of one name: a mailbox, or a directory that may contain some.
@@ -135,7 +137,12 @@ fn is_lock(name: &[u8]) -> bool {
 }
 
 /// Returns the Maildir++ folders of a Maildir, and the levels that exist only in their names.
-fn plus_plus(vfs: &dyn Vfs, root: &Path, depth: u32, names: &[(Vec<u8>, FileType)]) -> Vec<Folder> {
+fn plus_plus(
+    vfs: &dyn Vfs,
+    (root, of_root): (&Path, Format),
+    depth: u32,
+    names: &[(Vec<u8>, FileType)],
+) -> Vec<Folder> {
     let mut tree: BTreeMap<Vec<&[u8]>, Option<Format>> = BTreeMap::new();
     for (name, _) in names {
         let Some(rest) = name.strip_prefix(b".").filter(|rest| !rest.is_empty()) else {
@@ -147,13 +154,13 @@ fn plus_plus(vfs: &dyn Vfs, root: &Path, depth: u32, names: &[(Vec<u8>, FileType
         if !sound || !is_real_dir(vfs, &path) {
             continue;
         }
-        let Ok(format @ Some(Format::Maildir)) = detect(vfs, &path) else {
+        if !matches!(detect(vfs, &path), Ok(Some(format)) if format == of_root) {
             continue;
-        };
+        }
         for len in 1..levels.len() {
             tree.entry(levels[..len].to_vec()).or_default();
         }
-        tree.insert(levels, format);
+        tree.insert(levels, Some(of_root));
     }
     let folder = |(levels, format): (Vec<&[u8]>, Option<Format>)| {
         let file = [b".", levels.join(&b'.').as_slice()].concat();

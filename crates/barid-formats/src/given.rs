@@ -1,8 +1,7 @@
 //! UIDs of appended messages.
 
+use barid_mailbox::NewMessage;
 use barid_types::Uid;
-
-use crate::NewMessage;
 
 /// The highest UID that a message is given on request: 3,758,096,383. With higher ones a mailbox
 /// would soon run out of UIDs, and some formats give it a new UIDVALIDITY above `u32::MAX - (1 <<

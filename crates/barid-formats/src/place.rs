@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
+use barid_mailbox::{Format, Subfolders};
 use barid_vfs::Vfs;
 
-use crate::Format;
 use crate::detect::detect;
 use crate::utf7::encode_utf7;
 
@@ -47,13 +47,14 @@ pub fn place_in_tree(vfs: &dyn Vfs, path: &Path) -> Option<TreePlace> {
     let below = Below::new(vfs, path)?;
     let at_path = |format| Some(TreePlace { path: path.to_owned(), format });
     match detect(vfs, &below.root).ok()? {
-        Some(Format::Maildir) => {
-            let has_plus_plus = !below.prefix.is_empty() || has_maildirs(vfs, &below.root, true);
-            if !has_plus_plus && has_maildirs(vfs, &below.root, false) {
-                return at_path(Format::Maildir);
+        Some(format) if format.subfolders == Subfolders::Dotted => {
+            let has = |plus_plus| has_folders_of(vfs, &below.root, format, plus_plus);
+            let has_plus_plus = !below.prefix.is_empty() || has(true);
+            if !has_plus_plus && has(false) {
+                return at_path(format);
             }
             let path = below.plus_plus(true).unwrap_or_else(|| path.to_owned());
-            Some(TreePlace { path, format: Format::Maildir })
+            Some(TreePlace { path, format })
         }
         Some(format) if format.is_folder() => at_path(format),
         Some(_) => None,
@@ -86,11 +87,14 @@ impl Below {
                 break;
             }
         }
-        let is_maildir = |path: &Path| matches!(detect(vfs, path), Ok(Some(Format::Maildir)));
+        let is_dotted = |path: &Path| {
+            detect(vfs, path)
+                .is_ok_and(|found| found.is_some_and(|f| f.subfolders == Subfolders::Dotted))
+        };
         let name = root.file_name().filter(|name| name.as_bytes().starts_with(b"."));
         if let (Some(name), Some(parent)) = (name, root.parent())
-            && is_maildir(parent)
-            && is_maildir(root)
+            && is_dotted(parent)
+            && is_dotted(root)
         {
             return Some(Self { root: parent.to_owned(), prefix: name.to_owned(), names });
         }
@@ -116,11 +120,11 @@ impl Below {
 }
 
 /// Returns `true` if a Maildir contains others, as Maildir++ folders or nested.
-fn has_maildirs(vfs: &dyn Vfs, root: &Path, plus_plus: bool) -> bool {
+fn has_folders_of(vfs: &dyn Vfs, root: &Path, format: Format, plus_plus: bool) -> bool {
     neighbours(vfs, root)
         .iter()
         .filter(|name| name.starts_with(b".") == plus_plus)
-        .any(|name| detect_at(vfs, root, name) == Some(Format::Maildir))
+        .any(|name| detect_at(vfs, root, name) == Some(format))
 }
 
 /// Returns the format of all mailboxes of a directory, or of the first above it that has some.
@@ -206,21 +210,23 @@ mod tests {
     #[test]
     fn new_mailboxes_are_of_the_kind_of_their_tree() {
         let vfs = world();
-        let check = |path: &str, expected: Option<(&str, Format)>| {
-            let expected = expected.map(|(path, format)| TreePlace { path: path.into(), format });
-            assert_eq!(place_in_tree(&vfs, Path::new(path)), expected, "{path}");
+        let check = |path: &str, expected: Option<(&str, &str)>| {
+            let found = place_in_tree(&vfs, Path::new(path));
+            let found =
+                found.as_ref().map(|found| (found.path.to_str().unwrap(), found.format.name()));
+            assert_eq!(found, expected, "{path}");
         };
-        check("/plus/Archive/2031", Some(("/plus/.Archive.2031", Format::Maildir)));
-        check("/plus/Entwürfe/alt", Some(("/plus/.Entw&APw-rfe.alt", Format::Maildir)));
-        check("/plus/.A.B/C", Some(("/plus/.A.B.C", Format::Maildir)));
-        check("/plus/v1.2", Some(("/plus/v1.2", Format::Maildir)));
-        check("/alone/Archive", Some(("/alone/.Archive", Format::Maildir)));
-        check("/nested/new-one", Some(("/nested/new-one", Format::Maildir)));
-        check("/dirs/c", Some(("/dirs/c", Format::Maildir)));
+        check("/plus/Archive/2031", Some(("/plus/.Archive.2031", "maildir")));
+        check("/plus/Entwürfe/alt", Some(("/plus/.Entw&APw-rfe.alt", "maildir")));
+        check("/plus/.A.B/C", Some(("/plus/.A.B.C", "maildir")));
+        check("/plus/v1.2", Some(("/plus/v1.2", "maildir")));
+        check("/alone/Archive", Some(("/alone/.Archive", "maildir")));
+        check("/nested/new-one", Some(("/nested/new-one", "maildir")));
+        check("/dirs/c", Some(("/dirs/c", "maildir")));
         check("/dirs/c.mbox", None);
-        check("/dirs/empty/x", Some(("/dirs/empty/x", Format::Maildir)));
+        check("/dirs/empty/x", Some(("/dirs/empty/x", "maildir")));
         check("/dirs/empty/deep/x", None);
-        check("/mh/inbox/sub", Some(("/mh/inbox/sub", Format::Mh)));
+        check("/mh/inbox/sub", Some(("/mh/inbox/sub", "mh")));
         check("/mh/other", None);
         check("/boxes/two", None);
         check("/mixed/two", None);

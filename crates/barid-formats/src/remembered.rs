@@ -1,8 +1,7 @@
-//! Scan results that tests keep, as the [`Known`] of their next scan.
+//! Scan results that tests keep, as the [`barid_mailbox::Known`] of their next scan.
 
-use barid_types::{KeywordTable, Uid, UidValidity};
-
-use crate::{Known, KnownMessage, ScanReport, SinkError, Stamp};
+use barid_mailbox::{KnownMessage, ScanReport};
+use barid_types::KeywordTable;
 
 /// The results that a test keeps, as a cache would.
 pub(crate) trait Remembered: Sync {
@@ -14,31 +13,37 @@ pub(crate) trait Remembered: Sync {
     fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>>;
 }
 
-impl<R: Remembered> Known for R {
-    fn stamp(&self) -> Option<Stamp> {
-        self.report().map(|report| report.stamp)
-    }
-    fn state(&self) -> &[u8] {
-        self.report().map_or(&[], |report| &report.state)
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        self.report().map(|report| report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        self.report().map(|report| report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
-        self.table()
-    }
-    fn len(&self) -> u32 {
-        self.messages().count() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> std::result::Result<(), SinkError> {
-        self.messages().skip(first as usize).all(|message| visit(&message));
-        Ok(())
-    }
+/// Implements [`barid_mailbox::Known`] for a type that implements [`Remembered`].
+macro_rules! known_of_remembered {
+    ($cached:ty) => {
+        impl barid_mailbox::Known for $cached {
+            fn stamp(&self) -> Option<barid_mailbox::Stamp> {
+                Remembered::report(self).map(|report| report.stamp)
+            }
+            fn state(&self) -> &[u8] {
+                Remembered::report(self).map_or(&[], |report| &report.state)
+            }
+            fn uidvalidity(&self) -> Option<barid_types::UidValidity> {
+                Remembered::report(self).map(|report| report.uidvalidity)
+            }
+            fn uidnext(&self) -> Option<barid_types::Uid> {
+                Remembered::report(self).map(|report| report.uidnext)
+            }
+            fn keywords(&self) -> &barid_types::KeywordTable {
+                self.table()
+            }
+            fn len(&self) -> u32 {
+                self.messages().count() as u32
+            }
+            fn visit(
+                &self,
+                first: u32,
+                visit: &mut dyn FnMut(&barid_mailbox::KnownMessage<'_>) -> bool,
+            ) -> std::result::Result<(), barid_mailbox::SinkError> {
+                self.messages().skip(first as usize).all(|message| visit(&message));
+                Ok(())
+            }
+        }
+    };
 }
+pub(crate) use known_of_remembered;

@@ -1,22 +1,11 @@
 //! Reading many messages of one file: neighbours are read with one call.
 
-use std::ops::Range;
-
-use crate::{Location, Mailbox, ReadAs, Result, Stamp};
+use barid_mailbox::{Extent, Location, ReadAs, ReadMessage, Result, Stamp, Storage};
 
 /// The most bytes that are read with one call; a larger message is read alone.
 const TOGETHER_LEN: u64 = 256 << 10;
 /// The most unwanted bytes between neighbours that are read with them.
 const GAP_LEN: u64 = 4 << 10;
-
-/// A message that was read with others ([`Mailbox::read_many`]).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadMessage {
-    /// Its place in the buffer.
-    pub range: Range<usize>,
-    /// Length of separator and header in bytes.
-    pub header_len: usize,
-}
 
 /// Place of a message in a file, or in files that are numbered in the upper half of the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +24,7 @@ impl Span {
     /// Returns the span of a location; `None` if it is too long to be read with others, or is not a
     /// span.
     fn of(location: &Location<'_>) -> Option<Self> {
-        let Location::Span { offset, separator_len, header_len, body_len } = *location else {
-            return None;
-        };
+        let Extent { offset, separator_len, header_len, body_len } = location.extent()?;
         let len = u64::from(header_len).checked_add(body_len)?;
         let span = Self { offset, separator_len, header_len, len };
         let is_short = u64::from(separator_len).checked_add(len)? <= TOGETHER_LEN;
@@ -69,10 +56,10 @@ pub(crate) trait Spans {
     fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool;
 }
 
-/// Implements [`Mailbox::read_many`]. A message that may have changed is read alone, which reports
+/// Implements [`Storage::read_many`]. A message that may have changed is read alone, which reports
 /// what happened to it.
 pub(crate) fn read_many<S: Spans>(
-    mailbox: &dyn Mailbox,
+    mailbox: &dyn Storage,
     mut files: Option<S>,
     locations: &[Location<'_>],
     (read_as, stamp): (ReadAs, &Stamp),

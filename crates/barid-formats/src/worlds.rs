@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use barid_mailbox::{
+    ChangeSet, FlagChange, KnownMessage, Location, MessageName, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Storage, SyncContext,
+    SyncReport,
+};
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 use barid_vfs::{OpenOptions, Vfs};
 
-use crate::remembered::Remembered;
-use crate::{
-    ChangeSet, FlagChange, KnownMessage, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, SyncContext, SyncReport,
-};
+use crate::remembered::{Remembered, known_of_remembered};
 
 /// A message as the cache stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) struct Cached {
 
 impl Cached {
     pub(crate) fn location(&self) -> Location<'_> {
-        Location::File { name: &self.name, in_new: self.in_new, mark: self.mark }
+        Location::from(MessageName { name: &self.name, in_new: self.in_new, mark: self.mark })
     }
 }
 
@@ -46,6 +47,8 @@ pub(crate) struct Cache {
     pub(crate) messages: BTreeMap<Uid, Cached>,
     table: KeywordTable,
 }
+
+known_of_remembered!(Cache);
 
 impl Remembered for Cache {
     fn report(&self) -> Option<&ScanReport> {
@@ -80,7 +83,7 @@ impl Sinks for Remember {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
-        let Location::File { name, in_new, mark } = message.location else {
+        let Some(MessageName { name, in_new, mark }) = message.location.message_name() else {
             unreachable!("because a message is a file");
         };
         let cached = Cached {
@@ -107,7 +110,7 @@ impl ScanSink for Chunk<'_> {
 }
 
 /// A format with a file per message.
-pub(crate) trait Kind: Mailbox + Sized {
+pub(crate) trait Kind: Storage + Sized {
     /// The subfolders of a mailbox, which is a folder itself.
     const FOLDERS: &[&str];
     /// `true` if a scan needs a persistent ledger.
@@ -211,7 +214,10 @@ impl<K: Kind> World<K> {
         self.follow(&report, sinks);
         match ledger.is_persistent() || !K::NEEDS_LEDGER {
             true => Ok(report),
-            false => Err(crate::Error::Unsupported { path: self.path.clone(), what: "no ledger" }),
+            false => Err(barid_mailbox::Error::Unsupported {
+                path: self.path.clone(),
+                what: "no ledger",
+            }),
         }
     }
 

@@ -4,19 +4,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{
-    CreateOptions, EmptyKnown, Error, Format, FormatName, MailboxSpec, ScanContext, ScanReport,
-    ScanSink, ScannedMessage, SinkError, Sinks, create, open,
+use barid_formats::{CreateOptions, FormatName, MailboxSpec, create, open};
+use barid_mailbox::{
+    EmptyKnown, Error, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks,
 };
 use barid_state::{Access, Identity, Ledger};
 use barid_types::UidValidity;
 use barid_vfs::{CrashVfs, MemVfs, OpenOptions, Vfs};
-
-use crate::support::IN_STRETCHES;
-
-fn formats() -> impl Iterator<Item = FormatName> {
-    [FormatName::Maildir, FormatName::Mh].into_iter().chain(IN_STRETCHES)
-}
 
 /// No message is there.
 struct NoSinks;
@@ -53,7 +47,7 @@ fn scan(vfs: &Arc<dyn Vfs>, path: &Path, format: FormatName) -> ScanReport {
     mailbox.scan(&EmptyKnown::default(), &NoSinks, &mut context).unwrap()
 }
 
-fn is_there(result: Result<barid_formats::Created, Error>) -> bool {
+fn is_there(result: Result<(), Error>) -> bool {
     match result {
         Err(Error::Io { source, .. }) => source.kind() == ErrorKind::AlreadyExists,
         _ => false,
@@ -63,21 +57,21 @@ fn is_there(result: Result<barid_formats::Created, Error>) -> bool {
 #[test]
 fn a_new_mailbox_is_empty() {
     let uidvalidity = UidValidity::new(12_345);
-    for format in formats() {
+    for format in FormatName::all() {
         for uidvalidity in [None, uidvalidity] {
             let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
             let path = Path::new("/mail");
             let options = CreateOptions { uidvalidity, uidnext: None, mode: 0o640 };
-            let created = create(&vfs, path, format.format(), &options).unwrap();
+            create(&vfs, path, format.format(), &options).unwrap();
             let mode = vfs.metadata(path).unwrap().mode & 0o777;
             assert_eq!(mode, if format.format().is_folder() { 0o750 } else { 0o640 }, "{format:?}");
             let report = scan(&vfs, path, format);
             assert!(report.defects.is_empty(), "{format:?}: {:?}", report.defects);
             assert_eq!(report.uidnext.get(), 1);
-            if let Some(uidvalidity) = uidvalidity.filter(|_| created.holds_uidvalidity) {
+            if let Some(uidvalidity) = uidvalidity.filter(|_| format.format().holds_uidvalidity) {
                 assert_eq!(report.uidvalidity, uidvalidity, "{format:?}");
             }
-            for other in formats() {
+            for other in FormatName::all() {
                 assert!(is_there(create(&vfs, path, other.format(), &options)), "{other:?}");
             }
         }
@@ -86,7 +80,7 @@ fn a_new_mailbox_is_empty() {
 
 #[test]
 fn what_is_there_stays() {
-    for format in formats() {
+    for format in FormatName::all() {
         let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
         let path = Path::new("/mail");
         vfs.create_dir(path, 0o700).unwrap();
@@ -94,7 +88,8 @@ fn what_is_there_stays() {
         let made = create(&vfs, path, format.format(), &options);
         assert_eq!(made.is_ok(), format.format().is_folder(), "{format:?}");
     }
-    for (format, name) in [(Format::Mh, "7"), (Format::Mix, ".mixindex")] {
+    for (format, name) in [("mh", "7"), ("mix", ".mixindex")] {
+        let format = FormatName::named(format).unwrap().format();
         let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
         vfs.create_dir(Path::new("/mail"), 0o700).unwrap();
         let file = Path::new("/mail").join(name);
@@ -107,13 +102,13 @@ fn what_is_there_stays() {
 
 #[test]
 fn after_a_crash_it_is_there_or_can_be_made() {
-    for format in formats() {
+    for format in FormatName::all() {
         let crash = CrashVfs::new(&MemVfs::new());
         let options =
             CreateOptions { uidvalidity: UidValidity::new(12_345), ..CreateOptions::default() };
         let path = Path::new("/mail");
         let make = |vfs: &Arc<dyn Vfs>| create(vfs, path, format.format(), &options);
-        let created = make(&(Arc::new(crash.vfs()) as Arc<dyn Vfs>)).unwrap();
+        make(&(Arc::new(crash.vfs()) as Arc<dyn Vfs>)).unwrap();
         let done = crash.points();
         assert!(done >= 2, "{format:?}: only {done} crash points");
         for point in 0..=done {
@@ -121,11 +116,12 @@ fn after_a_crash_it_is_there_or_can_be_made() {
                 let vfs: Arc<dyn Vfs> = Arc::new(crash.crash_at(point, seed));
                 let at = format!("{format:?}, crash point {point} of {done}, seed {seed}");
                 match make(&vfs) {
-                    Ok(_) => assert_ne!(point, done, "{at}: it is gone"),
+                    Ok(()) => assert_ne!(point, done, "{at}: it is gone"),
                     again => assert!(is_there(again), "{at}"),
                 }
                 let report = scan(&vfs, path, format);
-                let is_it = !created.holds_uidvalidity || report.uidvalidity.get() == 12_345;
+                let is_it =
+                    !format.format().holds_uidvalidity || report.uidvalidity.get() == 12_345;
                 assert!(is_it && report.defects.is_empty(), "{at}: {report:?}");
             }
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{ChangeSet, EmptyKnown, FlagChange, NewMessage, SyncContext};
+use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, SyncContext};
 use barid_testkit::Scratch;
 use barid_testkit::child::{Child, tell};
 use barid_types::{Keyword, Uid};
@@ -169,7 +169,7 @@ fn kill(name: &str, make: &dyn Fn(&Path)) {
             deliver(&path, number);
             seen.delivered.push(number);
         }
-        let mut mailbox = world.mailbox().unwrap();
+        let mailbox = world.mailbox().unwrap();
         unfinished += u64::from(mailbox.unfinished(None).unwrap().is_some());
         let known = EmptyKnown::default();
         let recovered = mailbox.recover(&mut SyncContext::new(&known)).unwrap();

@@ -4,19 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    CreateOptions, EmptyKnown, Error, FormatName, Location, Mailbox, MailboxSpec, MboxOptions,
-    NewMessage, ReadAs, ScanContext, Stamp, SyncContext, create, open_with,
+use barid_formats::{CreateOptions, FormatName, MailboxSpec, MboxOptions, create, open_with};
+use barid_mailbox::{
+    EmptyKnown, Error, Extent, Location, MessageName, NewMessage, ReadAs, ScanContext, Stamp,
+    Storage, SyncContext,
 };
 use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions, Vfs};
 
-use crate::support::{Cached, IN_STRETCHES, new_ledger};
+use crate::support::{Cached, in_stretches, new_ledger};
 
 /// A mailbox of some hundred messages.
 struct World {
     disk: CountingVfs<MemVfs>,
     vfs: Arc<dyn Vfs>,
-    mailbox: Box<dyn Mailbox>,
+    mailbox: Box<dyn Storage>,
     known: Cached,
     format: FormatName,
 }
@@ -33,7 +34,7 @@ impl World {
         let spec = MailboxSpec { format: Some(format), path: path.to_owned() };
         let options =
             MboxOptions { lock_timeout: Duration::from_millis(10), ..MboxOptions::default() };
-        let mut mailbox = open_with(Arc::clone(&vfs), &spec, options).unwrap();
+        let mailbox = open_with(Arc::clone(&vfs), &spec, options).unwrap();
         vfs.sleep(Duration::from_secs(3));
         let message = |text| NewMessage { bytes: text, ..NewMessage::default() };
         let messages: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
@@ -99,11 +100,9 @@ impl World {
 
     /// Writes into the file in which message `at` stands.
     fn write(&self, at: usize, skip: u64, bytes: &[u8]) {
-        let Location::Span { offset, .. } = self.known.seen[at].location else { panic!() };
-        let (path, offset) = match self.format {
-            FormatName::Mix => {
-                (format!("/mail/box/.mix{:08x}", offset >> 32), offset & u64::from(u32::MAX))
-            }
+        let Some(Extent { offset, .. }) = self.known.seen[at].location.extent() else { panic!() };
+        let (path, offset) = match self.format.name() {
+            "mix" => (format!("/mail/box/.mix{:08x}", offset >> 32), offset & u64::from(u32::MAX)),
             _ => ("/mail/box".to_owned(), offset),
         };
         let file = self.vfs.open(Path::new(&path), OpenOptions::WRITE).unwrap();
@@ -111,7 +110,7 @@ impl World {
     }
 }
 
-fn scan(mailbox: &dyn Mailbox) -> Cached {
+fn scan(mailbox: &dyn Storage) -> Cached {
     let mut ledger = new_ledger();
     let mut context = ScanContext {
         ledger: &mut ledger,
@@ -139,7 +138,7 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn messages_are_read_together_as_they_are_alone() {
-    for format in IN_STRETCHES {
+    for format in in_stretches() {
         let world = World::new(format, &texts());
         assert_eq!(world.check("as they are"), 300);
         let before = world.disk.counts();
@@ -161,18 +160,15 @@ fn messages_are_read_together_as_they_are_alone() {
 
 #[test]
 fn places_that_are_none_are_refused() {
-    for format in IN_STRETCHES {
+    for format in in_stretches() {
         let world = World::new(format, &texts()[..3]);
-        let Location::Span { offset, separator_len, header_len, body_len } =
-            world.known.seen[1].location
+        let Some(Extent { offset, separator_len, header_len, body_len }) =
+            world.known.seen[1].location.extent()
         else {
             panic!()
         };
-        let span = |offset, separator_len, header_len, body_len| Location::Span {
-            offset,
-            separator_len,
-            header_len,
-            body_len,
+        let span = |offset, separator_len, header_len, body_len| {
+            Location::from(Extent { offset, separator_len, header_len, body_len })
         };
         let bad = [
             span(offset, separator_len, header_len, u64::MAX),
@@ -181,7 +177,7 @@ fn places_that_are_none_are_refused() {
             span(1 << 40, separator_len, header_len, body_len),
             span(offset, 0, 0, 0),
             span(offset + 1, separator_len, header_len, body_len),
-            Location::File { name: b"x", in_new: false, mark: 0 },
+            Location::from(MessageName { name: b"x", in_new: false, mark: 0 }),
         ];
         let mut buffer = Vec::new();
         let all: Vec<_> = bad.into_iter().chain(world.locations()).collect();

@@ -2,24 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use barid_formats::{
-    Error, FormatName, Known, KnownMessage, Location, Mailbox, ScanContext, ScanReport, ScanSink,
-    ScannedMessage, SinkError, Sinks, Stamp, Variant,
+use barid_formats::FormatName;
+use barid_mailbox::{
+    Error, Extent, Known, KnownMessage, Location, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Stamp, Storage,
 };
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{MemVfs, Vfs};
 
 /// The formats whose messages are stretches of files.
-pub(crate) const IN_STRETCHES: [FormatName; 7] = [
-    FormatName::MboxVariant(Variant::Mboxo),
-    FormatName::MboxVariant(Variant::Mboxrd),
-    FormatName::MboxVariant(Variant::Mboxcl),
-    FormatName::MboxVariant(Variant::Mboxcl2),
-    FormatName::Mmdf,
-    FormatName::Mbx,
-    FormatName::Mix,
-];
+pub(crate) fn in_stretches() -> impl Iterator<Item = FormatName> {
+    FormatName::all().filter(|name| !name.format().has_message_files())
+}
 
 /// A message as a sink got it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +40,7 @@ pub(crate) struct Cached {
 impl Cached {
     /// Scans for what is not known yet.
     pub(crate) fn scan(
-        mailbox: &dyn Mailbox,
+        mailbox: &dyn Storage,
         known: &dyn Known,
         context: &mut ScanContext<'_>,
     ) -> Result<Self, Error> {
@@ -174,13 +169,14 @@ impl Sinks for Collect {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        let Some(Extent { offset, separator_len, header_len, body_len }) =
+            message.location.extent()
         else {
             return Err("no span".into());
         };
         let seen = Seen {
             uid: Uid::MIN,
-            location: Location::Span { offset, separator_len, header_len, body_len },
+            location: Location::from(Extent { offset, separator_len, header_len, body_len }),
             size: message.size,
             rfc822_size: message.rfc822_size,
             header: message.header.to_vec(),

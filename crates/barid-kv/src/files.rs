@@ -116,6 +116,24 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<
     Ok(())
 }
 
+/// Removes the regular files beside a store that does not exist, which an earlier store left.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn remove_companion_files(
+    vfs: &dyn Vfs,
+    path: &Path,
+    companions: &[&str],
+) -> Result<()> {
+    for suffix in companions {
+        let at = beside(path, suffix.as_bytes());
+        if vfs.symlink_metadata(&at).is_ok_and(|found| found.file_type == FileType::File) {
+            gone(&at, vfs.remove_file(&at))?;
+        }
+    }
+    Ok(())
+}
+
 /// Renames the files of the store `from` to those of `to`, which are removed. A store of one file
 /// exists at every moment, in its old or its new state.
 ///

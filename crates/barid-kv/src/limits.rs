@@ -18,7 +18,10 @@ pub const STORE_FILES_MAX: usize = 10_000;
 pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
 /// Number of attempts to lock a lock file that is removed or replaced meanwhile.
 pub const LOCK_FILES_MAX: usize = 100;
-/// The shortest time limit for the probe of a store, for small ones.
+/// The waiting time of the probe of a store for each second of processor time that it may use:
+/// Tokyo Cabinet yields the processor at each step, and gets it back late on a loaded machine.
+pub const PROBE_WAIT_FACTOR: u32 = 12;
+/// The shortest limit of processor time for the probe of a store, for small ones.
 pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
 /// The longest time that a session of SQLite waits for others, such as bogofilter.
 pub const SQLITE_WAIT_MAX: Duration = Duration::from_secs(120);

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::ffi::probe::{Bounds, Child, Ending};
 use crate::limits::{
     PROBE_BUILTIN_FACTOR, PROBE_BYTES_PER_SECOND, PROBE_KEYS_LEN_MAX, PROBE_SLACK_LEN,
-    PROBE_TIME_MIN,
+    PROBE_TIME_MIN, PROBE_WAIT_FACTOR,
 };
 use crate::{Error, Kv, Place, Result};
 
@@ -42,7 +42,8 @@ pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
     let time = time * if place.builtin.is_some() { PROBE_BUILTIN_FACTOR } else { 1 };
     let slack = size.saturating_mul(2).saturating_add(PROBE_SLACK_LEN);
     let address_space = address_space().map(|bytes| bytes.saturating_add(slack));
-    let bounds = Bounds { time, address_space };
+    let processor_seconds = Some(time.as_secs());
+    let bounds = Bounds { time: time * PROBE_WAIT_FACTOR, processor_seconds, address_space };
     let child = {
         let _alone = OPENING.write().unwrap_or_else(PoisonError::into_inner);
         Child::begin(bounds, || tell(read_all(kv, place))).map_err(Error::at(place.path))?

@@ -132,8 +132,14 @@ impl Store {
         let (vfs, path) = (&*self.vfs, &*self.path);
         match purpose {
             Purpose::Update => self.vouch_for_writing()?,
-            Purpose::Create if vfs.symlink_metadata(path).is_err() => {}
-            Purpose::Create => return Err(Error::at(path)(ErrorKind::AlreadyExists.into())),
+            Purpose::Create => match vfs.symlink_metadata(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    // A library would apply the log of an earlier store to the new one.
+                    files::remove_companion_files(vfs, path, self.choice.kv.companions())?;
+                }
+                Err(error) => return Err(Error::at(path)(error)),
+                Ok(_) => return Err(Error::at(path)(ErrorKind::AlreadyExists.into())),
+            },
         }
         seal::begin(vfs, path, purpose)?;
         let opened = opening(|| self.choice.kv.write(&self.place(), purpose));

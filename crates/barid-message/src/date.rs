@@ -8,7 +8,7 @@
 //! between day, month and year, dots in the time, full names, `AM` and `PM`, comments anywhere. A
 //! missing time is midnight; a missing or unknown zone is UTC (RFC 5256 §2.2).
 
-use barid_types::SentDate;
+use barid_types::{CivilDay, SentDate};
 
 use crate::Profile;
 use crate::peers::{c_client_date, dovecot};
@@ -36,7 +36,7 @@ pub fn parse_date(raw: &[u8]) -> Option<SentDate> {
     };
     let time = cursor.time()?;
     let zone = cursor.zone();
-    date.at(time, zone)
+    instant(date, time, zone)
 }
 
 /// [`parse_date`] by the rules of another program.
@@ -48,14 +48,6 @@ pub fn parse_date_as(raw: &[u8], profile: Profile) -> Option<SentDate> {
     }
 }
 
-/// A day of the proleptic Gregorian calendar.
-#[derive(Clone, Copy)]
-pub(crate) struct Day {
-    pub(crate) year: i64,
-    pub(crate) month: u32,
-    pub(crate) day: u32,
-}
-
 /// A time of day.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Time {
@@ -64,41 +56,19 @@ pub(crate) struct Time {
     pub(crate) second: u32,
 }
 
-impl Day {
-    /// Returns the days since 1970-01-01; `None` if the month has no such day.
-    pub(crate) fn since_1970(self) -> Option<i64> {
-        let Self { year, month, day } = self;
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let length = match month {
-            2 => 28 + u32::from(leap),
-            4 | 6 | 9 | 11 => 30,
-            1..=12 => 31,
-            _ => return None,
-        };
-        if !(1..=length).contains(&day) {
-            return None;
-        }
-        // Years are counted from March, so that the leap day is the last.
-        let (shifted, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-        let day_of_year = i64::from((153 * month + 2) / 5 + day - 1);
-        let leap_days = shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400);
-        Some(shifted * 365 + leap_days + day_of_year - 719_468)
+/// Returns the instant at a time of a day in a zone; a leap second counts as the one before.
+pub(crate) fn instant(day: CivilDay, time: Time, zone_minutes: i16) -> Option<SentDate> {
+    let Time { hour, minute, second } = time;
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
     }
-
-    /// Returns the instant at a time of day in a zone; a leap second counts as the one before.
-    pub(crate) fn at(self, time: Time, zone_minutes: i16) -> Option<SentDate> {
-        let Time { hour, minute, second } = time;
-        if hour > 23 || minute > 59 || second > 60 {
-            return None;
-        }
-        let second_of_day = hour * 3600 + minute * 60 + second.min(59);
-        let local = self.since_1970()? * 86_400 + i64::from(second_of_day);
-        Some(SentDate { unix_seconds: local - i64::from(zone_minutes) * 60, zone_minutes })
-    }
+    let second_of_day = hour * 3600 + minute * 60 + second.min(59);
+    let local = day.since_1970()? * 86_400 + i64::from(second_of_day);
+    Some(SentDate { unix_seconds: local - i64::from(zone_minutes) * 60, zone_minutes })
 }
 
 /// Reads `day month year` with spaces, dashes or dots between them, or ISO 8601's `year-month-day`.
-fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
+fn day_first(cursor: &mut Cursor<'_>) -> Option<CivilDay> {
     let (first, digits) = cursor.number()?;
     cursor.skip_separators();
     if digits == 4 {
@@ -107,7 +77,7 @@ fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
         let (day, _) = cursor.number()?;
         cursor.skip_blanks();
         cursor.letters();
-        return Some(Day { year: i64::from(first), month, day });
+        return Some(CivilDay { year: i64::from(first), month, day });
     }
     if digits > 2 {
         return None;
@@ -115,7 +85,7 @@ fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
     let month = month_number(cursor.letters())?;
     cursor.skip_separators();
     let (year, digits) = cursor.number()?;
-    Some(Day { year: full_year(year, digits)?, month, day: first })
+    Some(CivilDay { year: full_year(year, digits)?, month, day: first })
 }
 
 /// Reads `month day time [zone] year [zone]`, as C's `asctime` and Unix `date` write it, or
@@ -126,10 +96,10 @@ fn month_first(cursor: &mut Cursor<'_>, month: u32) -> Option<SentDate> {
     let before = cursor.at;
     let (year, digits) = cursor.number()?;
     if digits == 4 {
-        let date = Day { year: full_year(year, digits)?, month, day };
+        let date = CivilDay { year: full_year(year, digits)?, month, day };
         let time = cursor.time()?;
         let zone = cursor.zone();
-        return date.at(time, zone);
+        return instant(date, time, zone);
     }
     cursor.at = before;
     let time = cursor.time()?;
@@ -139,7 +109,7 @@ fn month_first(cursor: &mut Cursor<'_>, month: u32) -> Option<SentDate> {
     cursor.skip_blanks();
     let (year, digits) = cursor.number()?;
     let zone = if zone == 0 { cursor.zone() } else { zone };
-    Day { year: full_year(year, digits)?, month, day }.at(time, zone)
+    instant(CivilDay { year: full_year(year, digits)?, month, day }, time, zone)
 }
 
 /// Years of two and three digits (RFC 5322 §4.3); years before 1900 are not dates of mail.

@@ -1,4 +1,4 @@
-//! Second names for damaged files, under which they stay when others take their place.
+//! Second names for damaged files, under which they are kept when a new file replaces them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use crate::error::{At, Result};
 use crate::limits::SCAN_BUFFER_LEN;
 use crate::modes::FILE_MODE;
 
-/// The second name of a file, for a random number.
+/// Returns the second name of a file for a random number.
 pub(crate) fn aside_path(path: &Path, random: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".damaged-{random:08x}"));
     path.with_file_name(name)
 }
 
-/// Gives a file a second name, durably: a link, or a copy where there are none. Returns the random
-/// number in the name.
+/// Gives a file a second name, durably: a hard link, or a copy if the file system has no links.
+/// Returns the random number in the name, which is not 0.
 ///
 /// **Commit point:** the fsync of the folder.
 pub(crate) fn keep_aside(vfs: &dyn Vfs, path: &Path) -> Result<u32> {

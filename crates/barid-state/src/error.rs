@@ -1,4 +1,4 @@
-//! What can go wrong with state files.
+//! Errors of state files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,21 +12,21 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused.
+    /// A call of the file system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the call.
         source: std::io::Error,
     },
-    /// Bytes that were once durable are damaged. A ledger counts as lost: give the mailbox a new
-    /// UIDVALIDITY by [`crate::Ledger::replace`].
+    /// Bytes that were once durable are damaged. A damaged ledger is lost: the mailbox needs a new
+    /// UIDVALIDITY, which [`crate::Ledger::replace`] sets.
     #[error("{}: damaged at byte {offset}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damaged part begins.
+        /// Byte offset in the file at which the damage begins.
         offset: u64,
     },
     /// A later version of this program wrote the file.
@@ -34,7 +34,7 @@ pub enum Error {
     Version {
         /// The file.
         path: PathBuf,
-        /// The version it claims.
+        /// The version that the header of the file names.
         version: u32,
     },
     /// Another process holds the lock.
@@ -42,16 +42,16 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// How long we waited.
+        /// Time spent waiting for the lock.
         timeout: Duration,
     },
-    /// A pushed UID was not above all before it, maybe because another process pushed meanwhile:
-    /// lock first, then hand out UIDs.
+    /// A pushed UID was not higher than all before it, perhaps because another process pushed UIDs
+    /// in the meantime: lock the ledger before handing out UIDs.
     #[error("{}: UID {uid} is not above those before it", path.display())]
     NotAscending {
         /// The ledger.
         path: PathBuf,
-        /// The UID.
+        /// The first UID out of order.
         uid: Uid,
     },
     /// A write or fsync failed before; what is on the disk is unknown until the file is reopened.
@@ -60,7 +60,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// More than such a file holds.
+    /// The content exceeds the size limit of the file's format.
     #[error("{}: more than it can hold", path.display())]
     TooLarge {
         /// The file.
@@ -68,7 +68,7 @@ pub enum Error {
     },
 }
 
-/// Adds the path to an [`std::io::Error`].
+/// Converts an [`std::io::Error`] to [`Error::Io`] by adding the path.
 pub(crate) trait At<T> {
     fn at(self, path: &Path) -> Result<T>;
 }

@@ -1,9 +1,9 @@
-//! Who a mailbox is, whatever its name is today.
+//! The identity of a mailbox, which survives renames.
 //!
 //! The extended attribute `user.barid.id` of the mailbox (the mbox file, the Maildir folder) holds
-//! 16 random bytes as hex, then a space, the inode and a space, the canonical path it was
-//! last seen at. The latter two tell a copy (`cp -a` copies attributes) from a move. Where there
-//! are no attributes the id is derived from the canonical path.
+//! 16 random bytes in hex, a space, the inode, a space, and the canonical path at which the mailbox
+//! was last seen. Inode and path distinguish a copy (`cp -a` copies attributes) from a move.
+//! Without extended attributes the id is derived from the canonical path.
 
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -39,16 +39,16 @@ struct Home {
 }
 
 impl Identity {
-    /// Finds out who the mailbox at `path` is; with `may_write` it sets or corrects the attribute,
-    /// which changes the mailbox's ctime: ask before taking a stamp.
+    /// Determines the identity of the mailbox at `path`. With `may_write` it sets or corrects the
+    /// attribute, which changes the mailbox's ctime: call it before taking a stamp.
     ///
-    /// - Attribute there, path and inode as recorded: the same mailbox.
-    /// - Another path or inode, while the recorded path still is a mailbox of that id and not this
-    ///   one: a copy. It gets a new id, or without `may_write` the one derived from its path.
-    /// - Another path or inode otherwise: moved or restored. It keeps its id.
-    /// - No attribute, and none can be set: the id is derived from the path.
+    /// - Attribute present, path and inode as recorded: the same mailbox.
+    /// - Path or inode differs, and the recorded path is another mailbox with the same id: a copy.
+    ///   It gets a new id, or, without `may_write`, the one derived from its path.
+    /// - Path or inode differs otherwise: the mailbox was moved or restored, and keeps its id.
+    /// - No attribute, and it cannot or may not be set: the id is derived from the path.
     ///
-    /// Costs a canonicalization, a stat and one attribute read where nothing changed.
+    /// Costs a canonicalization, a stat and one read of the attribute if nothing changed.
     ///
     /// # Errors
     /// [`crate::Error::Io`] if the mailbox is not there or not accessible.
@@ -62,7 +62,7 @@ impl Identity {
             Some(home) if home == here(home.id) => home.id,
             Some(home) if !is_copy(vfs, &home, inode) => {
                 if may_write {
-                    // The old record stays good enough: next time is another chance.
+                    // If this fails, the old record is still usable, and the next call tries again.
                     let _ = write_home(vfs, &here(home.id)).at(path)?;
                 }
                 home.id
@@ -79,7 +79,7 @@ impl Identity {
     }
 }
 
-/// Whether the recorded home still is a mailbox of that id, and another than ours.
+/// Returns `true` if the recorded path is another file than ours and still has that id.
 fn is_copy(vfs: &dyn Vfs, home: &Home, inode: u64) -> bool {
     let original = vfs.metadata(&home.path).is_ok_and(|metadata| metadata.inode != inode);
     original && read_home(vfs, &home.path).is_ok_and(|there| there.is_some_and(|t| t.id == home.id))
@@ -89,14 +89,15 @@ fn read_home(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Home>> {
     Ok(vfs.xattr(path, ATTRIBUTE)?.and_then(|value| decode(&value)))
 }
 
-/// Sets the attribute of a mailbox that has none, or that of another (`overwrite`); tells the id it
-/// has then, which is another process's if that was faster, or `None` where there can be none.
+/// Sets the attribute of a mailbox that has none, or, with `overwrite`, replaces it. Returns the id
+/// that the mailbox has then: the other process's if one set it first, or `None` if the attribute
+/// cannot be set.
 fn give_home(vfs: &dyn Vfs, home: &Home, overwrite: bool) -> io::Result<Option<u128>> {
     if !overwrite {
         match vfs.create_xattr(&home.path, ATTRIBUTE, &encode(home)) {
             Ok(()) => return Ok(Some(home.id)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // What cannot be understood is nobody's.
+                // A malformed attribute is overwritten below.
                 if let Some(there) = read_home(vfs, &home.path)? {
                     return Ok(Some(there.id));
                 }
@@ -108,7 +109,7 @@ fn give_home(vfs: &dyn Vfs, home: &Home, overwrite: bool) -> io::Result<Option<u
     Ok(write_home(vfs, home)?.then_some(home.id))
 }
 
-/// Sets the attribute; `false` where there can be none.
+/// Sets the attribute; returns `false` if it cannot be set here.
 fn write_home(vfs: &dyn Vfs, home: &Home) -> io::Result<bool> {
     match vfs.set_xattr(&home.path, ATTRIBUTE, &encode(home)) {
         Ok(()) => Ok(true),
@@ -117,7 +118,7 @@ fn write_home(vfs: &dyn Vfs, home: &Home) -> io::Result<bool> {
     }
 }
 
-/// Not supported, not allowed, or no room for attributes.
+/// Returns `true` if attributes are unsupported, not permitted, or out of space.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ArgumentListTooLong, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,

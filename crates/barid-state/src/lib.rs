@@ -1,5 +1,5 @@
-//! What must survive and no mailbox format can hold: who a mailbox is, its UID ledger,
-//! changes that were accepted and not written yet, and the messages of the last expunges.
+//! Durable state that no mailbox format can hold: the identity of a mailbox, its UID ledger,
+//! accepted changes that are not written to the mailbox yet, and the messages of the last expunges.
 
 mod aside;
 mod bytes;

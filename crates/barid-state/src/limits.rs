@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// The largest batch that is written at once, and how much is read to open a ledger. A batch that
-/// fits is verified by its checksum at every open; a longer one is made durable before its footer
-/// is written. Part of the format: see `docs/formats/ledger.md`.
+/// Size in bytes of the largest batch that is written in one call, and of the tail that is read to
+/// open a ledger. A batch that fits is verified by its checksum at every open; a longer one is made
+/// durable before its footer is written. Part of the format: see `docs/formats/ledger.md`.
 pub(crate) const TAIL_LEN: usize = 960;
 
-/// The most entries in a ledger: what keeps a batch's length in 32 bits.
+/// The most entries in a ledger, so that the length of a batch fits in 32 bits.
 pub(crate) const ENTRIES_MAX: usize = 1 << 28;
 
-/// The longest path recorded, as Linux has it; a longer one is not recorded.
+/// The longest path that is recorded, in bytes: `PATH_MAX` of Linux. A longer one is not recorded.
 pub(crate) const PATH_LEN_MAX: usize = 4096;
 
 /// The buffer for reading a ledger from end to end.
 pub(crate) const SCAN_BUFFER_LEN: usize = 64 * 1024;
 
-/// Entries that stay in memory after a commit; more are read again when they are wanted.
+/// The most entries that stay in memory after a commit; more are read again when needed.
 pub(crate) const ENTRIES_KEPT_MAX: usize = 4096;
 
 /// Bytes of a batch that are read at once.
@@ -25,32 +25,32 @@ pub(crate) const LOAD_BUFFER_LEN: usize = 512 * 1024;
 /// A ledger smaller than this is not worth compacting.
 pub(crate) const COMPACT_SIZE_MIN: u64 = 32 * 1024;
 
-/// A ledger is compacted when it is this many times larger than what is alive in it.
+/// A ledger is compacted when it is this many times larger than its live entries.
 pub(crate) const COMPACT_FACTOR: u64 = 3;
 
-/// How long a commit without a lock waits for other processes' commits.
+/// Time that a commit waits for the lock if the caller does not hold it.
 pub(crate) const COMMIT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest value of the identity attribute that is believed.
+/// The longest accepted value of the identity attribute, in bytes.
 pub(crate) const IDENTITY_LEN_MAX: usize = 32 + 1 + 20 + 1 + PATH_LEN_MAX;
 
-/// The longest journal of pending changes.
+/// Size limit of the journal of pending changes, in bytes.
 pub(crate) const PENDING_LEN_MAX: u64 = 64 << 20;
 
-/// The buffer for writing expunged messages.
+/// The buffer for writing expunged messages, in bytes.
 pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;
 
-/// The buffer for checking expunged messages.
+/// The buffer for checking expunged messages, in bytes.
 pub(crate) const EXPUNGED_CHECK_LEN: usize = 64 * 1024;
 
-/// Bytes of a kept message that are read into memory; a larger one is left where it is.
+/// The largest kept message that is read into memory, in bytes; a larger one is read in pieces.
 pub(crate) const EXPUNGED_WHOLE_LEN: u64 = 4 << 20;
 
-/// With this many links, one sync of the file system takes the place of one of each file.
+/// With at least this many links, one `syncfs` replaces the fsync of each file.
 pub(crate) const EXPUNGED_SYNC_FS_MIN: usize = 32;
 
-/// How many names of the state folder are looked at for what a replaced mailbox left.
+/// The most names of the state folder that are searched for the kept expunges of other mailboxes.
 pub(crate) const KEPT_FOLDERS_MAX: usize = 100_000;
 
-/// Time for which a lock is waited for before a request to stop is noticed.
+/// Interval at which waiting for a lock checks for a request to stop.
 pub(crate) const LOCK_SLICE: Duration = Duration::from_millis(250);

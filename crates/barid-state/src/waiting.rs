@@ -10,7 +10,7 @@ use barid_vfs::{File, LockError, LockKind, LockMode, Vfs, lock_file};
 use crate::error::{Error, Result};
 use crate::limits::LOCK_SLICE;
 
-/// Takes an exclusive lock. Once `stop` is true the wait ends as it does after `timeout`.
+/// Takes an exclusive lock. Fails with [`Error::Locked`] after `timeout`, or once `stop` is true.
 pub(crate) fn wait_for_lock(
     (vfs, file, path): (&dyn Vfs, &dyn File, &Path),
     timeout: Duration,

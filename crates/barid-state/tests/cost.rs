@@ -1,4 +1,4 @@
-//! What the ledger costs, in calls and bytes.
+//! Cost of the ledger's operations, in file system calls and bytes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, Vfs};
 
 use super::*;
 
-/// As many messages as the largest mailbox of the benchmarks.
+/// Number of messages in the largest mailbox of the benchmarks.
 const COUNT: u32 = 361_052;
 
 fn filled() -> CountingVfs<MemVfs> {

@@ -9,11 +9,12 @@ use super::*;
 
 const SEEDS: u64 = 60;
 
-/// What was acknowledged at which crash point; between two of them either may be found.
+/// The acknowledged states, each with the crash point from which on it must be found. A crash
+/// between two of them may leave either.
 type History = Vec<(usize, Said)>;
 
-/// Commits of all kinds: creation, small and large batches, expunges, a new UIDVALIDITY, a
-/// compaction.
+/// Commits changes of all kinds: creation, small and large batches, expunges, a new UIDVALIDITY, a
+/// compaction. Returns the acknowledged states.
 fn live(world: &CrashVfs) -> History {
     let vfs = world.vfs();
     let mut ledger = open(&vfs).unwrap();
@@ -47,7 +48,7 @@ fn live(world: &CrashVfs) -> History {
     history
 }
 
-/// Whether every state found after every crash is one that is allowed, and can be worked on.
+/// Returns `true` if after every crash the ledger has an allowed state and can be changed.
 fn survives(make: impl Fn(&MemVfs) -> CrashVfs, seeds: u64) -> bool {
     let empty = MemVfs::new();
     let world = make(&empty);
@@ -68,12 +69,13 @@ fn survives(make: impl Fn(&MemVfs) -> CrashVfs, seeds: u64) -> bool {
                 Some((_, before)) => found == *before || after.is_some_and(|a| found == a.1),
                 None => found.uidvalidity.is_none() || after.is_some_and(|a| found == a.1),
             };
-            allowed && goes_on(&disk, &found)
+            // A commit that was interrupted is not damage.
+            allowed && ledger.notice().is_none() && goes_on(&disk, &found)
         })
     })
 }
 
-/// Whether one more UID can be handed out and is found again.
+/// Returns `true` if one more UID can be assigned and is there when the ledger is opened again.
 fn goes_on(disk: &MemVfs, found: &Said) -> bool {
     let mut ledger = open(disk).unwrap();
     let next = ledger.uidnext().unwrap_or(uid(1));
@@ -204,7 +206,7 @@ fn an_unwritable_folder_is_kept_in_memory() {
     check(&nowhere, &[]);
 }
 
-/// Files of the state folder that are kept because they were damaged.
+/// Returns the damaged files that are kept in the state folder.
 fn kept(disk: &MemVfs) -> Vec<std::path::PathBuf> {
     let mut names = Vec::new();
     let dir = disk.open_dir(Path::new(DIR)).unwrap();
@@ -213,8 +215,9 @@ fn kept(disk: &MemVfs) -> Vec<std::path::PathBuf> {
     names.into_iter().map(|name| Path::new(DIR).join(name)).collect()
 }
 
-/// Checks that nothing is lost with what was done to a file, that it is told until it is
-/// acknowledged if it can be told, and that the damaged file stays then. Returns `true` if it was.
+/// Checks that damage to the ledger's file loses nothing. If it was detected, checks as well that
+/// every later opening reports it until it is acknowledged, and that the damaged file is kept.
+/// Returns `true` if it was detected.
 fn is_survived(disk: &MemVfs, expected: &Said, what: &str) -> bool {
     let damaged = disk.read(&ledger_path(), 1 << 30).unwrap();
     let mut ledger = open(disk).unwrap();

@@ -67,7 +67,8 @@ fn open_kept(vfs: &(impl Vfs + Clone + 'static), number: u64) -> Result<Option<E
     folder(vfs).open(number)
 }
 
-/// The generations of what is kept, and how many messages each has, which are as they were.
+/// Checks all kept messages against the originals. Returns the UIDVALIDITY of each kept file and
+/// its number of messages.
 fn found(disk: &MemVfs) -> Vec<(u32, u32)> {
     let mut all = Vec::new();
     for number in folder(disk).numbers().unwrap() {
@@ -427,4 +428,36 @@ fn what_is_over_goes() {
     let mut names = 0;
     disk.open_dir(&folder_path()).unwrap().list(&mut |_, _| names += 1).unwrap();
     assert_eq!(names, 0);
+}
+
+/// Damages the newest kept expunge: another mailbox in the same place, and one that prunes, go by
+/// those that can be read.
+#[test]
+fn damaged_expunges_of_others_are_skipped() {
+    let until = from(7).until;
+    let of = |disk: &MemVfs, path: &str| {
+        let identity = Identity { id: 5, path: path.into(), inode: 78 };
+        KeptFolder::new(Arc::new(disk.clone()), Path::new(DIR), &identity)
+    };
+    for damage in [&b""[..], b"x", &[0xff; 200]] {
+        let disk = MemVfs::new();
+        for _ in 0..3 {
+            keep(&disk, 7, 2).unwrap();
+        }
+        for number in [1, 3] {
+            let damaged = folder_path().join(format!("{number:08}"));
+            let file = disk.open(&damaged, OpenOptions::WRITE).unwrap();
+            file.set_len(0).unwrap();
+            file.write_all_at(damage, 0).unwrap();
+        }
+        assert!(open_kept(&disk, 1).is_err() && open_kept(&disk, 3).is_err());
+        assert_eq!(of(&disk, "/mail/inbox").of_former().unwrap().len(), 1);
+        assert_eq!(of(&disk, "/mail/other").of_former().unwrap().len(), 0);
+        let other = of(&disk, "/mail/other");
+        other.prune_others(Timestamp { unix_nanos: until.unix_nanos - 1 }).unwrap();
+        assert_eq!(folder(&disk).numbers().unwrap(), [1, 2, 3]);
+        // The damaged ones are left to their own mailbox.
+        other.prune_others(until).unwrap();
+        assert_eq!(folder(&disk).numbers().unwrap(), [1, 3]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Who a mailbox is after moves, copies and restores.
+//! The identity of a mailbox after moves, copies and restores.
 
 use barid_state::Identity;
 use barid_vfs::{MemVfs, OpenOptions, Vfs};

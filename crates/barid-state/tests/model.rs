@@ -12,7 +12,7 @@ use super::*;
 const HISTORIES: u64 = 150;
 const STEPS: usize = 80;
 
-/// What the ledger has to say.
+/// The expected content of the ledger.
 #[derive(Default)]
 struct Model {
     uidvalidity: u32,

@@ -134,7 +134,8 @@ fn what_it_costs() {
     assert_eq!(opening.calls(), 1, "{opening:?}");
 }
 
-/// What was there after each step, and at which crash point that was acknowledged.
+/// Changes the pending records in several steps. Returns the acknowledged content after each, with
+/// the crash point from which on it must be found.
 fn live(world: &CrashVfs) -> Vec<(usize, Vec<u32>)> {
     let vfs = world.vfs();
     let mut history = vec![(0, Vec::new())];

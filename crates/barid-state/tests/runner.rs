@@ -1,4 +1,4 @@
-//! The tests of what survives: cost, crashes, faults and the layout.
+//! Tests of persistent state: cost, crashes, faults and the layout of files.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -47,7 +47,7 @@ fn entry(number: u32) -> LedgerEntry {
     LedgerEntry { uid: uid(number), key: MessageKey(u64::from(number).wrapping_mul(0x9e37_79b9)) }
 }
 
-/// What a ledger says.
+/// The content of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     uidvalidity: Option<UidValidity>,

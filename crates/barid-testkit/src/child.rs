@@ -135,6 +135,11 @@ impl Child {
         }
     }
 
+    /// Returns `true` if it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Kills the child at once, waits for its end, and returns the lines that nobody has read.
     ///
     /// # Panics

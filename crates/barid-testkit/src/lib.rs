@@ -7,10 +7,9 @@
 //! Development only: nothing that is shipped depends on this crate.
 
 pub mod boxes;
-mod calendar;
 pub mod child;
 pub mod corpora;
-pub mod corpus;
+pub mod deliveries;
 pub mod disk;
 pub mod peers;
 mod pty;
@@ -19,5 +18,6 @@ mod skip;
 pub mod usage;
 pub mod watch;
 
+pub use barid_corpus as corpus;
 pub use scratch::Scratch;
 pub use skip::skip_or_fail;

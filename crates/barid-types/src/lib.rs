@@ -3,6 +3,7 @@
 //! Names are those of RFC 9051 (IMAP4rev2), RFC 5322 and RFC 5256; `docs/glossary.md` lists them.
 //! This crate holds values only: nothing here reads a file or parses a message.
 
+mod civil;
 mod date;
 mod envelope;
 mod flags;
@@ -10,6 +11,7 @@ mod structure;
 mod uid;
 mod uid_set;
 
+pub use civil::CivilDay;
 pub use date::{InternalDate, SentDate};
 pub use envelope::{Address, Envelope};
 pub use flags::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, KeywordTableFull};

@@ -1,6 +1,6 @@
-//! The traits. Object-safe and in plain types; errors are plain [`io::Error`]s, and the caller adds
-//! the path. Every implementation repeats calls that a signal interrupted (`EINTR`), so that no
-//! caller ever sees [`io::ErrorKind::Interrupted`].
+//! The traits [`Vfs`], [`File`] and [`Dir`], which are object-safe. Errors are plain
+//! [`io::Error`]s; the caller adds the path. Every implementation repeats calls that a signal
+//! interrupted (`EINTR`), so that callers never get [`io::ErrorKind::Interrupted`].
 
 use std::fmt::Debug;
 use std::io;
@@ -12,18 +12,18 @@ use crate::watch::Watch;
 /// A point in time: nanoseconds since 1970-01-01 00:00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Nanoseconds since 1970; good until the year 2262.
+    /// Nanoseconds since 1970; reaches to the year 2262.
     pub unix_nanos: i64,
 }
 
 impl Timestamp {
-    /// The whole seconds, rounded towards the past.
+    /// Returns the Unix time in seconds, rounded down.
     pub const fn unix_seconds(self) -> i64 {
         self.unix_nanos.div_euclid(1_000_000_000)
     }
 }
 
-/// What kind of thing a directory entry is.
+/// Type of a file or directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
     /// A regular file.
@@ -32,21 +32,21 @@ pub enum FileType {
     Dir,
     /// A symbolic link.
     Symlink,
-    /// Anything else, or not told by the file system.
+    /// Any other type, or one that the file system does not report.
     Other,
 }
 
-/// What `stat` tells.
+/// Metadata of a file, as returned by `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// The kind of file.
     pub file_type: FileType,
     /// The inode number.
     pub inode: u64,
-    /// The device number. It changes at reboot on device-mapper, btrfs and NFS, so it never says
-    /// which file this is; it is here for lock files that other programs name by it.
+    /// The device number. It may change at reboot on device-mapper, btrfs and NFS, so it cannot
+    /// identify a file; some programs use it in the names of lock files.
     pub device: u64,
-    /// How many names the file has.
+    /// Number of hard links.
     pub links: u64,
     /// Size in bytes.
     pub size: u64,
@@ -56,28 +56,28 @@ pub struct Metadata {
     pub uid: u32,
     /// The group id.
     pub gid: u32,
-    /// Last change of the content.
+    /// Last change of the content (`mtime`).
     pub modified: Timestamp,
-    /// Last change of the inode.
+    /// Last change of the inode (`ctime`).
     pub changed: Timestamp,
-    /// Last read.
+    /// Last read (`atime`).
     pub accessed: Timestamp,
     /// Bytes allocated on the disk.
     pub allocated: u64,
 }
 
-/// The part of [`Metadata`] that tells whether a file is still the same and unchanged.
+/// The part of [`Metadata`] that shows whether a file was replaced or changed.
 ///
-/// The device number is left out: it changes at reboot on device-mapper, btrfs and NFS.
+/// It has no device number, which may change at reboot on device-mapper, btrfs and NFS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStamp {
     /// The inode number; 0 stands for a file that does not exist.
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
-    /// Last change of the content.
+    /// Last change of the content (`mtime`).
     pub modified: Timestamp,
-    /// Last change of the inode; unlike `modified` it cannot be put back.
+    /// Last change of the inode (`ctime`); unlike `modified`, programs cannot set it.
     pub changed: Timestamp,
 }
 
@@ -92,7 +92,7 @@ impl From<&Metadata> for FileStamp {
     }
 }
 
-/// How to open a file; reading is always allowed.
+/// Options for opening a file; reading is always allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Allow writing.
@@ -101,12 +101,12 @@ pub struct OpenOptions {
     pub create: Option<u32>,
     /// With `create`: fail if the file exists.
     pub exclusive: bool,
-    /// Cut the file to nothing.
+    /// Truncate the file to 0 bytes.
     pub truncate: bool,
     /// Fail if the last component is a symbolic link.
     pub no_follow: bool,
-    /// With `create`: leave a new file of the superuser to him, rather than give it to the owner of
-    /// the folder.
+    /// With `create`: leave a new file that root creates to root, instead of giving it to the owner
+    /// of the folder.
     pub keep_owner: bool,
 }
 
@@ -134,7 +134,7 @@ impl OpenOptions {
     }
 }
 
-/// Which of the kernel's locks.
+/// Kind of kernel lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// An open-file-description lock on the whole file: it conflicts with other programs' `fcntl`
@@ -144,7 +144,7 @@ pub enum LockKind {
     Flock,
 }
 
-/// Shared or exclusive.
+/// Mode of a lock: shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// Many may hold it.
@@ -153,7 +153,7 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// A process as lock files and unique file names show it.
+/// A process, as named in lock files and unique file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// The process id.
@@ -172,16 +172,15 @@ pub trait Vfs: Debug + Send + Sync {
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
     /// `lstat`: does not follow symbolic links.
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata>;
-    /// The absolute path without symbolic links.
+    /// Returns the absolute path without symbolic links.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
     /// Creates a directory; its parent must exist.
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
-    /// Renames within a file system, replacing what is there. Not durable before
+    /// Renames within a file system, replacing a file of the new name. Durable only after
     /// [`Vfs::sync_dir`] of the directories.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Renames, unless something has the new name already; fails with
-    /// [`io::ErrorKind::AlreadyExists`] then. An implementation that does not say otherwise looks
-    /// before it renames.
+    /// Renames; fails with [`io::ErrorKind::AlreadyExists`] if the new name exists. The default
+    /// implementation is not atomic: it checks before it renames.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         look_and_rename(self, from, to)
     }
@@ -189,11 +188,11 @@ pub trait Vfs: Debug + Send + Sync {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name of a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Removes a name of each of many files, in no certain order, and returns the result of each.
+    /// Removes many files, in any order, and returns the result of each in the order of `paths`.
     ///
     /// Removing the last name of a file may wait for the disk (blocks are discarded, or an inode is
-    /// written); an implementation may let many of these waits pass at the same time. Not durable
-    /// before [`Vfs::sync_dir`] of the directories, as [`Vfs::remove_file`].
+    /// written); an implementation may remove files in parallel. Like [`Vfs::remove_file`], durable
+    /// only after [`Vfs::sync_dir`] of the directories.
     fn remove_files(&self, paths: &[PathBuf]) -> Vec<io::Result<()>> {
         paths.iter().map(|path| self.remove_file(path)).collect()
     }
@@ -201,75 +200,77 @@ pub trait Vfs: Debug + Send + Sync {
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes the entries of a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// The value of an extended attribute; `None` if it is absent or the file system has none.
+    /// Returns the value of an extended attribute; `None` if it is absent or the file system has no
+    /// attributes.
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Sets an extended attribute.
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()>;
-    /// Sets an extended attribute that is absent; of several that try at once one succeeds, and the
-    /// others get [`io::ErrorKind::AlreadyExists`].
+    /// Sets an extended attribute that is absent. If several processes try at once, one succeeds
+    /// and the others fail with [`io::ErrorKind::AlreadyExists`].
     fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()>;
     /// Removes an extended attribute.
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()>;
     /// Sets access and modification time.
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
-    /// The bytes that may still be written to the file system that holds `path`, which must exist.
+    /// Returns the free bytes of the file system of `path`, which must exist.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
-    /// The bytes of the file system that holds `path`, which must exist, free or not.
+    /// Returns the total bytes of the file system of `path`, which must exist.
     fn total_space(&self, path: &Path) -> io::Result<u64>;
-    /// The size of a block of the file system that holds `path`, which must exist: what offset and
-    /// length of [`File::collapse`] have to be multiples of.
+    /// Returns the block size in bytes of the file system of `path`, which must exist: offset and
+    /// length of [`File::collapse`] must be multiples of it.
     fn block_size(&self, path: &Path) -> io::Result<u64>;
-    /// Whether the file system that holds `path` is known to do what [`File::collapse`] promises of
-    /// a crash; others may collapse ranges in ways of their own.
+    /// Returns `true` if the file system of `path` is known to keep the guarantees of
+    /// [`File::collapse`] over a crash.
     fn collapses(&self, path: &Path) -> bool {
         crate::os::collapses(path)
     }
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
-    /// Waits.
+    /// Sleeps for `duration`.
     fn sleep(&self, duration: Duration);
 
-    /// Who this process is, as lock files name it. Doubles give a fixed answer.
+    /// Returns this process, as lock files name it. Test doubles return a fixed one.
     fn process(&self) -> Process {
         crate::os::process()
     }
 
-    /// The effective user id of this process. Doubles give the one they were told.
+    /// Returns the effective user id of this process. Test doubles return the one that was set.
     fn user(&self) -> u32 {
         crate::os::user()
     }
 
-    /// Whether a process of this host lives (`kill` with signal 0). Doubles know only their own.
+    /// Returns `true` if a process of this host is alive (`kill` with signal 0). Test doubles know
+    /// only their own processes.
     fn process_alive(&self, pid: u32) -> bool {
         crate::os::process_alive(pid)
     }
 
-    /// When this machine was started, as far as the system tells; by its clock of now, so a clock
-    /// that was set since moves it. Doubles were started when they were made.
+    /// Returns the time at which this machine booted, if known. It is derived from the current
+    /// clock, so it moves if the clock is set. Test doubles booted when they were created.
     fn boot_time(&self) -> Option<Timestamp> {
         crate::os::boot_time()
     }
 
-    /// Whether `path` is on a file system that only this machine has mounted, and whose times are
-    /// those of its clock. What is not known to be so is not.
+    /// Returns `true` if `path` is on a file system that is known to be mounted by this machine
+    /// only, and to take its times from this machine's clock.
     fn is_local(&self, path: &Path) -> bool {
         crate::os::is_local(path)
     }
 
-    /// What waits until something happens to files.
+    /// Returns a new [`Watch`], which waits for changes of files.
     ///
     /// # Errors
-    /// `Unsupported` where that cannot be told, as by doubles; what the system says.
+    /// `Unsupported` if files cannot be watched, as in test doubles; errors of the system.
     fn watch(&self) -> io::Result<Box<dyn Watch>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Fills `bytes` with random ones. Doubles draw them from a seed.
+    /// Fills `bytes` with random bytes. Test doubles generate them from a seed.
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
         crate::os::random(bytes)
     }
 
-    /// Creates a directory and its missing parents.
+    /// Creates a directory and its missing parents. Succeeds if it exists.
     fn create_dir_all(&self, path: &Path, mode: u32) -> io::Result<()> {
         match self.create_dir(path, mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -285,7 +286,7 @@ pub trait Vfs: Debug + Send + Sync {
         }
     }
 
-    /// Reads a whole file of at most `size_max` bytes; a larger one is an error.
+    /// Reads a whole file; fails with `FileTooLarge` if it has more than `size_max` bytes.
     fn read(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {
         let file = self.open(path, OpenOptions::READ)?;
         let size = file.metadata()?.size;
@@ -300,7 +301,7 @@ pub trait Vfs: Debug + Send + Sync {
     }
 }
 
-/// Looks whether something has the new name, and else renames.
+/// Renames after checking that the new name does not exist. Not atomic.
 pub(crate) fn look_and_rename<V: Vfs + ?Sized>(vfs: &V, from: &Path, to: &Path) -> io::Result<()> {
     match vfs.symlink_metadata(to) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -309,84 +310,83 @@ pub(crate) fn look_and_rename<V: Vfs + ?Sized>(vfs: &V, from: &Path, to: &Path) 
     }
 }
 
-/// An open file. Reads and writes name their offset; there is no position.
+/// An open file. Reads and writes take an offset; there is no file position.
 pub trait File: Debug + Send + Sync {
-    /// Reads at most `buffer.len()` bytes at `offset`; 0 at the end.
+    /// Reads at most `buffer.len()` bytes at `offset`; returns their number, which is 0 at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes at `offset`; may write less than asked.
+    /// Writes at `offset`; returns the number of bytes written, which may be less than
+    /// `bytes.len()`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
-    /// `fstat`.
+    /// Returns the metadata of the file (`fstat`).
     fn metadata(&self) -> io::Result<Metadata>;
-    /// Cuts or extends the file.
+    /// Truncates or extends the file to `size` bytes.
     fn set_len(&self, size: u64) -> io::Result<()>;
-    /// Reserves disk blocks for a range and extends the size where needed. New bytes are zeros, and
-    /// until something is written there they are a hole to [`File::first_hole`].
+    /// Reserves disk blocks for a range and extends the size if needed (`fallocate`). New bytes are
+    /// zeros, and until they are written, [`File::first_hole`] reports them as a hole.
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
-    /// Takes a range of whole blocks out of the file; what follows moves down and the file gets
-    /// shorter (`fallocate` with `COLLAPSE_RANGE`). Other bytes than these are neither read nor
-    /// written.
+    /// Removes a range of whole blocks from the file; the bytes after it move down and the file
+    /// gets shorter (`fallocate` with `COLLAPSE_RANGE`). No other data is read or written.
     ///
-    /// Not atomic over a crash before the next sync: then blocks from `offset` to some h may have
-    /// moved down, a hole of `len` bytes stands at h, and the size is the old one. The hole may
-    /// reach the end of the file: all has moved, but the size did not follow.
+    /// Not atomic if a crash comes before the next sync: then the file may have its old size and a
+    /// hole of `len` bytes at some offset h, with blocks between `offset` and h moved down. The
+    /// hole may reach the end of the file: all blocks have moved, but the size is not updated yet.
     ///
     /// # Errors
-    /// `Unsupported` where the file system cannot; `InvalidInput` if offset or length are not
-    /// multiples of [`Vfs::block_size`], or if the range reaches the end of the file.
+    /// `Unsupported` if the file system does not support it; `InvalidInput` if offset or length is
+    /// not a multiple of [`Vfs::block_size`], or if the range reaches the end of the file.
     fn collapse(&self, offset: u64, len: u64) -> io::Result<()>;
-    /// Where the first hole at or after `from` begins (`SEEK_HOLE`); `None` if there is none before
-    /// the end, and where the file system cannot tell. Blocks that were reserved but never written
-    /// are holes, too. Exact only after a sync.
+    /// Returns the offset of the first hole at or after `from` (`SEEK_HOLE`); `None` if there is
+    /// none before the end, or the file system does not report holes. Blocks that were reserved but
+    /// never written are holes, too. Exact only after a sync.
     fn first_hole(&self, from: u64) -> io::Result<Option<u64>>;
     /// Sets access and modification time (`futimens`).
     fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
-    /// Like [`Vfs::xattr`], of this file whatever its name is by now.
+    /// Like [`Vfs::xattr`], for this open file, even if it was renamed.
     fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// Like [`Vfs::set_xattr`], of this file, which must be open for writing.
+    /// Like [`Vfs::set_xattr`], for this open file, which must be open for writing.
     fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()>;
-    /// Like [`Vfs::remove_xattr`], of this file, which must be open for writing.
+    /// Like [`Vfs::remove_xattr`], for this open file, which must be open for writing.
     fn remove_xattr(&self, name: &str) -> io::Result<()>;
     /// Makes content and size durable (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
     /// Makes content and all metadata durable (`fsync`).
     fn sync_all(&self) -> io::Result<()>;
-    /// Returns `true` if [`File::sync_all`] makes the name durable, too, by which this file was
-    /// created: then no `fsync` of its folder is needed after the first. ext4 and XFS do; neither
-    /// POSIX nor ext2 promises it.
+    /// Returns `true` if [`File::sync_all`] also makes the name durable under which this file was
+    /// created, so that its folder needs no `fsync` after the first. ext4 and XFS do this; neither
+    /// POSIX nor ext2 guarantees it.
     ///
     /// # Errors
     /// The error of the file system.
     fn syncs_name(&self) -> io::Result<bool>;
-    /// Takes a lock on the whole file without waiting, or changes its mode; `false` if another
-    /// holds it. Released when the file is dropped.
+    /// Takes a lock on the whole file without waiting, or changes the mode of one that is held;
+    /// returns `false` if another holder conflicts. Dropping the file releases the lock.
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool>;
     /// Releases a lock.
     fn unlock(&self, kind: LockKind) -> io::Result<()>;
 
-    /// Tells the system that a range will be read soon, so that it may fetch it meanwhile. A hint:
-    /// nothing waits, and nothing is promised.
+    /// Hints that a range will be read soon, so that the system may read it ahead
+    /// (`posix_fadvise`). Never waits and never fails.
     fn prefetch(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
 
-    /// Sets the permission bits, whatever the umask. Without effect where there are none.
+    /// Sets the permission bits, regardless of the umask. The default implementation does nothing.
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let _ = mode;
         Ok(())
     }
 
-    /// Sets owner and group, as far as they are given (`fchown`). Without effect where there are
-    /// none.
+    /// Sets owner and group, if given (`fchown`). The default implementation does nothing.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] for all but the superuser and, of a group that one is
-    /// in, the owner.
+    /// [`io::ErrorKind::PermissionDenied`], except for root, and for the owner who sets a group of
+    /// which he is a member.
     fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         let _ = (uid, gid);
         Ok(())
     }
 
-    /// Reads until `buffer` is full or the file ends; returns how much.
+    /// Reads until `buffer` is full or the file ends; returns the number of bytes read.
     fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut len = 0;
         while len < buffer.len() {
@@ -398,7 +398,7 @@ pub trait File: Debug + Send + Sync {
         Ok(len)
     }
 
-    /// Fills `buffer`; an early end is `UnexpectedEof`.
+    /// Fills `buffer`; fails with `UnexpectedEof` if the file ends first.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.read_full_at(buffer, offset)? {
             len if len == buffer.len() => Ok(()),
@@ -421,28 +421,28 @@ pub trait File: Debug + Send + Sync {
 
 /// An open directory. Names are single components, as bytes.
 pub trait Dir: Debug + Send + Sync {
-    /// Visits every entry but `.` and `..`, in the order of the file system, from the beginning.
-    /// `visit` may open files of the directory but not list it again.
+    /// Visits every entry except `.` and `..`, in the order of the file system. `visit` may open
+    /// files of the directory, but must not list it again.
     fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()>;
     /// Opens a file of the directory.
     fn open(&self, name: &[u8], options: OpenOptions) -> io::Result<Box<dyn File>>;
-    /// Opens, stats, reads the first `buffer.len()` bytes and closes: the call for visiting many
-    /// small files. Returns what `fstat` said and how many bytes were read.
+    /// Opens a file, reads its metadata and its first `buffer.len()` bytes, and closes it, for
+    /// visiting many small files. Returns the metadata and the number of bytes read.
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)>;
-    /// `lstat` of an entry.
+    /// Returns the metadata of an entry, without following symbolic links (`lstat`).
     fn metadata(&self, name: &[u8]) -> io::Result<Metadata>;
-    /// Whether [`Dir::sync_file_system`] is to be had here. To be asked before files are written
-    /// that it is to make durable: a file that was closed may have lost its error.
+    /// Returns `true` if [`Dir::sync_file_system`] is supported here. Check this before writing the
+    /// files that it must make durable: a write error of a file that is closed already may be lost.
     ///
     /// # Errors
-    /// What the system says of the file system.
+    /// The error of `fstatfs`.
     fn syncs_file_system(&self) -> io::Result<bool>;
     /// Makes everything durable that was written to the file system of the directory (`syncfs`):
-    /// contents and names of many files for the price of one barrier. Whatever others have written
-    /// there meanwhile costs time, too.
+    /// contents and names of many files with one barrier. It also waits for the writes of other
+    /// processes.
     ///
     /// # Errors
-    /// `Unsupported` where the system would not tell of everything that could not be written since
-    /// the directory was opened: then each file is to be synced.
+    /// `Unsupported` if the system does not report every write error since the directory was
+    /// opened: then sync each file.
     fn sync_file_system(&self) -> io::Result<()>;
 }

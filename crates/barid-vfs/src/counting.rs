@@ -1,4 +1,4 @@
-//! Counts what an operation costs.
+//! Counting the calls and bytes of an operation.
 //!
 //! Wraps any [`Vfs`]; every call that would be a system call is counted by kind, and bytes read and
 //! written by path. Tests then assert bounds:
@@ -27,16 +27,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::api::Vfs;
 use crate::layer::{CallKind, Hook, Layer, Verdict};
 
-/// Bytes that went through a file.
+/// Numbers of bytes read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
-    /// Read.
+    /// Bytes read.
     pub read: u64,
-    /// Written.
+    /// Bytes written.
     pub written: u64,
 }
 
-/// What was counted up to some moment.
+/// Counts of calls and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     calls: BTreeMap<CallKind, u64>,
@@ -44,17 +44,18 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All calls together.
+    /// Returns the number of all calls.
     pub fn calls(&self) -> u64 {
         self.calls.values().sum()
     }
 
-    /// The calls of one kind.
+    /// Returns the number of calls of one kind.
     pub fn of(&self, kind: CallKind) -> u64 {
         self.calls.get(&kind).copied().unwrap_or(0)
     }
 
-    /// The bytes of one file, or of all below one directory, by the paths they were opened with.
+    /// Returns the bytes of a file, or of all files below a directory, by the paths with which they
+    /// were opened.
     pub fn bytes_under(&self, path: &Path) -> Bytes {
         let under = self.bytes.iter().filter(|(file, _)| file.starts_with(path));
         under.fold(Bytes::default(), |sum, (_, bytes)| Bytes {
@@ -63,12 +64,12 @@ impl Counts {
         })
     }
 
-    /// All bytes.
+    /// Returns the bytes of all files.
     pub fn bytes(&self) -> Bytes {
         self.bytes_under(Path::new(""))
     }
 
-    /// What came after `earlier`.
+    /// Returns the difference to `earlier` counts.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let calls = self.calls.iter().map(|(kind, count)| (*kind, count - earlier.of(*kind)));
@@ -121,7 +122,7 @@ impl<V: Vfs> CountingVfs<V> {
         Self::with_hook(inner, Counter::default())
     }
 
-    /// The counters as they are now; [`Counts::since`] tells two of them apart.
+    /// Returns the current counts; [`Counts::since`] subtracts earlier ones.
     pub fn counts(&self) -> Counts {
         self.hook().lock().clone()
     }

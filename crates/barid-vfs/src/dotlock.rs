@@ -1,10 +1,10 @@
-//! Lock files beside a mailbox, `FILE.lock`, as c-client, Dovecot, procmail and mutt agree on them;
-//! and waiting for the kernel's locks.
+//! Lock files beside a mailbox, `FILE.lock`, as c-client, Dovecot, procmail and mutt use them; and
+//! waiting for kernel locks.
 //!
-//! A lock is taken by creating a file of a unique name and linking it to `FILE.lock`; success is
-//! judged by its link count being two, which holds on NFS, too. Where the file system has no hard
-//! links, `FILE.lock` is created exclusively. The file says `PID:HOST`, as Dovecot's do, so that a
-//! lock whose process is dead can be told at once on the same host.
+//! A lock is taken by creating a file of a unique name and linking it to `FILE.lock`; it succeeded
+//! if the link count is two, which is reliable on NFS, too. If the file system has no hard links,
+//! `FILE.lock` is created exclusively. The file contains `PID:HOST`, as Dovecot's do, so that a
+//! lock of a dead process is detected at once on the same host.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,49 +17,49 @@ use crate::api::{
 };
 use crate::limits::{BOOT_MARGIN, HOLDER_LEN_MAX, LOCK_RETRY_MAX, LOCK_RETRY_MIN};
 
-/// Why a lock could not be taken or kept.
+/// An error of taking or keeping a lock.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holds it.
+    /// Another process holds the lock.
     #[error("{}: locked{}", path.display(), named(holder))]
     Held {
-        /// The lock file, or the file whose kernel lock was wanted.
+        /// The lock file, or the file that has the kernel lock.
         path: PathBuf,
-        /// What the lock file says of its holder, as `PID:HOST` or `PID`.
+        /// The holder according to the lock file, as `PID:HOST` or `PID`; `None` if unknown.
         holder: Option<String>,
     },
-    /// Another broke our lock.
+    /// Another process broke our lock.
     #[error("{}: our lock was taken away", path.display())]
     Lost {
         /// The lock file.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// A call of the file system failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The lock file.
+        /// The lock file, or the file that was to be locked.
         path: PathBuf,
-        /// Why.
+        /// The error of the call.
         source: io::Error,
     },
 }
 
-/// How to take a [`DotLock`].
+/// Options for taking a [`DotLock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DotLockOptions {
-    /// How long to wait for another's lock; zero tries once.
+    /// Time to wait for a lock that another process holds; zero tries once.
     pub timeout: Duration,
-    /// A lock is stale when neither it nor the file it guards changed for this long: 120 s for
-    /// Dovecot, 300 s for c-client.
+    /// Age at which a lock is stale: neither it nor the file it guards changed for this long.
+    /// Dovecot uses 120 s, c-client 300 s.
     pub stale_after: Duration,
-    /// Whether stale locks may be broken. Of an mbox only while the kernel's locks are held.
+    /// Breaks stale locks. For an mbox, set this only while holding the kernel locks.
     pub break_stale: bool,
-    /// Whether a lock is stale as well that is older than the start of this machine and names
-    /// neither another host nor a living process, where only this machine has mounted the disk. A
-    /// clock that was set forward since the start makes living ones look so.
+    /// Also treats a lock as stale that is older than the boot of this machine and names neither
+    /// another host nor a living process, on a local file system. If the clock was set forward
+    /// since the boot, live locks look like that, too.
     pub break_before_boot: bool,
-    /// Permission bits of the lock file before umask; c-client wants 0o666.
+    /// Permission bits of the lock file before umask; c-client uses 0o666.
     pub mode: u32,
 }
 
@@ -76,7 +76,7 @@ impl Default for DotLockOptions {
     }
 }
 
-/// A held lock file; removed when dropped, unless another broke it meanwhile.
+/// A held lock file; removed when dropped, unless another process broke the lock.
 #[derive(Debug)]
 pub struct DotLock {
     vfs: Arc<dyn Vfs>,
@@ -85,13 +85,13 @@ pub struct DotLock {
 }
 
 impl DotLock {
-    /// Takes the lock of `file`, waiting as long as `options` say.
+    /// Takes the lock of `file`, waiting up to the timeout of `options`.
     ///
-    /// Costs, where nobody holds it, six calls: create, write, link, fstat, unlink, close.
+    /// Costs six calls if nobody holds it: create, write, link, fstat, unlink, close.
     ///
     /// # Errors
-    /// [`LockError::Held`] with the holder's name after the timeout; [`LockError::Io`], for
-    /// instance where the directory cannot be written.
+    /// [`LockError::Held`] with the holder after the timeout; [`LockError::Io`], for instance if
+    /// the directory is not writable.
     pub fn acquire(
         vfs: &Arc<dyn Vfs>,
         file: &Path,
@@ -102,7 +102,8 @@ impl DotLock {
         let deadline = vfs.now().unix_nanos.saturating_add(nanos(options.timeout));
         let mut pause = LOCK_RETRY_MIN;
         let mut holder = None;
-        // Held at the first try, a lock is only looked at until it is gone.
+        // If the first try fails, wait until the lock file is gone before trying to create it
+        // again.
         let mut gone = true;
         loop {
             if gone && let Some(inode) = create(vfs.as_ref(), &path, options.mode).map_err(io)? {
@@ -128,14 +129,15 @@ impl DotLock {
         }
     }
 
-    /// The lock file of `file`.
+    /// Returns the path of the lock file of `file`.
     pub fn path_of(file: &Path) -> PathBuf {
         let mut path = file.as_os_str().to_owned();
         path.push(".lock");
         path.into()
     }
 
-    /// Sets the lock file's times to now, lest others think it stale: every 30 s is often enough.
+    /// Sets the lock file's times to now, so that other programs do not consider it stale. Every 30
+    /// s is often enough.
     ///
     /// # Errors
     /// [`LockError::Lost`] if the lock file is not ours any more.
@@ -151,8 +153,8 @@ impl DotLock {
     /// Removes the lock file.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if it was not ours any more: what was done under it may have met
-    /// another's work.
+    /// [`LockError::Lost`] if the lock was not ours any more: another process may have changed the
+    /// mailbox at the same time.
     pub fn release(mut self) -> Result<(), LockError> {
         self.remove()
     }
@@ -179,13 +181,13 @@ impl DotLock {
 impl Drop for DotLock {
     fn drop(&mut self) {
         if self.inode != 0 {
-            // Nobody is left to hear of a failure; others break what stays behind.
+            // An error cannot be reported here; other programs break a lock file that is left.
             let _ = self.remove();
         }
     }
 }
 
-/// Takes a kernel lock of an open file, waiting up to `timeout`. `path` is for the error.
+/// Takes a kernel lock on an open file, waiting up to `timeout`. `path` is used in errors only.
 ///
 /// # Errors
 /// [`LockError::Held`] after the timeout, [`LockError::Io`].
@@ -211,18 +213,19 @@ pub fn lock_file(
     }
 }
 
-/// Another's lock file.
+/// The lock file of another process.
 #[derive(Debug)]
 struct Foreign {
     metadata: Metadata,
     holder: Option<String>,
-    /// Its content could be read.
+    /// `true` if its content could be read.
     is_read: bool,
 }
 
 impl Foreign {
-    /// Whether its process is dead on this host, it is of before the start of this machine, or
-    /// nothing changed for long. What is no regular file is nobody's to break.
+    /// Returns `true` if its process on this host is dead, if it is from before the boot (see
+    /// [`DotLockOptions::break_before_boot`]), or if lock and file did not change for
+    /// `stale_after`. Anything but a regular file is never stale.
     fn is_stale(&self, vfs: &dyn Vfs, file: &Path, options: &DotLockOptions) -> bool {
         if self.metadata.file_type != FileType::File {
             return false;
@@ -243,8 +246,8 @@ impl Foreign {
         vfs.now().unix_nanos.saturating_sub(changed.unix_nanos) >= nanos(options.stale_after)
     }
 
-    /// Whether it was made before this machine was started, on a disk of its own, and names neither
-    /// another host nor a process that lives: it is what a power failure left of a lock.
+    /// Returns `true` if it was made before this machine booted, on a local file system, and names
+    /// neither another host nor a living process: it was left by a power failure.
     fn is_before_boot(&self, vfs: &dyn Vfs, file: &Path) -> bool {
         let holder = self.holder.as_deref().unwrap_or_default();
         let (pid, host) = holder.split_once(':').unwrap_or((holder, ""));
@@ -258,7 +261,7 @@ impl Foreign {
         self.is_read && vfs.boot_time().is_some_and(is_before) && vfs.is_local(file)
     }
 
-    /// Removes it if it is still the one that was judged; `false` if another is there.
+    /// Removes it if it is still the same file; returns `false` if another lock file replaced it.
     fn remove(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
         let same = |metadata: Metadata| {
             (metadata.inode, metadata.changed) == (self.metadata.inode, self.metadata.changed)
@@ -276,7 +279,8 @@ impl Foreign {
     }
 }
 
-/// Tries once to create the lock file; its inode, or `None` if there is one.
+/// Tries once to create the lock file; returns its inode, or `None` if another process holds the
+/// lock.
 fn create(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<Option<u64>> {
     let process = vfs.process();
     let unique = unique_beside(vfs, path, &process)?;
@@ -296,7 +300,7 @@ fn create(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<Option<u64>> {
     });
     match vfs.remove_file(&unique) {
         Err(error) if matches!(taken, Ok(None)) => Err(error),
-        // A lock that is held counts more than a file left behind.
+        // A lock that we got is kept even if the unique file could not be removed.
         _ => taken,
     }
 }
@@ -317,7 +321,7 @@ fn create_exclusively(
     }
 }
 
-/// Removes a lock file of ours that we cannot use; its error counts, not that of the removal.
+/// Removes a lock file of ours that we cannot use; returns `error`, not that of the removal.
 fn give_up(vfs: &dyn Vfs, path: &Path, error: io::Error) -> io::Error {
     let _ = vfs.remove_file(path);
     error
@@ -332,7 +336,7 @@ fn has_no_links(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | Unsupported | TooManyLinks)
 }
 
-/// Looks at the lock file; `None` if it is gone.
+/// Reads the lock file; `None` if it is gone.
 fn look(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Foreign>> {
     let gone = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Ok(None),
@@ -357,7 +361,7 @@ fn look(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Foreign>> {
     Ok(Some(Foreign { metadata, holder, is_read }))
 }
 
-/// The content of a lock file, if it is printable.
+/// Returns the first line of a lock file, if it is printable.
 fn holder_of(content: &[u8]) -> Option<String> {
     let line = content.split(|byte| matches!(byte, b'\n' | b'\r' | 0)).next()?.trim_ascii();
     let good = !line.is_empty() && line.iter().all(u8::is_ascii_graphic);
@@ -368,7 +372,8 @@ fn named(holder: &Option<String>) -> String {
     holder.as_ref().map(|holder| format!(" by process {holder}")).unwrap_or_default()
 }
 
-/// `FILE.lock.<random>.<pid>.<host>`, shortened where a name cannot be that long.
+/// Returns the path `FILE.lock.<random>.<pid>.<host>`, or a shorter one if that is too long for a
+/// file name.
 fn unique_beside(vfs: &dyn Vfs, path: &Path, process: &Process) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     vfs.random(&mut random)?;
@@ -560,7 +565,7 @@ mod tests {
                 if !vfs.fired() {
                     break;
                 }
-                // A removal that failed may leave its file.
+                // A failed removal may leave its file behind.
                 let left = names(&disk).len() - 1;
                 assert!(left <= 1, "{:?} after fault {faults}", names(&disk));
                 faults += 1;

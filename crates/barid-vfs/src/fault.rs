@@ -1,7 +1,7 @@
-//! Makes a chosen call fail.
+//! Fault injection: making a chosen call fail.
 //!
 //! Wraps any [`Vfs`]. Tests repeat an operation with the first call failing, then the second, and
-//! so on until a run meets no fault:
+//! so on, until the operation makes no more calls:
 //!
 //! ```
 //! use std::path::Path;
@@ -26,7 +26,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Interrupted calls (EINTR) are repeated inside every [`Vfs`] and never seen by callers, so there
+//! Interrupted calls (`EINTR`) are repeated inside every [`Vfs`] and never reach callers, so there
 //! is no fault of that kind; a test of this crate injects them below [`crate::OsVfs`]. Closing
 //! never fails.
 
@@ -38,38 +38,38 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::api::Vfs;
 use crate::layer::{CallKind, Hook, Layer, Verdict};
 
-/// Which call fails, and how.
+/// A fault: which call fails, and how.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// How many matching calls go well before.
+    /// Number of matching calls that succeed before the fault.
     pub after: u64,
     /// Only calls of this kind match.
     pub kind: Option<CallKind>,
     /// Only calls on this path, or below it, match.
     pub under: Option<PathBuf>,
-    /// Only calls on this very path match.
+    /// Only calls on exactly this path match.
     pub at: Option<PathBuf>,
-    /// What happens.
+    /// Effect of the fault.
     pub effect: FaultEffect,
-    /// Whether every matching call after it fails, too.
+    /// `true` if every matching call after that fails, too.
     pub forever: bool,
 }
 
-/// What happens to the chosen call.
+/// Effect of a fault on the chosen call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultEffect {
-    /// It fails with this error and does nothing.
+    /// The call fails with this error and does nothing.
     Error(io::ErrorKind),
-    /// A read or write moves half of what was asked, at least one byte; other calls go well.
+    /// A read or write transfers half of the bytes, at least one; other calls succeed.
     Short,
-    /// A sync succeeds and does nothing, as if the caller had none there, or as if it had failed
-    /// and the caller went on; other calls go well. On a [`crate::CrashVfs`] that shows whether its
-    /// absence is noticed.
+    /// A sync succeeds without doing anything, as if the caller had left it out; other calls
+    /// succeed. On a [`crate::CrashVfs`] this shows whether tests detect a missing sync.
     Skip,
 }
 
 impl Fault {
-    /// The n-th call of any kind, counted from 0, fails once with `StorageFull`.
+    /// Returns a fault with which the n-th call of any kind, counted from 0, fails once with
+    /// `StorageFull`.
     pub fn nth(n: u64) -> Self {
         Self {
             after: n,
@@ -87,32 +87,32 @@ impl Fault {
         Self { kind: Some(kind), ..self }
     }
 
-    /// Restricts the fault to a path and what is below it.
+    /// Restricts the fault to a path and everything below it.
     #[must_use]
     pub fn under(self, path: impl Into<PathBuf>) -> Self {
         Self { under: Some(path.into()), ..self }
     }
 
-    /// Restricts the fault to one path: a directory without what is below it.
+    /// Restricts the fault to one path, without anything below it.
     #[must_use]
     pub fn at(self, path: impl Into<PathBuf>) -> Self {
         Self { at: Some(path.into()), ..self }
     }
 
-    /// Sets what happens.
+    /// Sets the effect of the fault.
     #[must_use]
     pub fn with(self, effect: FaultEffect) -> Self {
         Self { effect, ..self }
     }
 
-    /// Lets every matching call after the first fail, too.
+    /// Makes every matching call after the first fail, too.
     #[must_use]
     pub fn forever(self) -> Self {
         Self { forever: true, ..self }
     }
 }
 
-/// A [`Vfs`] one of whose calls fails; clones share the count.
+/// A [`Vfs`] with one fault; clones share the count of calls.
 pub type FaultVfs<V> = Layer<V, Faults>;
 
 /// The state of a [`FaultVfs`].
@@ -133,12 +133,12 @@ impl<V: Vfs> FaultVfs<V> {
         Self::with_hook(inner, Faults(Arc::new(state)))
     }
 
-    /// Whether the fault has happened.
+    /// Returns `true` if the fault has happened.
     pub fn fired(&self) -> bool {
         self.hook().0.fired.load(Ordering::Relaxed)
     }
 
-    /// How many matching calls there were.
+    /// Returns the number of matching calls so far.
     pub fn calls(&self) -> u64 {
         self.hook().0.seen.load(Ordering::Relaxed)
     }

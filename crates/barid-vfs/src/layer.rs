@@ -1,9 +1,10 @@
-//! A layer over a file system that sees every call before it is made.
+//! A wrapper of a file system that calls a hook before every call.
 
 use std::fmt::Debug;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{
@@ -16,22 +17,22 @@ use crate::watch::Watch;
 pub enum CallKind {
     /// Opening a file or directory.
     Open,
-    /// Closing one.
+    /// Closing a file or directory.
     Close,
-    /// `stat`, `lstat`, `fstat`, `statvfs`, looking for holes.
+    /// `stat`, `lstat`, `fstat`, `statvfs`, and searching for holes.
     Stat,
     /// Reading of a file.
     Read,
     /// Writing of a file.
     Write,
-    /// Reading entries of a directory: one per [`Dir::list`], since how many the kernel needs
-    /// depends on the length of the names (64 KB of them each).
+    /// Listing a directory: one per [`Dir::list`]. The number of system calls depends on the length
+    /// of the names (64 KB of entries each).
     List,
-    /// Cutting, reserving or collapsing.
+    /// `ftruncate`, and `fallocate` to reserve or collapse blocks.
     Resize,
     /// `fsync`, `fdatasync`, of a file or directory; `syncfs`.
     Sync,
-    /// Renaming, linking, unlinking, making directories.
+    /// Renaming, linking, unlinking, creating directories; setting mode or owner of an open file.
     Name,
     /// Reading or writing an extended attribute.
     Xattr,
@@ -39,44 +40,49 @@ pub enum CallKind {
     Times,
     /// Taking or releasing a kernel lock.
     Lock,
-    /// Resolving a path to its canonical form, whatever number of calls that takes.
+    /// Resolving a path to its canonical form, whatever number of system calls that takes.
     Canonicalize,
 }
 
-/// What a layer does about calls.
+/// A hook that observes calls and may change their effect.
 pub(crate) trait Hook: Clone + Debug + Send + Sync + 'static {
-    /// Sees a call; an error is the call's result, without it being made.
+    /// Observes a call. With an error, the call is not made and fails with that error.
     fn before(&self, kind: CallKind, path: &Path) -> io::Result<Verdict>;
 
-    /// Sees that bytes were read or written.
+    /// Observes that bytes were read or written.
     fn moved(&self, _path: &Path, _read: usize, _written: usize) {}
+
+    /// Returns the open file that stands in for the one at a path.
+    fn stand_in(&self, _path: &Path) -> Option<Arc<dyn File>> {
+        None
+    }
 }
 
-/// What a hook lets a call do.
+/// The decision of a hook about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is made.
+    /// The call is made.
     Make,
-    /// A read or write is made with half of the bytes, one at least; other calls are made.
+    /// A read or write is made with half of the bytes, at least one; other calls are made.
     Halve,
     /// A sync succeeds without being made; other calls are made.
     Skip,
 }
 
 impl Verdict {
-    /// How many of `len` bytes a call may read or write.
+    /// Returns the number of `len` bytes that a call may read or write.
     fn shorten(self, len: usize) -> usize {
         if self == Self::Halve { len.div_ceil(2) } else { len }
     }
 
-    /// Makes a sync, or does not.
+    /// Calls `sync` unless it is to be skipped.
     fn sync(self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if self == Self::Skip { Ok(()) } else { sync() }
     }
 }
 
-/// A file system seen through a hook: [`crate::CountingVfs`] or [`crate::FaultVfs`]. Clones share
-/// the hook.
+/// A file system with a hook: [`crate::CountingVfs`], [`crate::FaultVfs`] or
+/// [`crate::StopVfs`]. Clones share the hook.
 #[derive(Clone, Debug)]
 pub struct Layer<V, H> {
     inner: V,
@@ -92,68 +98,95 @@ impl<V, H> Layer<V, H> {
         &self.hook
     }
 
-    /// The wrapped file system.
+    /// Returns the wrapped file system.
     pub fn inner(&self) -> &V {
         &self.inner
     }
 }
 
-impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
+/// A file system that a [`Layer`] wraps, by itself or shared.
+pub trait Inner: Debug + Send + Sync {
+    /// Returns the file system.
+    fn vfs(&self) -> &dyn Vfs;
+}
+
+impl<V: Vfs> Inner for V {
+    fn vfs(&self) -> &dyn Vfs {
+        self
+    }
+}
+
+impl Inner for Arc<dyn Vfs> {
+    fn vfs(&self) -> &dyn Vfs {
+        &**self
+    }
+}
+
+impl<V: Inner, H: Hook> Vfs for Layer<V, H> {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>> {
         self.hook.before(CallKind::Open, path)?;
-        let inner = self.inner.open(path, options)?;
+        let inner = match self.hook.stand_in(path) {
+            Some(file) => file,
+            None => self.inner.vfs().open(path, options)?.into(),
+        };
         Ok(Box::new(LayerFile { inner, path: path.to_owned(), hook: self.hook.clone() }))
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Box<dyn Dir>> {
         self.hook.before(CallKind::Open, path)?;
-        let inner = self.inner.open_dir(path)?;
+        let inner = self.inner.vfs().open_dir(path)?;
         Ok(Box::new(LayerDir { inner, path: path.to_owned(), hook: self.hook.clone() }))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.hook.before(CallKind::Stat, path)?;
-        self.inner.metadata(path)
+        match self.hook.stand_in(path) {
+            Some(file) => file.metadata(),
+            None => self.inner.vfs().metadata(path),
+        }
     }
 
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.hook.before(CallKind::Stat, path)?;
-        self.inner.symlink_metadata(path)
+        match self.hook.stand_in(path) {
+            Some(file) => file.metadata(),
+            None => self.inner.vfs().symlink_metadata(path),
+        }
     }
 
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
         self.hook.before(CallKind::Canonicalize, path)?;
-        self.inner.canonicalize(path)
+        self.inner.vfs().canonicalize(path)
     }
 
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
         self.hook.before(CallKind::Name, path)?;
-        self.inner.create_dir(path, mode)
+        self.inner.vfs().create_dir(path, mode)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, from)?;
-        self.inner.rename(from, to)
+        self.inner.vfs().rename(from, to)
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, from)?;
-        self.inner.rename_new(from, to)
+        self.inner.vfs().rename_new(from, to)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, from)?;
-        self.inner.hard_link(from, to)
+        self.inner.vfs().hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, path)?;
-        self.inner.remove_file(path)
+        self.inner.vfs().remove_file(path)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, path)?;
-        self.inner.remove_dir(path)
+        self.inner.vfs().remove_dir(path)
     }
 
     /// Counts an open, a sync and a close.
@@ -161,93 +194,93 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.hook.before(CallKind::Open, path)?;
         let verdict = self.hook.before(CallKind::Sync, path)?;
         self.hook.before(CallKind::Close, path)?;
-        verdict.sync(|| self.inner.sync_dir(path))
+        verdict.sync(|| self.inner.vfs().sync_dir(path))
     }
 
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
         self.hook.before(CallKind::Xattr, path)?;
-        self.inner.xattr(path, name)
+        self.inner.vfs().xattr(path, name)
     }
 
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
         self.hook.before(CallKind::Xattr, path)?;
-        self.inner.set_xattr(path, name, value)
+        self.inner.vfs().set_xattr(path, name, value)
     }
 
     fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
         self.hook.before(CallKind::Xattr, path)?;
-        self.inner.create_xattr(path, name, value)
+        self.inner.vfs().create_xattr(path, name, value)
     }
 
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
         self.hook.before(CallKind::Xattr, path)?;
-        self.inner.remove_xattr(path, name)
+        self.inner.vfs().remove_xattr(path, name)
     }
 
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
         self.hook.before(CallKind::Times, path)?;
-        self.inner.set_times(path, accessed, modified)
+        self.inner.vfs().set_times(path, accessed, modified)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.hook.before(CallKind::Stat, path)?;
-        self.inner.free_space(path)
+        self.inner.vfs().free_space(path)
     }
 
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         self.hook.before(CallKind::Stat, path)?;
-        self.inner.total_space(path)
+        self.inner.vfs().total_space(path)
     }
 
     fn block_size(&self, path: &Path) -> io::Result<u64> {
         self.hook.before(CallKind::Stat, path)?;
-        self.inner.block_size(path)
+        self.inner.vfs().block_size(path)
     }
 
     fn collapses(&self, path: &Path) -> bool {
-        self.inner.collapses(path)
+        self.inner.vfs().collapses(path)
     }
 
     fn now(&self) -> Timestamp {
-        self.inner.now()
+        self.inner.vfs().now()
     }
 
     fn sleep(&self, duration: Duration) {
-        self.inner.sleep(duration);
+        self.inner.vfs().sleep(duration);
     }
 
     fn process(&self) -> Process {
-        self.inner.process()
+        self.inner.vfs().process()
     }
 
     fn user(&self) -> u32 {
-        self.inner.user()
+        self.inner.vfs().user()
     }
 
     fn process_alive(&self, pid: u32) -> bool {
-        self.inner.process_alive(pid)
+        self.inner.vfs().process_alive(pid)
     }
 
     fn boot_time(&self) -> Option<Timestamp> {
-        self.inner.boot_time()
+        self.inner.vfs().boot_time()
     }
 
     fn is_local(&self, path: &Path) -> bool {
-        self.inner.is_local(path)
+        self.inner.vfs().is_local(path)
     }
 
     fn watch(&self) -> io::Result<Box<dyn Watch>> {
-        self.inner.watch()
+        self.inner.vfs().watch()
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.random(bytes)
+        self.inner.vfs().random(bytes)
     }
 }
 
 #[derive(Debug)]
 struct LayerFile<H: Hook> {
-    inner: Box<dyn File>,
+    inner: Arc<dyn File>,
     path: PathBuf,
     hook: H,
 }
@@ -336,7 +369,7 @@ impl<H: Hook> File for LayerFile<H> {
         self.inner.unlock(kind)
     }
 
-    /// A hint changes nothing, and so is neither counted nor made to fail.
+    /// A hint has no effect on the result, so it is neither counted nor made to fail.
     fn prefetch(&self, offset: u64, len: u64) {
         self.inner.prefetch(offset, len);
     }
@@ -354,7 +387,7 @@ impl<H: Hook> File for LayerFile<H> {
 
 impl<H: Hook> Drop for LayerFile<H> {
     fn drop(&mut self) {
-        // A close that fails tells nobody.
+        // An error of closing is not reported.
         let _ = self.hook.before(CallKind::Close, &self.path);
     }
 }
@@ -381,11 +414,11 @@ impl<H: Hook> Dir for LayerDir<H> {
     fn open(&self, name: &[u8], options: OpenOptions) -> io::Result<Box<dyn File>> {
         let path = self.path_of(name);
         self.hook.before(CallKind::Open, &path)?;
-        let inner = self.inner.open(name, options)?;
+        let inner = self.inner.open(name, options)?.into();
         Ok(Box::new(LayerFile { inner, path, hook: self.hook.clone() }))
     }
 
-    /// Counts an open, and if that worked a stat, a read and a close.
+    /// Counts an open, and, if it succeeds, a stat, a read and a close.
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)> {
         let path = self.path_of(name);
         self.hook.before(CallKind::Open, &path)?;
@@ -414,7 +447,7 @@ impl<H: Hook> Dir for LayerDir<H> {
 
 impl<H: Hook> Drop for LayerDir<H> {
     fn drop(&mut self) {
-        // A close that fails tells nobody.
+        // An error of closing is not reported.
         let _ = self.hook.before(CallKind::Close, &self.path);
     }
 }

@@ -1,19 +1,20 @@
 //! Removing many files.
 //!
-//! On most file systems a removal is only noted, and one thread is fastest. Where the blocks of a
-//! file are discarded before the call returns (ext4 without a journal, mounted with `discard`) each
-//! removal waits for the device, some milliseconds; these waits pass together.
+//! On most file systems a removal is only logged, and one thread is fastest. If the blocks of a
+//! file are discarded before the call returns (ext4 without a journal, mounted with `discard`),
+//! each removal waits some milliseconds for the device, and many threads wait at the same time.
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::api::Vfs;
 use crate::limits::{REMOVAL_THREADS, REMOVAL_WAITS, REMOVALS_TIMED};
+use crate::workers::on_threads;
 
-/// Removes files: the first by one thread, and if these waited for the disk, the rest by many.
+/// Removes files: the first ones by one thread, and, if these waited for the disk, the rest by
+/// many. Returns the result of each, in the order of `paths`.
 pub(crate) fn remove_files(vfs: &dyn Vfs, paths: &[PathBuf]) -> Vec<io::Result<()>> {
     let (first, rest) = paths.split_at(paths.len().min(REMOVALS_TIMED));
     let started = Instant::now();
@@ -26,10 +27,9 @@ pub(crate) fn remove_files(vfs: &dyn Vfs, paths: &[PathBuf]) -> Vec<io::Result<(
     results
 }
 
-/// Removes files by so many threads.
+/// Removes files with up to `threads` threads.
 fn remove_together(vfs: &dyn Vfs, paths: &[PathBuf], threads: usize) -> Vec<io::Result<()>> {
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(paths.len()));
     let remove = || {
         let mut own = Vec::new();
         loop {
@@ -37,16 +37,10 @@ fn remove_together(vfs: &dyn Vfs, paths: &[PathBuf], threads: usize) -> Vec<io::
             let Some(path) = paths.get(at) else { break };
             own.push((at, vfs.remove_file(path)));
         }
-        results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
+        own
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(paths.len()) {
-            // Where the system has no more threads, those that there are do the work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, remove);
-        }
-        remove();
-    });
-    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut results: Vec<_> =
+        on_threads(threads.min(paths.len()), remove).into_iter().flatten().collect();
     results.sort_unstable_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }

@@ -1,7 +1,9 @@
 //! The real file system, by direct system calls of Linux.
 //!
-//! Every descriptor is opened with `O_CLOEXEC`, and with `O_NONBLOCK`, which regular files ignore
-//! and which keeps a FIFO in a mailbox from hanging us. Interrupted calls are repeated.
+//! Files are opened with `O_CLOEXEC` and with `O_NONBLOCK`, which regular files ignore and which
+//! prevents blocking on a FIFO in a mailbox. Interrupted calls are repeated.
+
+mod system;
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,18 +13,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, StatxFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Timespec, Timestamps};
 use rustix::fs::{Gid, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::api::{
-    Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
-    look_and_rename,
+    Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs, look_and_rename,
 };
 use crate::limits::{CREATE_TRIES_MAX, LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
 use crate::owner::may;
 use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
+
+use self::system::{
+    EXT, SYNCS_NAMES, TELLS_OF_ERRORS, file_system_of, has_birth_time, kernel_is_at_least,
+};
+pub(crate) use self::system::{
+    boot_time, collapses, is_local, process, process_alive, random, user,
+};
 
 /// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +44,8 @@ struct OsFile(OwnedFd);
 #[derive(Debug)]
 struct OsDir {
     fd: OwnedFd,
-    /// Whether the descriptor's position has moved; held while listing, since it is shared.
+    /// `true` if the descriptor's position has moved. Locked while listing, because the position is
+    /// shared.
     listed: Mutex<bool>,
 }
 
@@ -78,8 +87,8 @@ impl Vfs for OsVfs {
         Ok(retry_on_intr(|| rustix::fs::rename(from, to))?)
     }
 
-    /// At once (`renameat2(2)`); where the file system cannot, by a link that is made and one that
-    /// is removed; where there are no links either, by looking first.
+    /// Uses `renameat2` with `RENAME_NOREPLACE`; if the file system does not support it, links the
+    /// new name and removes the old one; without hard links, checks before renaming.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match retry_on_intr(|| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)) {
@@ -123,7 +132,7 @@ impl Vfs for OsVfs {
         Ok(retry_on_intr(|| rustix::fs::setxattr(path, name, value, XattrFlags::CREATE))?)
     }
 
-    /// Removes the attribute; one that is absent is no error.
+    /// Removes the attribute. An absent one is not an error.
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
         absent_is_fine(retry_on_intr(|| rustix::fs::removexattr(path, name)))
     }
@@ -135,7 +144,7 @@ impl Vfs for OsVfs {
         })?)
     }
 
-    /// What `statvfs` says an unprivileged process may use.
+    /// The space that `statvfs` reports for unprivileged processes.
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         let stat = retry_on_intr(|| rustix::fs::statvfs(path))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -186,8 +195,8 @@ impl File for OsFile {
         Ok(retry_on_intr(|| rustix::fs::fallocate(&self.0, flags, offset, len))?)
     }
 
-    /// Repeated after an interruption only if the size shows that it was not done: a second time
-    /// would take out other bytes.
+    /// Repeats an interrupted call only if the size shows that it had no effect: a second collapse
+    /// would remove other bytes.
     fn collapse(&self, offset: u64, len: u64) -> io::Result<()> {
         let size = self.metadata()?.size;
         loop {
@@ -200,12 +209,12 @@ impl File for OsFile {
         }
     }
 
-    /// An `fstat` and an `lseek`; the position is nobody's.
+    /// An `fstat` and an `lseek`, whose effect on the position does not matter: nothing uses it.
     fn first_hole(&self, from: u64) -> io::Result<Option<u64>> {
         let size = self.metadata()?.size;
         match retry_on_intr(|| rustix::fs::seek(&self.0, SeekFrom::Hole(from))) {
             Ok(hole) => Ok(Some(hole).filter(|hole| *hole < size)),
-            // From the end on, or a file system without the notion.
+            // `from` is at or after the end, or the file system does not support `SEEK_HOLE`.
             Err(Errno::NXIO | Errno::INVAL | Errno::NOTSUP) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -240,11 +249,11 @@ impl File for OsFile {
     /// `fstatfs`, and on ext4 `statx`.
     fn syncs_name(&self) -> io::Result<bool> {
         let kind = file_system_of(&self.0)?;
-        // A driver of ext2 proper has no times of birth.
+        // A pure ext2 driver has no birth times.
         Ok(SYNCS_NAMES.contains(&kind) && (kind != EXT || has_birth_time(&self.0)?))
     }
 
-    /// `F_OFD_SETLK` or `flock`. An exclusive `Fcntl` lock needs a file opened for writing.
+    /// `F_OFD_SETLK` or `flock`. An exclusive `Fcntl` lock requires a file opened for writing.
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {
         match kind {
             LockKind::Fcntl => match ofd_lock(&self.0, fcntl_type(mode)) {
@@ -278,7 +287,7 @@ impl File for OsFile {
 
     fn prefetch(&self, offset: u64, len: u64) {
         let len = std::num::NonZeroU64::new(len);
-        // A file system that takes no hints is read all the same.
+        // The hint is optional, so errors are ignored.
         let _ = rustix::fs::fadvise(&self.0, offset, len, rustix::fs::Advice::WillNeed);
     }
 
@@ -293,7 +302,7 @@ impl File for OsFile {
 
 impl Dir for OsDir {
     /// One `getdents64` per 64 KB of entries and one that finds the end; an `lstat` for each entry
-    /// where the file system does not tell its kind.
+    /// whose type the file system does not report.
     fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()> {
         let mut listed = self.listed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if std::mem::replace(&mut *listed, true) {
@@ -354,87 +363,6 @@ impl Dir for OsDir {
     }
 }
 
-const BTRFS: u64 = 0x9123_683e;
-const EXT: u64 = 0xef53;
-const F2FS: u64 = 0xf2f5_2010;
-const TMPFS: u64 = 0x0102_1994;
-const XFS: u64 = 0x5846_5342;
-const ZFS: u64 = 0x2fc1_2fc1;
-
-/// The file systems whose `syncfs` tells of what could not be written, since Linux 5.8.
-const TELLS_OF_ERRORS: [u64; 5] = [BTRFS, EXT, F2FS, TMPFS, XFS];
-
-/// The file systems whose `fsync` of a new file makes its name durable: all metadata is in one log,
-/// in order. Of EXT only ext4, which without a log syncs the folder itself.
-const SYNCS_NAMES: [u64; 3] = [EXT, TMPFS, XFS];
-
-/// Returns the number of the kind of file system that a file is in.
-fn file_system_of(file: &OwnedFd) -> io::Result<u64> {
-    let found = retry_on_intr(|| rustix::fs::fstatfs(file))?;
-    Ok(u64::from(found.f_type as u32))
-}
-
-fn has_birth_time(file: &OwnedFd) -> io::Result<bool> {
-    let wanted = StatxFlags::BTIME;
-    match retry_on_intr(|| rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)) {
-        Ok(found) => Ok(found.stx_mask & wanted.bits() != 0),
-        Err(Errno::NOSYS) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether the kernel is of that release or a later one.
-fn kernel_is_at_least(major: u32, minor: u32) -> bool {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
-}
-
-/// This process's id and host.
-pub(crate) fn process() -> Process {
-    let uname = rustix::system::uname();
-    Process { pid: std::process::id(), host: uname.nodename().to_string_lossy().into_owned() }
-}
-
-/// The effective user id.
-pub(crate) fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-/// Whether a process lives; one of another user does, too.
-pub(crate) fn process_alive(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
-}
-
-/// When the machine was started: the clock less the time since.
-pub(crate) fn boot_time() -> Option<Timestamp> {
-    let clock = |id| {
-        let now = rustix::time::clock_gettime(id);
-        timestamp(now.tv_sec, now.tv_nsec).unix_nanos
-    };
-    let since = clock(rustix::time::ClockId::Boottime);
-    Some(Timestamp { unix_nanos: clock(rustix::time::ClockId::Realtime).checked_sub(since)? })
-}
-
-/// Whether a file system is one of the common ones of a local disk.
-pub(crate) fn is_local(path: &Path) -> bool {
-    let found = retry_on_intr(|| rustix::fs::statfs(path));
-    let kind = found.map(|found| u64::from(found.f_type as u32));
-    kind.is_ok_and(|kind| [BTRFS, EXT, F2FS, TMPFS, XFS, ZFS].contains(&kind))
-}
-
-/// Random bytes from the kernel.
-pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
-    let mut len = 0;
-    while len < bytes.len() {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        len += retry_on_intr(|| rustix::rand::getrandom(&mut bytes[len..], flags))?;
-    }
-    Ok(())
-}
-
 fn open_at(
     dir: BorrowedFd<'_>,
     path: impl rustix::path::Arg + Copy,
@@ -450,10 +378,10 @@ fn open_at(
     Ok(retry_on_intr(|| rustix::fs::openat(dir, path, flags, mode))?)
 }
 
-/// Opens a file as the superuser. What he makes in a folder of somebody else belongs to that one,
-/// who could not use it otherwise: mailboxes, state and caches alike. Another's link that leads to
-/// nothing is not followed. The folder is looked up once, since its owner may exchange it
-/// meanwhile.
+/// Opens or creates a file as root. A new file in a folder of another user is given to that user,
+/// who could not use it otherwise, be it of a mailbox, the state or a cache. A dangling symbolic
+/// link is not followed when creating. The folder is resolved only once, because its owner may
+/// replace it at any time.
 fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     let Some(name) = path.file_name() else { return open_at(rustix::fs::CWD, path, options) };
     for _ in 0..CREATE_TRIES_MAX {
@@ -480,7 +408,7 @@ fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Makes a directory in an open one, as the superuser, and gives it to the owner of that.
+/// Creates a directory in an open one, as root, and gives it to the owner of that.
 fn create_dir_in(folder: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<()> {
     retry_on_intr(|| rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(mode)))?;
     let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
@@ -491,15 +419,15 @@ fn create_dir_in(folder: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<
     })
 }
 
-/// Opens the folder of `path`, whatever that becomes afterwards.
+/// Opens the folder of `path`, so that later calls use it even if the path changes.
 fn open_parent(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::PATH;
     Ok(retry_on_intr(|| rustix::fs::open(parent_of(path), flags, Mode::empty()))?)
 }
 
-/// Gives what was made in a folder to its owner. Where that is not allowed (a network file system
-/// to which the superuser is nobody, an owner that the user namespace lacks) it stays whose it is;
-/// so does a directory of another file system, which cannot be the one that was made.
+/// Gives a new file or directory to the owner of its folder. Does nothing if that is not permitted
+/// (a network file system that maps root to nobody, an owner that does not exist in the user
+/// namespace), or for a directory on another file system, which cannot be the one just created.
 fn give_to_owner_of(folder: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     let (folder, made) = (fstat(folder)?, fstat(fd)?);
     let is_other = made.file_type == FileType::Dir && made.device != folder.device;
@@ -573,14 +501,6 @@ const fn fcntl_type(mode: LockMode) -> nix::libc::c_int {
     }
 }
 
-/// Whether a file system is one of which it was measured what a collapse leaves after a crash.
-pub(crate) fn collapses(path: &Path) -> bool {
-    const EXT: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
-    let found = retry_on_intr(|| rustix::fs::statfs(path));
-    found.is_ok_and(|found| [EXT, XFS].contains(&u64::from(found.f_type as u32)))
-}
-
 fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {
     Metadata {
         file_type: file_type(rustix::fs::FileType::from_raw_mode(stat.st_mode)),
@@ -607,7 +527,7 @@ fn file_type(file_type: rustix::fs::FileType) -> FileType {
     }
 }
 
-/// Times outside what 64 bits of nanoseconds hold are clamped.
+/// Converts to nanoseconds; times outside the range of 64 bits are clamped.
 fn timestamp(seconds: i64, nanos: i64) -> Timestamp {
     Timestamp { unix_nanos: seconds.saturating_mul(1_000_000_000).saturating_add(nanos) }
 }
@@ -619,7 +539,7 @@ fn timespec(timestamp: Timestamp) -> Timespec {
     }
 }
 
-/// Renames where nothing has the new name, on a file system that cannot do that at once.
+/// Renames unless the new name exists, on a file system without `RENAME_NOREPLACE`.
 fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
     match retry_on_intr(|| rustix::fs::link(from, to)) {
         Ok(()) => OsVfs.remove_file(from),
@@ -663,7 +583,7 @@ mod tests {
             OsVfs.remove_file(&free).unwrap();
             OsVfs.remove_file(&taken).unwrap();
         }
-        // What has no second name is renamed all the same.
+        // A folder, which cannot have a second link, is renamed nevertheless.
         let (from, to) = (dir.join("folder"), dir.join("other"));
         OsVfs.create_dir(&from, 0o700).unwrap();
         link_and_remove(&from, &to).unwrap();

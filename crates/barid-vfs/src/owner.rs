@@ -1,14 +1,14 @@
 //! Owner, group and permission bits of new files.
 //!
-//! A file that is made in a mailbox is used by everybody who uses the others: it gets the owner and
-//! the group of the file that it replaces, or of the folder, and the permission bits of that file,
-//! or those that Dovecot derives from the folder (`mailbox_get_permissions`). Bits that change who
-//! somebody is (setuid, setgid, sticky) are never copied.
+//! A new file in a mailbox must be usable by everybody who can use the other files: it gets owner,
+//! group and permission bits of the file that it replaces, or owner and group of the folder and the
+//! permission bits that Dovecot derives from the folder (`mailbox_get_permissions`). The setuid,
+//! setgid and sticky bits are never copied.
 //!
-//! The file is made under a name that is free, without following a link, for its maker alone; it is
-//! given away before anything is written into it. Who may not give files away keeps the owner, and
-//! gives the group; where that is not allowed either, the group gets no rights, since it would be
-//! another one.
+//! The file is created under a free name, without following a link, with access for its creator
+//! only, and gets its ownership before anything is written to it. A process that may not change the
+//! owner sets the group only; if that is not allowed either, the group gets no permissions, because
+//! it would be the wrong group.
 
 use std::io;
 use std::path::Path;
@@ -16,33 +16,34 @@ use std::path::Path;
 use crate::api::{File, Metadata, OpenOptions, Vfs};
 use crate::replace::parent_of;
 
-/// Owner, group and permission bits that a new file is to have.
+/// Owner, group and permission bits for a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
     uid: u32,
     gid: u32,
     mode: u32,
-    /// They are those of a file whose owner uses it.
+    /// `true` if they are those of an existing file, whose owner must keep access.
     is_of_file: bool,
 }
 
 impl Ownership {
-    /// Those of another file.
+    /// Returns the ownership of another file.
     pub fn of_file(file: &Metadata) -> Self {
         Self { uid: file.uid, gid: file.gid, mode: file.mode & 0o777, is_of_file: true }
     }
 
-    /// Those of new files in a folder: its owner and group; who may use the folder may use them.
+    /// Returns the ownership of new files in a folder: its owner and group, and read and write
+    /// permission for those who have it on the folder.
     pub fn in_folder(folder: &Metadata) -> Self {
         let mode = folder.mode & 0o666 | MAKER_MODE;
         Self { uid: folder.uid, gid: folder.gid, mode, is_of_file: false }
     }
 
-    /// Those of the file at `path`, which is to be replaced; if it is missing, of a new file with
-    /// these permission bits in its folder.
+    /// Returns the ownership of the file at `path`, which will be replaced; if it is missing, that
+    /// of a new file with permission bits `mode` in its folder.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn replacing(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<Self> {
         match vfs.metadata(path) {
             Ok(old) => Ok(Self::of_file(&old)),
@@ -54,23 +55,23 @@ impl Ownership {
         }
     }
 
-    /// The permission bits.
+    /// Returns the permission bits.
     pub fn mode(&self) -> u32 {
         self.mode
     }
 
-    /// Makes an empty file. Costs a `stat` more than opening it, and a call for what is to be
-    /// changed.
+    /// Creates an empty file. Costs a `stat` more than opening it, and a call for each attribute
+    /// that must be changed.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`]; [`io::ErrorKind::PermissionDenied`] if the owner of the
-    /// file that is to be replaced could not use this one; what the file system says.
+    /// file that will be replaced could not use the new one; errors of the file system.
     pub fn create(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
         let file = vfs.open(path, kept(MAKER_MODE))?;
         give_or_remove(vfs, path, file, |file| self.give(vfs, file))
     }
 
-    /// Gives a file to whom it is to belong.
+    /// Sets owner, group and permission bits of a new file, as far as permitted.
     fn give(&self, vfs: &dyn Vfs, file: &dyn File) -> io::Result<()> {
         let found = file.metadata()?;
         let (mut uid, mut mode) = (found.uid, self.mode);
@@ -90,19 +91,20 @@ impl Ownership {
             ));
         }
         if found.mode & 0o777 != mode {
-            // Some file systems have no permission bits; who opens the file is asked anyway.
+            // An error is ignored: some file systems have no permission bits and check access
+            // otherwise.
             may(file.set_mode(mode))?;
         }
         Ok(())
     }
 
-    /// Returns `true` if the group has other rights than everybody.
+    /// Returns `true` if the permissions of the group differ from those of others.
     fn needs_group(&self) -> bool {
         (self.mode & 0o070) >> 3 != self.mode & 0o007
     }
 
-    /// Returns `true` if the owner may do as somebody else, or as one of the group, what he may do
-    /// as the owner.
+    /// Returns `true` if a file with `mode` that belongs to another user still gives the owner, as
+    /// a member of the group or as any user, his permissions.
     fn admits_owner(&self, mode: u32) -> bool {
         let owner = mode >> 6 & 0o6;
         let others = (mode | mode >> 3) & 0o6;
@@ -110,12 +112,12 @@ impl Ownership {
     }
 }
 
-/// Makes an empty file with these permission bits (before umask) that nobody is to read but who
-/// may read the file `of`: what the superuser makes belongs to the owner of that, and never to the
-/// owner of the folder. Costs one call, for the superuser three.
+/// Creates an empty file with permission bits `mode` (before umask) that must not be readable by
+/// others than the file `of`: if root creates it, it gets owner and group of `of`, not of the
+/// folder. Costs one call, for root three.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`]; what the file system says.
+/// [`io::ErrorKind::AlreadyExists`]; errors of the file system.
 pub fn create_for_owner_of(
     vfs: &dyn Vfs,
     of: &Path,
@@ -132,12 +134,12 @@ pub fn create_for_owner_of(
     })
 }
 
-/// Makes a file that belongs to its maker.
+/// Returns options for creating a file that belongs to its creator.
 fn kept(mode: u32) -> OpenOptions {
     OpenOptions { no_follow: true, keep_owner: true, ..OpenOptions::create_new(mode) }
 }
 
-/// Gives away a file that was just made.
+/// Calls `give` on a file that was just created, and removes the file if that fails.
 fn give_or_remove(
     vfs: &dyn Vfs,
     path: &Path,
@@ -154,8 +156,8 @@ fn give_or_remove(
     }
 }
 
-/// Returns `false` if something is not allowed, or cannot be done here. `EINVAL` is what the kernel
-/// says of an owner that the user namespace lacks.
+/// Converts an error for a call that is not permitted or not supported to `false`. The kernel
+/// returns `EINVAL` for an owner that does not exist in the user namespace.
 pub(crate) fn may(result: io::Result<()>) -> io::Result<bool> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     match result {
@@ -167,7 +169,7 @@ pub(crate) fn may(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Permission bits that a file is made with.
+/// Permission bits with which files are created.
 const MAKER_MODE: u32 = 0o600;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Replacing a file at once, and creating directories that survive.
+//! Replacing files atomically, and creating directories durably.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::api::{File, OpenOptions, Vfs};
 use crate::owner::Ownership;
 
-/// What the names of temporary files begin and end with.
+/// Prefix and suffix of the names of temporary files.
 const TEMPORARY: (&str, &str) = (".barid-", ".tmp");
 
-/// Replaces, or creates, the file `path` by one that `write` fills: readers see the old file or
-/// the new one, never a part. Returns the new file, still open.
+/// Replaces or creates the file `path` atomically by one that `write` fills: readers see the old
+/// file or the whole new one. Returns the new file, still open.
 ///
 /// The new content goes to a temporary file in the same directory (see [`is_temporary`]) with
 /// permission bits `mode` (before umask), which is renamed over `path`. The rename is the commit
@@ -23,9 +23,9 @@ const TEMPORARY: (&str, &str) = (".barid-", ".tmp");
 /// the directory).
 ///
 /// # Errors
-/// Whatever the file system or `write` says. The temporary file is removed then and `path` is
-/// untouched, except where the last step, the fsync of the directory, failed: then `path` is
-/// replaced and it is not known whether that is durable.
+/// Errors of the file system or of `write`. The temporary file is removed then, and `path` is
+/// unchanged, unless the last step failed, the fsync of the directory: then `path` is replaced,
+/// perhaps not durably.
 pub fn atomic_replace(
     vfs: &dyn Vfs,
     path: &Path,
@@ -38,8 +38,8 @@ pub fn atomic_replace(
     put(vfs, (&temporary, path), file, durable, write)
 }
 
-/// As [`atomic_replace`], durably, by a file that belongs to whom `ownership` says, whatever the
-/// umask.
+/// Replaces or creates a file as [`atomic_replace`] does, durably, with the owner, group and
+/// permission bits of `ownership`, regardless of the umask.
 ///
 /// # Errors
 /// As [`atomic_replace`] and [`Ownership::create`].
@@ -54,7 +54,7 @@ pub fn replace_as(
     put(vfs, (&temporary, path), file, true, write)
 }
 
-/// Fills a file and puts it in the place of another.
+/// Fills the file `temporary` and renames it to `path`.
 fn put(
     vfs: &dyn Vfs,
     (temporary, path): (&Path, &Path),
@@ -80,7 +80,7 @@ fn put(
 /// the next. Costs one call where the directory exists.
 ///
 /// # Errors
-/// Whatever the file system says; what already exists is no error.
+/// Errors of the file system. Directories that exist are not an error.
 pub fn create_dir_durable(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<()> {
     let mut missing = Vec::new();
     let mut current = path;
@@ -106,13 +106,13 @@ fn create_and_sync(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Whether a file of this name is a temporary one of [`atomic_replace`]; such a file that is older
-/// than a day or so was left behind by a crash.
+/// Returns `true` if the name is that of a temporary file of [`atomic_replace`]. One that is older
+/// than about a day was left behind by a crash.
 pub fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY.0.as_bytes()) && name.ends_with(TEMPORARY.1.as_bytes())
 }
 
-/// The directory that holds `path`.
+/// Returns the directory of `path`.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -121,7 +121,7 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// A new name in the directory of `path`.
+/// Returns a random temporary name in the directory of `path`.
 fn temporary_beside(vfs: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     vfs.random(&mut random)?;

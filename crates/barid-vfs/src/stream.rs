@@ -1,8 +1,8 @@
-//! What is read or written from its beginning to its end, whatever it is.
+//! Sequential input and output: files, FIFOs and devices.
 //!
-//! A [`crate::File`] names the offset of what it reads, and what opens it waits for nobody: right
-//! for mailboxes, in which pipes have no business. What a user names as input or output may be a
-//! FIFO, a device or `/dev/stdin`, which have no offsets and are waited for.
+//! A [`crate::File`] is read at offsets, and opening it never waits, which is right for mailboxes.
+//! Input or output that a user names may be a FIFO, a device or `/dev/stdin`, which have no offsets
+//! and must be waited for.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,25 +14,25 @@ use rustix::io::retry_on_intr;
 use crate::api::Metadata;
 use crate::os::{OsVfs, fstat};
 
-/// An open file, FIFO or device of the operating system, with a position of its own. Reading and
-/// writing wait, and are repeated after interruptions; nothing is buffered.
+/// An open file, FIFO or device of the operating system, with a file position. Reads and writes
+/// block, are repeated if a signal interrupts them, and are not buffered.
 #[derive(Debug)]
 pub struct Stream(OwnedFd);
 
 impl OsVfs {
-    /// Opens what is to be read; waits for the writer of a FIFO.
+    /// Opens a file, FIFO or device for reading; waits for the writer of a FIFO.
     ///
     /// # Errors
-    /// What the system says. Folders can be opened, but not read.
+    /// Errors of the system. Folders can be opened, but not read.
     pub fn open_input(&self, path: &Path) -> io::Result<Stream> {
         Stream::open(path, OFlags::RDONLY, 0)
     }
 
-    /// Opens what is to be written, and empties it if it is a file; what is not there is made, with
-    /// this mode (before umask). Waits for the reader of a FIFO.
+    /// Opens a file, FIFO or device for writing. A file is truncated, or created with permission
+    /// bits `mode` (before umask). Waits for the reader of a FIFO.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn open_output(&self, path: &Path, mode: u32) -> io::Result<Stream> {
         Stream::open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, mode)
     }
@@ -45,16 +45,16 @@ impl Stream {
         Ok(Self(retry_on_intr(|| rustix::fs::open(path, flags, mode))?))
     }
 
-    /// `fstat`.
+    /// Returns the metadata (`fstat`).
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn metadata(&self) -> io::Result<Metadata> {
         fstat(self.0.as_fd())
     }
 }
 
-/// By a shared reference, as the position is the system's.
+/// A shared reference is enough, because the system keeps the file position.
 impl io::Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(retry_on_intr(|| rustix::io::read(&self.0, &mut *buffer))?)
@@ -92,7 +92,7 @@ mod tests {
         let (fifo, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
         rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
         let bytes: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
-        // Neither end is there before the other.
+        // Opening a FIFO waits for the other end, so both ends are opened in parallel.
         std::thread::scope(|scope| {
             scope.spawn(|| OsVfs.open_output(&path, 0o600).unwrap().write_all(&bytes).unwrap());
             let (mut input, mut found) = (OsVfs.open_input(&path).unwrap(), Vec::new());

@@ -1,4 +1,4 @@
-//! Waiting until something happens to files and folders: inotify of Linux.
+//! Watching files and folders for changes, by inotify of Linux.
 
 use std::fmt::Debug;
 use std::io;
@@ -13,30 +13,33 @@ use rustix::io::Errno;
 
 use crate::limits::{WATCH_BUFFER_LEN, WATCH_EVENTS_MAX};
 
-/// A file or folder that is watched. Two paths to the same one give the same.
+/// The id of a watched file or folder. Two paths to the same file have the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(i32);
 
 impl WatchId {
-    /// What is told when too much happened to be told: everything may have changed.
+    /// Id reported when events were lost: any watched file may have changed.
     pub const LOST: Self = Self(-1);
 }
 
-/// Tells when something happens to files and folders.
+/// A watcher of changes of files and folders.
 pub trait Watch: Debug + Send {
-    /// Watches a file, or a folder and the files right in it: changes of content, names and
-    /// attributes. It is watched until it is removed; who watches a path adds it again after
-    /// every event, as something else may stand there by now, and gets the same id if not.
+    /// Watches a file, or a folder and the files directly in it, for changes of content, names and
+    /// attributes, until it is removed. To watch a path, add it again after every event: a new file
+    /// there gets a new id, and an old one keeps its id.
     ///
     /// # Errors
-    /// What the system says; `StorageFull` where a user may not watch more.
+    /// Errors of the system; `StorageFull` at the limit of watches per user.
     fn add(&mut self, path: &Path) -> io::Result<WatchId>;
 
-    /// Waits until something has happened, or for `timeout`, and appends where it did to
-    /// `happened`, each once or more often. Ends early and with nothing when a signal arrives.
+    /// Stops watching; an id that is not watched is ignored.
+    fn remove(&mut self, id: WatchId);
+
+    /// Waits for events, at most for `timeout`, and appends the id of each to `happened`, possibly
+    /// more than once. Returns early and without events if a signal arrives.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     fn wait(&mut self, timeout: Duration, happened: &mut Vec<WatchId>) -> io::Result<()>;
 }
 
@@ -44,7 +47,7 @@ pub trait Watch: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Inotify(OwnedFd);
 
-/// What changes a mailbox; not reading, which the watcher itself does.
+/// Events that change a mailbox. Reads are not among them, because the watcher itself reads.
 const EVENTS: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE)
@@ -63,6 +66,11 @@ impl Inotify {
 impl Watch for Inotify {
     fn add(&mut self, path: &Path) -> io::Result<WatchId> {
         Ok(WatchId(inotify::add_watch(&self.0, path, EVENTS)?))
+    }
+
+    fn remove(&mut self, id: WatchId) {
+        // Fails only if the file is gone, and the watch with it.
+        let _ = inotify::remove_watch(&self.0, id.0);
     }
 
     fn wait(&mut self, timeout: Duration, happened: &mut Vec<WatchId>) -> io::Result<()> {
@@ -85,7 +93,7 @@ impl Watch for Inotify {
                 happened.push(id);
             }
         }
-        // What is left in the buffer goes with it.
+        // Events left in the buffer are lost with it.
         happened.push(WatchId::LOST);
         Ok(())
     }

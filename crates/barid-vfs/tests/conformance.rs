@@ -1,4 +1,4 @@
-//! What callers may expect of every file system.
+//! Behaviour that callers may expect of every `Vfs`.
 
 use std::io::{ErrorKind, Result};
 

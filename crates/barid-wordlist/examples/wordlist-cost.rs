@@ -1,9 +1,10 @@
-//! What a native word list costs: `wordlist-cost DIR [TOKENS|DUMP]...`, usually 10000 500000
-//! 5000000 tokens that are made up; or those of a dump of `bogoutil -d`.
+//! Measures a native word list: `wordlist-cost DIR [TOKENS|DUMP]...`. Each argument is a number of
+//! made-up tokens (10000, 500000 and 5000000 by default) or a dump of `bogoutil -d`.
 //!
-//! Prints for each size: bytes of the files and per token, and medians of opening, of looking up
-//! 300 tokens by a handle that is opened for it, by one that stays, of training a message, of a
-//! dump; and of the first with the table out of the system's cache.
+//! Prints for each list: its size in bytes, in total and per token; the time to build it; median
+//! times of opening it, of looking up 300 tokens with a handle opened for that and with one that
+//! stays open, and of training a message; the time of a dump; and the median time of a lookup with
+//! a handle opened for it while the table is not in the page cache.
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
     })
 }
 
-/// A token of a length and a prefix as they are in mail.
+/// Returns a token with a length and a prefix that are typical of mail.
 fn token(number: u32) -> Vec<u8> {
     const PREFIXES: [&str; 10] = ["", "", "", "", "", "subj:", "head:", "rcvd:", "from:", "mime:"];
     let mut random = fastrand::Rng::with_seed(u64::from(number));
@@ -67,7 +68,7 @@ fn base36(mut number: u32) -> Vec<u8> {
     text
 }
 
-/// A token and its counts: half of all were seen once.
+/// Returns a token and its counts; about half of all tokens were seen once.
 fn entry(number: u32) -> (Vec<u8>, Counts) {
     let mut random = fastrand::Rng::with_seed(!u64::from(number));
     let spam = 1 << random.u32(0..12).saturating_sub(5);
@@ -75,7 +76,7 @@ fn entry(number: u32) -> (Vec<u8>, Counts) {
     (token(number), counts)
 }
 
-/// The tokens of a dump.
+/// Reads the tokens of a dump and their counts.
 fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<(Vec<u8>, Counts)>> {
     let text = vfs.read(path, 1 << 32)?;
     let entry = |line: &[u8]| -> Option<(Vec<u8>, Counts)> {
@@ -195,7 +196,7 @@ fn median<T>(all: &[T], mut run: impl FnMut(&T) -> Result<()>) -> Result<Duratio
     Ok(times[times.len() / 2])
 }
 
-/// Drops the pages of the table from the system's cache, with dd of the GNU coreutils.
+/// Evicts the table from the page cache, with dd of the GNU coreutils.
 fn forget(path: &Path) -> bool {
     let mut dd = std::process::Command::new("dd");
     dd.arg(format!("if={}", path.display())).args(["iflag=nocache", "count=0", "status=none"]);

@@ -1,23 +1,25 @@
-//! Changes that are made together.
+//! Batches of changes, which are applied atomically.
 
 use crate::entry::{Class, Counts, Entry, keys};
 use crate::limits::TOKEN_LEN_MAX;
 use crate::{Error, Result};
 
-/// What is done about messages that receipts say were trained before, or never.
+/// Policy for messages that were trained before according to their receipts, or, when training is
+/// undone, never were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
-    /// The batch is refused.
+    /// The batch fails with [`Error::Conflicts`].
     #[default]
     Refuse,
-    /// The batch is applied, and they are told.
+    /// The batch is applied, and [`crate::Updated::conflicts`] has the messages.
     Report,
 }
 
-/// Changes that are made together, those of one token in the order in which they were added.
+/// A batch of changes of tokens and receipts, applied together. Changes of one token are applied in
+/// the order in which they were added.
 ///
-/// All tokens lie in one buffer that is kept by [`Batch::clear`], so that filling a batch again
-/// allocates nothing.
+/// All tokens are in one buffer, which [`Batch::clear`] keeps, so that refilling a batch does not
+/// allocate.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     date: u32,
@@ -34,29 +36,29 @@ struct Span {
     op: Op,
 }
 
-/// What happens to a token.
+/// A change of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Counts are added, then taken off.
+    /// Adds counts, then subtracts counts.
     Change { add: Counts, sub: Counts, date: u32 },
-    /// As a token that is called otherwise from now on: added, with the later date.
+    /// Adds the counts of another token that is renamed to this one; the later date is kept.
     Join(Entry),
-    /// Whatever was there.
+    /// Replaces the entry.
     Set(Entry),
-    /// Nothing.
+    /// Keeps the entry.
     Stay,
 }
 
-/// What happens to a receipt.
+/// A change of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Training {
     pub(crate) content: u128,
-    /// What it was trained as; taken back if `profile` is `None`.
+    /// The class of the training, which is undone if `profile` is `None`.
     pub(crate) class: Class,
     pub(crate) profile: Option<u8>,
 }
 
-/// Counts that did not fit.
+/// Numbers of counts that reached a limit of 32 bits, or would have become negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bent {
     pub(crate) saturated: u64,
@@ -64,18 +66,19 @@ pub(crate) struct Bent {
 }
 
 impl Batch {
-    /// An empty batch; its changes are of `date`, YYYYMMDD, or 0 for tokens without dates.
+    /// Creates an empty batch, whose changes have `date` as YYYYMMDD, or 0 for tokens without
+    /// dates.
     pub fn new(date: u32) -> Self {
         Self { date, ..Self::default() }
     }
 
-    /// What to do about conflicts with receipts.
+    /// Sets the policy for conflicts with receipts.
     #[must_use]
     pub fn on_conflict(self, conflicts: Conflicts) -> Self {
         Self { conflicts, ..self }
     }
 
-    /// Counts messages with a token: first `add` is added, then `sub` is taken off, down to zero.
+    /// Changes the counts of a token: adds `add`, then subtracts `sub`, down to zero.
     ///
     /// # Errors
     /// [`Error::Refused`] for a token that is empty, too long or has a NUL.
@@ -83,7 +86,7 @@ impl Batch {
         self.push(token, Op::Change { add, sub, date: self.date })
     }
 
-    /// Adds counts of a date of their own.
+    /// Adds counts to a token, and sets its date to that of `entry`.
     ///
     /// # Errors
     /// As [`Batch::change`].
@@ -92,7 +95,7 @@ impl Batch {
         self.push(token, Op::Change { add: entry.counts(), sub: Counts::default(), date })
     }
 
-    /// Adds counts; the later date stays.
+    /// Adds counts to a token, and keeps the later of the two dates.
     ///
     /// # Errors
     /// As [`Batch::change`].
@@ -100,7 +103,7 @@ impl Batch {
         self.push(token, Op::Join(entry))
     }
 
-    /// Gives a token an entry, whatever it had.
+    /// Replaces the entry of a token.
     ///
     /// # Errors
     /// As [`Batch::change`].
@@ -108,7 +111,7 @@ impl Batch {
         self.push(token, Op::Set(entry))
     }
 
-    /// Counts messages of the whole list, as [`Batch::change`].
+    /// Changes the numbers of trained messages of the list, as [`Batch::change`] does for a token.
     ///
     /// # Errors
     /// As [`Batch::change`].
@@ -116,12 +119,12 @@ impl Batch {
         self.change(keys::MSG_COUNT, add, sub)
     }
 
-    /// Writes the receipt of a message that is trained by this batch.
+    /// Adds the receipt of a message that this batch trains. `content` is the hash of its content.
     pub fn train(&mut self, content: u128, class: Class, profile: u8) {
         self.trainings.push(Training { content, class, profile: Some(profile) });
     }
 
-    /// Takes back the receipt of a message whose training this batch takes back.
+    /// Removes the receipt of a message whose training this batch undoes.
     pub fn untrain(&mut self, content: u128, class: Class) {
         self.trainings.push(Training { content, class, profile: None });
     }
@@ -142,24 +145,24 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets all changes, and keeps the memory and the date.
+    /// Removes all changes; keeps the memory, the date and the policy for conflicts.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.changes.clear();
         self.trainings.clear();
     }
 
-    /// How many changes of tokens there are.
+    /// Returns the number of changes of tokens.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns `true` if the batch changes neither tokens nor receipts.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.trainings.is_empty()
     }
 
-    /// Bytes of all tokens.
+    /// Returns the total length of all tokens in bytes.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
@@ -176,7 +179,8 @@ impl Batch {
         &self.trainings
     }
 
-    /// The changes in the order of the tokens' bytes; those of one token in their order.
+    /// Returns the changes sorted by token; those of one token stay in the order in which they were
+    /// added.
     pub(crate) fn sorted(&self) -> Vec<(&[u8], Op)> {
         let of = |span: &Span| {
             let start = span.start as usize;
@@ -191,7 +195,7 @@ impl Batch {
 }
 
 impl Op {
-    /// What becomes of an entry, or of none.
+    /// Applies the change to an entry, or to a missing one; counts in `bent` what did not fit.
     pub(crate) fn apply(self, before: Option<Entry>, bent: &mut Bent) -> Entry {
         match self {
             Self::Set(entry) => entry,

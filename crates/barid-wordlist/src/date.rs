@@ -1,31 +1,28 @@
-//! Dates as bogofilter writes them, and as days.
+//! Dates as bogofilter writes them, and days since 1970.
 
-/// The day since 1970-01-01 of a date YYYYMMDD; `None` if there is no such day.
+use barid_vfs::{Vfs, local_zone_minutes};
+
+use barid_types::CivilDay;
+
+/// Returns the days since 1970-01-01 of a date YYYYMMDD; `None` if there is no such date or it is
+/// before 1970.
 pub fn day_of(date: u32) -> Option<u32> {
     let (year, month, day) = (i64::from(date / 10_000), date / 100 % 100, date % 100);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || day == 0 {
-        return None;
-    }
-    // Years that begin in March have their leap day last.
-    let shifted = year - i64::from(month <= 2);
-    let (era, of_era) = (shifted / 400, shifted % 400);
-    let of_year = (153 * ((i64::from(month) + 9) % 12) + 2) / 5 + i64::from(day) - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let days = u32::try_from(days).ok()?;
-    (date_of(days) == date).then_some(days)
+    u32::try_from(CivilDay { year, month, day }.since_1970().filter(|_| year <= 9999)?).ok()
 }
 
-/// The date YYYYMMDD of a day since 1970-01-01.
+/// Returns the date YYYYMMDD of a day, counted from 1970-01-01; 0 for days after the year 9999.
 pub fn date_of(day: u32) -> u32 {
-    let days = u64::from(day) + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    (year * 10_000 + month * 100 + day) as u32
+    let date = CivilDay::after_1970(i64::from(day)).filter(|date| date.year <= 9999);
+    date.map_or(0, |date| date.year as u32 * 10_000 + date.month * 100 + date.day)
+}
+
+/// Returns the date of today in the time zone of this machine, YYYYMMDD.
+pub fn today(vfs: &dyn Vfs) -> u32 {
+    let seconds = vfs.now().unix_seconds();
+    let zone = i64::from(local_zone_minutes(vfs, seconds)) * 60;
+    let day = (seconds + zone).div_euclid(86_400);
+    u32::try_from(day).map_or(0, date_of)
 }
 
 #[cfg(test)]

@@ -1,52 +1,52 @@
-//! What a word list holds for a token, and its keys that are none.
+//! The entries of a word list: those of tokens, of special keys, and of receipts.
 
 use crate::{date_of, day_of};
 
-/// How many spam and ham messages; of a token, or of the whole list.
+/// Numbers of spam and ham messages, of a token or of the whole list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
-    /// Spam messages.
+    /// Number of spam messages.
     pub spam: u32,
-    /// Ham messages (bogofilter: good).
+    /// Number of ham messages (bogofilter: good).
     pub ham: u32,
 }
 
 impl Counts {
-    /// Both counts.
+    /// Creates both counts.
     pub const fn new(spam: u32, ham: u32) -> Self {
         Self { spam, ham }
     }
 }
 
-/// All that a list holds for a token. A token that is not there counts as 0 and 0.
+/// The entry of a token. A token without an entry has the counts 0 and 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Spam messages with the token.
+    /// Number of spam messages with the token.
     pub spam: u32,
-    /// Ham messages with the token.
+    /// Number of ham messages with the token.
     pub ham: u32,
-    /// The day of the last change as YYYYMMDD; 0 for none.
+    /// The day of the last change as YYYYMMDD; 0 if there is none.
     pub date: u32,
 }
 
 impl Entry {
-    /// Without the date.
+    /// Returns the counts without the date.
     pub const fn counts(self) -> Counts {
         Counts { spam: self.spam, ham: self.ham }
     }
 }
 
-/// What a message was trained as.
+/// The class with which a message was trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// As spam.
+    /// Spam.
     Spam,
-    /// As ham.
+    /// Ham.
     Ham,
 }
 
 impl Class {
-    /// `n` messages of this class.
+    /// Returns counts of `n` messages of this class.
     pub const fn counts(self, n: u32) -> Counts {
         match self {
             Self::Spam => Counts { spam: n, ham: 0 },
@@ -55,59 +55,60 @@ impl Class {
     }
 }
 
-/// What is remembered of a message that was trained; its key is the hash of its content.
+/// The record of a trained message; its key is the hash of the message's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
-    /// What it was trained as.
+    /// The class of the training.
     pub class: Class,
-    /// How its tokens were made: a number of the caller's.
+    /// The way in which its tokens were made, as a number that the caller defines.
     pub profile: u8,
-    /// The list's generation after the training, its lower 32 bits.
+    /// The lower 32 bits of the list's generation after the training.
     pub generation: u32,
-    /// The day of the training as YYYYMMDD; 0 for none.
+    /// The day of the training as YYYYMMDD; 0 if there is none.
     pub date: u32,
 }
 
-/// Keys that are no tokens, as bogofilter writes them.
+/// Special keys that are not tokens, as bogofilter writes them.
 pub mod keys {
-    /// How many messages were trained: spam and ham.
+    /// Numbers of trained messages, spam and ham.
     pub const MSG_COUNT: &[u8] = b".MSG_COUNT";
-    /// How tokens are encoded, in the place of spam: 0 unknown, 1 as they came, 2 UTF-8.
+    /// Encoding of tokens, stored as the spam count: 0 unknown, 1 as in the message, 2 UTF-8.
     pub const ENCODING: &[u8] = b".ENCODING";
-    /// Which version of bogofilter's rules made the tokens, in the place of spam.
+    /// Version of bogofilter's token rules, stored as the spam count.
     pub const WORDLIST_VERSION: &[u8] = b".WORDLIST_VERSION";
-    /// A million times robx, in the place of spam.
+    /// The value of robx times one million, stored as the spam count.
     pub const ROBX: &[u8] = b".ROBX";
-    /// All of them.
+    /// All special keys.
     pub(crate) const ALL: [&[u8]; 4] = [MSG_COUNT, ENCODING, WORDLIST_VERSION, ROBX];
     /// The value of [`WORDLIST_VERSION`] in new lists.
     pub const VERSION: u32 = 20_040_500;
 }
 
-/// The length of the key of a receipt.
+/// Length of the key of a receipt, in bytes.
 pub(crate) const RECEIPT_KEY_LEN: usize = 17;
 
-/// The key of a receipt. No token begins with a zero.
+/// Returns the key of a receipt: a zero byte, with which no token begins, and the hash.
 pub(crate) fn receipt_key(content: u128) -> [u8; RECEIPT_KEY_LEN] {
     let mut key = [0; RECEIPT_KEY_LEN];
     key[1..].copy_from_slice(&content.to_be_bytes());
     key
 }
 
-/// The hash of the content that a receipt is of.
+/// Returns the content hash in the key of a receipt; `None` for other keys.
 pub(crate) fn content_of(key: &[u8]) -> Option<u128> {
     let key: &[u8; RECEIPT_KEY_LEN] = key.try_into().ok()?;
     let (zero, content) = key.split_first()?;
     (*zero == 0).then(|| content.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)))
 }
 
-/// Whether a key is that of a receipt, which is shown to nobody.
+/// Returns `true` for the keys of receipts and for the internal keys of a list, which begin with a
+/// zero byte and are hidden from callers.
 pub(crate) fn is_receipt(key: &[u8]) -> bool {
     key.first() == Some(&0)
 }
 
 impl Receipt {
-    /// All of it is in the counts, which are found faster than dates.
+    /// Encodes the receipt in the counts of an entry, which are faster to look up than dates.
     pub(crate) fn to_entry(self) -> Entry {
         let class = match self.class {
             Class::Spam => 1,
@@ -118,7 +119,7 @@ impl Receipt {
         Entry { spam, ham: self.generation, date: self.date }
     }
 
-    /// `None` where a training was taken back.
+    /// Decodes a receipt; `None` if the training was undone.
     pub(crate) fn of_counts(counts: Counts) -> Option<Self> {
         let class = match counts.spam & 0xff {
             1 => Class::Spam,

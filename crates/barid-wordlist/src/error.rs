@@ -1,4 +1,4 @@
-//! What can go wrong with a word list.
+//! Errors of word lists.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing is there.
+    /// The list does not exist.
     #[error("{}: no such word list", path.display())]
     NotFound {
-        /// Where.
+        /// The path of the list.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// A call of the file system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the call.
         source: std::io::Error,
     },
-    /// Nothing can be made of what is there.
+    /// The file is damaged and cannot be used.
     #[error("{}: damaged: {what}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: &'static str,
     },
     /// A later version of this program wrote the file.
@@ -36,13 +36,13 @@ pub enum Error {
     Version {
         /// The file.
         path: PathBuf,
-        /// The version it claims.
+        /// The version in the header of the file.
         version: u32,
     },
-    /// Others have been writing for too long.
+    /// Another process held the lock for longer than [`crate::limits::LOCK_TIMEOUT`].
     #[error("{}: in use by another process", path.display())]
     Busy {
-        /// The lock.
+        /// The locked file.
         path: PathBuf,
     },
     /// A write or fsync failed before: what is on the disk is unknown until the list is reopened.
@@ -51,54 +51,54 @@ pub enum Error {
         /// The list.
         path: PathBuf,
     },
-    /// A token that is empty, too long, or has a NUL; or a batch of too many.
+    /// A token is empty, too long, or has a NUL; or a batch or a list has too many tokens.
     #[error("{what}")]
     Refused {
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
     },
-    /// Receipts say otherwise, and the batch asked for their word. Nothing was changed.
+    /// Receipts contradict the batch, which has [`crate::Conflicts::Refuse`]. Nothing was changed.
     #[error("{} of the messages were trained before, or never", .0.len())]
     Conflicts(Vec<crate::Conflict>),
-    /// A line of a dump that is none.
+    /// A malformed line of a dump.
     #[error("line {line}: {what}")]
     Text {
-        /// Counted from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
     },
-    /// The list cannot do that.
+    /// The list does not support the operation.
     #[error("{}: {what}", path.display())]
     Unsupported {
         /// The list.
         path: PathBuf,
-        /// What it cannot do, and what to do instead.
+        /// The reason, and what to do instead if there is something.
         what: &'static str,
     },
-    /// Two tokens have one hash, whatever they are hashed with; that does not happen.
+    /// Two tokens have the same hash with every seed that was tried, which is extremely improbable.
     #[error("two tokens have one hash")]
     Collision,
-    /// The store refused.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] barid_kv::Error),
-    /// Where a dump was to be written, or read from.
+    /// An error of the output or input of a dump.
     #[error("{0}")]
     Stream(std::io::Error),
 }
 
-/// A part of a list that was found damaged and is passed by.
+/// A damaged part of a list, which is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Where the damaged part begins.
+    /// Byte offset in the file at which the damage begins.
     pub offset: u64,
-    /// What it is.
+    /// Name of the damaged part.
     pub what: &'static str,
 }
 
-/// Adds the path to an [`std::io::Error`].
+/// Converts an [`std::io::Error`] to [`Error::Io`] by adding the path.
 pub(crate) trait At<T> {
     fn at(self, path: &Path) -> Result<T>;
 }

@@ -1,68 +1,70 @@
-//! What every word list is asked and what it answers.
+//! The interface of word lists.
 
 use std::fmt::Debug;
 
 use crate::entry::keys;
 use crate::{Batch, Counts, Damage, Entry, Error, Receipt, Result};
 
-/// Takes token and entry; `false` ends the scan.
+/// A visitor of tokens and their entries; returning `false` ends the scan.
 pub type Visit<'a> = dyn FnMut(&[u8], Entry) -> bool + 'a;
 
-/// Takes token and entry, and decides what becomes of them.
+/// A callback that decides the change of a token with an entry.
 pub type Decide<'a> = dyn FnMut(&[u8], Entry) -> Change + 'a;
 
-/// Called behind the last token; adds what is to be set beside what was decided.
+/// A callback after the last token, which adds further changes to a batch.
 pub type Beside<'a> = dyn FnMut(&mut Batch) -> Result<()> + 'a;
 
-/// A word list: a handle shows it as it was when it was opened, last updated or refreshed by it.
+/// A handle of a word list, with a view of it as of its opening or its last update or refresh.
 ///
-/// Several handles, in any number of processes, may read and write one list: readers wait for
-/// nobody, writers for each other.
+/// Several handles, in any number of processes, may read and write one list. Writers wait for each
+/// other; whether readers wait for writers depends on the format.
 pub trait WordList: Debug + Send {
-    /// Grows with every change of the list; what it was for this handle's view.
+    /// Returns the generation of this handle's view. It increases with every change of the list.
     fn generation(&self) -> u64;
 
-    /// Looks for changes by others; whether there were some.
+    /// Updates the view with the changes of other handles; returns `true` if there were any.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Damaged`], [`Error::NotFound`].
     fn refresh(&mut self) -> Result<bool>;
 
-    /// The counts of many tokens, in the places of the tokens; 0 and 0 for what is not there.
+    /// Looks up the counts of many tokens, in the order of `tokens`; 0 and 0 for unknown ones.
     ///
     /// # Errors
     /// As [`WordList::refresh`].
     ///
     /// # Panics
-    /// If there are fewer places than tokens.
+    /// If `counts` is shorter than `tokens`.
     fn counts(&mut self, tokens: &[&[u8]], counts: &mut [Counts]) -> Result<()>;
 
-    /// All that is there of one token.
+    /// Returns the entry of a token; `None` if it has none.
     ///
     /// # Errors
     /// As [`WordList::refresh`].
     fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>>;
 
-    /// The receipts of messages, by the 128-bit hashes of their contents; in their places.
+    /// Returns the receipts of messages, in the order of `contents`, the 128-bit hashes of their
+    /// contents.
     ///
     /// # Errors
-    /// As [`WordList::refresh`]; [`Error::Unsupported`] where there are none.
+    /// As [`WordList::refresh`]; [`Error::Unsupported`] if the list cannot have receipts.
     fn receipts(&mut self, contents: &[u128]) -> Result<Vec<Option<Receipt>>>;
 
-    /// Makes the changes of a batch: all or none, durable when this returns.
+    /// Applies a batch, all of it or nothing; durable when this returns. A list on a store is as
+    /// atomic as the store.
     ///
     /// # Errors
-    /// [`Error::Conflicts`] if the batch asked for that, [`Error::Busy`], [`Error::Poisoned`] and
-    /// as [`WordList::refresh`].
+    /// [`Error::Conflicts`] if the batch has [`Conflicts::Refuse`](crate::Conflicts::Refuse);
+    /// [`Error::Busy`]; [`Error::Poisoned`]; and as [`WordList::refresh`].
     fn update(&mut self, batch: &Batch) -> Result<Updated>;
 
-    /// Shows everything but receipts, in the order of the tokens' bytes where the list has one.
+    /// Visits all keys except receipts, in byte order if the list is ordered.
     ///
     /// # Errors
     /// As [`WordList::refresh`].
     fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()>;
 
-    /// Shows all receipts: the hash of the content, and what it says. There may be none.
+    /// Visits all receipts with the hashes of their contents. The default implementation has none.
     ///
     /// # Errors
     /// As [`WordList::refresh`].
@@ -71,8 +73,8 @@ pub trait WordList: Debug + Send {
         Ok(())
     }
 
-    /// Lets `decide` judge every token, [`keys`] included, once; makes the changes all or none
-    /// where the list can, durable when this returns. Also makes the list as compact as it can be.
+    /// Calls `decide` once for every token, special [`keys`] included, and applies the changes,
+    /// atomically if the list can; durable when this returns. Also compacts the list.
     ///
     /// # Errors
     /// As [`WordList::update`].
@@ -80,29 +82,29 @@ pub trait WordList: Debug + Send {
         self.rewrite_beside(decide, &mut |_| Ok(()))
     }
 
-    /// As [`WordList::rewrite`], with changes of tokens beside it, which come last: all or none of
-    /// both, where the list can. Receipts are no part of it.
+    /// Like [`WordList::rewrite`], and then applies the changes that `beside` adds, atomically with
+    /// the others if the list can. Receipts are not changed.
     ///
     /// # Errors
-    /// As [`WordList::update`], and what `beside` says; nothing is changed then.
+    /// As [`WordList::update`], and those of `beside`; nothing is changed then.
     fn rewrite_beside(
         &mut self,
         decide: &mut Decide<'_>,
         beside: &mut Beside<'_>,
     ) -> Result<Rewritten>;
 
-    /// What was found damaged so far, and passed by. The next change heals it: what is sound is
-    /// kept, and a copy of the damaged file.
+    /// Returns the damage that was found so far, which is skipped. The next change repairs the
+    /// list: everything sound is kept, and the damaged file gets a second name.
     fn damage(&self) -> &[Damage] {
         &[]
     }
 
-    /// What changes by this handle have healed: what was damaged, and is not there any more.
+    /// Returns the damage that changes by this handle have repaired.
     fn healed(&self) -> &[Damage] {
         &[]
     }
 
-    /// How many messages were trained.
+    /// Returns the numbers of trained messages.
     ///
     /// # Errors
     /// As [`WordList::refresh`].
@@ -113,53 +115,52 @@ pub trait WordList: Debug + Send {
     }
 }
 
-/// What becomes of a token in [`WordList::rewrite`].
+/// A change of a token by [`WordList::rewrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It goes.
+    /// Remove it.
     Drop,
-    /// It gets this entry.
+    /// Replace its entry.
     Set(Entry),
-    /// It is called so from now on. If that is there already, counts are added and the later date
-    /// is taken.
+    /// Rename it. If the new name exists, its counts are added and the later date is kept.
     Rename(Vec<u8>),
 }
 
-/// What [`WordList::update`] did.
+/// The result of [`WordList::update`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Updated {
-    /// The list's generation with the batch.
+    /// The generation of the list after the batch.
     pub generation: u64,
-    /// Counts that would have gone above 32 bits, and stay at the most.
+    /// Number of counts that would have exceeded 32 bits, and were set to the maximum.
     pub saturated: u64,
-    /// Counts that would have gone below zero, and stay at that.
+    /// Number of counts that would have become negative, and were set to 0.
     pub floored: u64,
-    /// What receipts say otherwise, where the batch is applied all the same.
+    /// Messages whose receipts contradict a batch that was applied anyway.
     pub conflicts: Vec<Conflict>,
-    /// Why what follows a change (a merge) failed. The change itself counts.
+    /// Error of the merge after the change. The change itself is committed.
     pub afterwards: Option<Error>,
 }
 
-/// What [`WordList::rewrite`] did.
+/// The result of [`WordList::rewrite`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rewritten {
-    /// Tokens that stay as they were.
+    /// Number of tokens that were kept unchanged.
     pub kept: u64,
-    /// Tokens that are gone.
+    /// Number of removed tokens.
     pub dropped: u64,
-    /// Tokens that got another entry or name.
+    /// Number of tokens that got another entry or name.
     pub changed: u64,
 }
 
-/// A message whose receipt is not as the batch expects.
+/// A message whose receipt contradicts a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The hash of its content.
     pub content: u128,
-    /// What it was trained as before; `None` if it never was.
+    /// Its receipt from an earlier training; `None` if it was never trained.
     pub found: Option<Receipt>,
 }

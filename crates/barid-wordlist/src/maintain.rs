@@ -1,4 +1,5 @@
-//! What keeps a list small: ageing and the like, as `bogoutil -m` does it; and two lists made one.
+//! Removing tokens from a list by age, count or length, as `bogoutil -m` does; and merging two
+//! lists.
 
 use crate::entry::keys;
 use crate::limits::BATCH_LEN;
@@ -6,22 +7,24 @@ use crate::{
     Batch, Change, Conflict, Conflicts, Entry, Result, Rewritten, WordList, date_of, day_of,
 };
 
-/// Which tokens are to go. A token goes if all tests say so that are given; if none is, none goes.
+/// Conditions for removing tokens. A token is removed if it meets all conditions that are set; if
+/// none is set, nothing is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Maintain {
-    /// Those whose date, YYYYMMDD, is this or before it (`-a`; see [`oldest`]).
+    /// Removes tokens whose date (YYYYMMDD) is this or earlier (`-a`; see [`oldest`]).
     pub date: Option<u32>,
-    /// Those none of whose counts is above this (`-c`).
+    /// Removes tokens with no count above this (`-c`).
     pub count: Option<u32>,
-    /// Those that have fewer bytes, or more (`-s`).
+    /// Removes tokens shorter than the first or longer than the second length, in bytes (`-s`).
     pub len: Option<(usize, usize)>,
-    /// Whether bytes above 127 become `?`; what is the same then is added up (`-n`).
+    /// Replaces bytes above 127 by `?`, and adds up the counts of tokens that become equal (`-n`).
     pub replace_non_ascii: bool,
 }
 
-/// What becomes of a date as `bogoutil -a` takes it: a small number is of days before `today`.
+/// Converts the argument of `bogoutil -a` to a date YYYYMMDD: a small number means days before
+/// `today`, others are dates already.
 pub fn oldest(value: u32, today: u32) -> u32 {
-    /// The first date that is one.
+    /// The first number that is a date, as in bogoutil.
     const FIRST: u32 = 20_020_801;
     match (value, day_of(today)) {
         (0, _) | (FIRST.., _) | (_, None) => value,
@@ -30,8 +33,8 @@ pub fn oldest(value: u32, today: u32) -> u32 {
 }
 
 impl Maintain {
-    /// Whether a token is to go. [`keys::MSG_COUNT`], [`keys::ROBX`] and [`keys::ENCODING`] never
-    /// go; [`keys::WORDLIST_VERSION`] may, as in bogofilter.
+    /// Returns `true` if a token is to be removed. [`keys::MSG_COUNT`], [`keys::ROBX`] and
+    /// [`keys::ENCODING`] are always kept; [`keys::WORDLIST_VERSION`] is not, as in bogofilter.
     pub fn discards(&self, token: &[u8], entry: Entry) -> bool {
         if [keys::MSG_COUNT, keys::ROBX, keys::ENCODING].contains(&token) {
             return false;
@@ -57,12 +60,12 @@ impl Maintain {
     }
 }
 
-/// With `?` for every byte above 127.
+/// Returns a token with every byte above 127 replaced by `?`.
 pub(crate) fn replaced(token: &[u8]) -> Vec<u8> {
     token.iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' }).collect()
 }
 
-/// Removes tokens, and makes the list as compact as it can be.
+/// Removes tokens, and compacts the list.
 ///
 /// # Errors
 /// As [`WordList::rewrite`].
@@ -70,18 +73,19 @@ pub fn maintain(list: &mut dyn WordList, what: &Maintain) -> Result<Rewritten> {
     list.rewrite(&mut |token, entry| what.change(token, entry))
 }
 
-/// What [`merge`] did.
+/// The result of [`merge`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged {
-    /// Tokens of the second list.
+    /// Number of tokens of the second list.
     pub tokens: u64,
-    /// Messages that both lists were trained with. They count twice.
+    /// Messages with which both lists were trained. They are counted twice.
     pub twice: Vec<Conflict>,
 }
 
-/// Adds all that `from` holds to `into`: counts are added up, the later date is taken; what the
-/// list says of itself stays, where it says something. Atomic up to 256 MB of tokens.
+/// Adds all tokens and receipts of `from` to `into`: counts are added up, and the later date is
+/// kept. Special keys other than the number of messages are copied only if `into` has none. Atomic
+/// up to 256 MB of tokens.
 ///
 /// # Errors
 /// As [`WordList::update`] and [`WordList::scan`].

@@ -1,24 +1,24 @@
-//! The score of a token that was never seen: the mean of those that were seen often, as `bogoutil
-//! -r` computes it.
+//! The score of unknown tokens: the mean score of tokens that were seen often, as `bogoutil -r`
+//! computes it.
 
 use crate::entry::keys;
 use crate::{Batch, Entry, Result, WordList};
 
-/// How often a token must have been seen.
+/// The fewest messages that a token must have been in.
 const SEEN_MIN: u64 = 10;
-/// What [`keys::ROBX`] is a multiple of.
+/// Factor by which robx is multiplied in [`keys::ROBX`].
 const SCALE: f64 = 1_000_000.0;
 
-/// What [`robx`] found.
+/// The result of [`robx`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Robx {
-    /// The mean.
+    /// The mean score, from 0 to 1.
     pub value: f64,
-    /// Of how many tokens.
+    /// Number of tokens of which it is the mean.
     pub tokens: u64,
 }
 
-/// Computes robx; `None` without spam, ham, or tokens that were seen often enough.
+/// Computes robx; `None` if the list has no spam, no ham, or no tokens that were seen often enough.
 ///
 /// # Errors
 /// As [`WordList::scan`].
@@ -40,7 +40,7 @@ pub fn robx(list: &mut dyn WordList) -> Result<Option<Robx>> {
     Ok((tokens > 0).then(|| Robx { value: sum / tokens as f64, tokens }))
 }
 
-/// Computes robx and keeps it in the list, of that date.
+/// Computes robx and stores it in the list with `date`, as YYYYMMDD.
 ///
 /// # Errors
 /// As [`robx`] and [`WordList::update`].

@@ -1,4 +1,5 @@
-//! Lists as text, as `bogoutil -d` writes it and `bogoutil -l` reads it: token, spam, ham, date.
+//! Dumps of lists as text, as `bogoutil -d` writes and `bogoutil -l` reads them: token, spam, ham,
+//! date.
 
 use std::io::{BufRead, Read as _, Write};
 
@@ -7,13 +8,13 @@ use crate::limits::{BATCH_LEN, CHUNK_LEN, LINE_LEN_MAX};
 use crate::maintain::replaced;
 use crate::{Batch, Entry, Error, Maintain, Result, WordList};
 
-/// What counts as a space between the columns.
+/// Bytes that separate columns.
 const SPACES: &[u8] = b" \x0c\n\r\t\x0b";
-/// Lines that are shorter, with their end, are passed by.
+/// Shorter lines, with their line end, are skipped.
 const LINE_LEN_MIN: usize = 4;
 
-/// Writes all that a list holds, one token a line, in the list's order; without what `without`
-/// discards. How many lines.
+/// Writes a list, one token per line, in the order of the list, without the tokens that `without`
+/// discards. Returns the number of lines.
 ///
 /// # Errors
 /// As [`WordList::scan`]; [`Error::Stream`].
@@ -51,36 +52,35 @@ pub fn dump(
     Ok(lines)
 }
 
-/// How [`load`] reads a dump.
+/// Options of [`load`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// The date of tokens without one.
+    /// The date of tokens without one, as YYYYMMDD.
     pub today: u32,
-    /// The longest token that is taken; `None` for any.
+    /// The longest token that is loaded, in bytes; `None` for no limit.
     pub token_len_max: Option<usize>,
-    /// What of it is not loaded.
+    /// Conditions for tokens that are not loaded.
     pub without: Maintain,
-    /// Whether what a list says of itself is loaded, so that the list becomes the one that was
-    /// dumped. bogoutil adds up [`keys::ENCODING`], and drops [`keys::ROBX`] and
-    /// [`keys::WORDLIST_VERSION`].
+    /// Loads all special keys, too, so that the list becomes the one that was dumped. bogoutil adds
+    /// up [`keys::ENCODING`], and drops [`keys::ROBX`] and [`keys::WORDLIST_VERSION`].
     pub all_keys: bool,
 }
 
-/// What [`load`] did.
+/// The result of [`load`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// Tokens that were added.
+    /// Number of tokens that were added.
     pub tokens: u64,
-    /// Lines that were passed by.
+    /// Number of lines that were skipped.
     pub skipped: u64,
 }
 
-/// Adds what a dump says to what the list has; the dates become those of the dump. Atomic up to
+/// Adds the counts of a dump to those of the list; the dates become those of the dump. Atomic up to
 /// 256 MB of tokens.
 ///
 /// # Errors
-/// [`Error::Text`] for a line that is none, [`Error::Stream`], and as [`WordList::update`].
+/// [`Error::Text`] for a malformed line, [`Error::Stream`], and as [`WordList::update`].
 pub fn load(list: &mut dyn WordList, input: &mut dyn BufRead, how: &Load) -> Result<Loaded> {
     let mut batch = Batch::new(how.today);
     let mut loaded = Loaded::default();
@@ -108,11 +108,11 @@ pub fn load(list: &mut dyn WordList, input: &mut dyn BufRead, how: &Load) -> Res
     Ok(loaded)
 }
 
-/// Reads a dump, and tells whether it is one: every line has a word, two counts, and perhaps a
-/// date. [`load`] takes whatever has words, as bogoutil does.
+/// Checks that the input is a dump: every line has a token, two counts, and an optional date.
+/// [`load`] is less strict, like bogoutil.
 ///
 /// # Errors
-/// [`Error::Text`] for the first line that is none, [`Error::Stream`].
+/// [`Error::Text`] for the first malformed line, [`Error::Stream`].
 pub fn check_dump(input: &mut dyn BufRead) -> Result<()> {
     let mut line = Vec::new();
     for number in 1.. {
@@ -139,7 +139,7 @@ fn is_of_dump(line: &[u8]) -> bool {
     are_numbers && !word.is_empty() && !word.contains(&0) && (3..=4).contains(&count)
 }
 
-/// Adds a token, if it is to be.
+/// Adds a token to a batch; returns `false` if it is not to be loaded.
 fn add(batch: &mut Batch, token: &[u8], mut entry: Entry, how: &Load) -> Result<bool> {
     if how.token_len_max.is_some_and(|max| token.len() > max) {
         return Ok(false);
@@ -164,14 +164,14 @@ fn add(batch: &mut Batch, token: &[u8], mut entry: Entry, how: &Load) -> Result<
     Ok(true)
 }
 
-/// Token and entry of a line; `None` for one that is passed by.
+/// Parses token and entry of a line; `None` for a line that is skipped.
 fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], Entry)>, &'static str> {
     let line = memchr::memchr(0, line).map_or(line, |end| &line[..end]);
     if line.len() < LINE_LEN_MIN {
         return Ok(None);
     }
     let is_space = |byte: &u8| SPACES.contains(byte);
-    // What stands before the token is taken for a part of it, as bogoutil does.
+    // Leading spaces are a part of the token, as in bogoutil.
     let start = line.iter().position(|byte| !is_space(byte)).unwrap_or(line.len());
     let end = line[start..].iter().position(is_space).map_or(line.len(), |len| start + len);
     let mut columns = line[end..].split(is_space).filter(|column| !column.is_empty());
@@ -184,7 +184,7 @@ fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], Entry)>, &'static st
     }
 }
 
-/// As `atoi`; 0 for what is below zero, the most for what is too large.
+/// Parses a number like `atoi`; negative numbers become 0, and too large ones the maximum.
 fn number(column: &[u8]) -> u32 {
     let digits = column.strip_prefix(b"+").unwrap_or(column);
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Numbers of seven bits a byte, the lowest first.
+//! Variable-length integers (LEB128): seven bits per byte, the lowest first.
 
 /// Appends a number.
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
@@ -9,7 +9,7 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number from the front; `None` if it does not end, or does not fit.
+/// Takes a number from the front; `None` if it is truncated or too large.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, mut rest) = bytes.split_first()?;
@@ -27,7 +27,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Takes a number of 32 bits from the front.
+/// Takes a number from the front; `None` if it is truncated or exceeds 32 bits.
 #[inline]
 pub(crate) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     u32::try_from(take(bytes)?).ok()

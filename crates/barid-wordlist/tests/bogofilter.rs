@@ -1,4 +1,5 @@
-//! bogofilter's own word lists, read and written in place; what it makes of ours.
+//! bogofilter's own word lists, read and written in place, and barid's lists as bogofilter loads
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::world::word;
 const DATE: u32 = 20_261_122;
 const EMPTY: Created = Created { date: 0, encoding: None };
 
-/// A build of bogofilter, a folder with a list of it, and the store that this is.
+/// A build of bogofilter, a folder with one of its lists, and the name of its store.
 struct World {
     peer: Bogofilter,
     scratch: Scratch,
@@ -57,7 +58,7 @@ impl World {
         OnStore::open(Arc::new(OsVfs), &self.path(), choice, Sharing::Bogofilter)
     }
 
-    /// Has bogofilter register messages.
+    /// Trains bogofilter with messages.
     fn register(&self, flags: &[&str], message: &[u8]) {
         let args = [&["-y", "20261122"], flags].concat();
         let output = self.peer.filter(self.scratch.path(), &args, message).unwrap();
@@ -78,7 +79,7 @@ impl World {
         self.dump_of(&self.path())
     }
 
-    /// What bogoutil dumps, in the order of bytes, which the build with SQLite does not keep.
+    /// Returns the dump of `bogoutil -d` in byte order; the build with SQLite prints another order.
     fn dump_of(&self, path: &Path) -> String {
         let text = self.util(&["-d"], path, b"");
         if self.store != "sqlite" {
@@ -96,7 +97,7 @@ fn ours(list: &mut dyn WordList) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Equal texts; of others the first lines that differ are shown.
+/// Checks that two texts are equal; the panic message has the first lines that differ.
 fn same(found: &str, expected: &str, what: &str) {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let (found, expected) = (lines(found), lines(expected));
@@ -104,7 +105,7 @@ fn same(found: &str, expected: &str, what: &str) {
     assert!(differ.is_none() && found.len() == expected.len(), "{what}: {differ:?}");
 }
 
-/// A message of words that are in no other twice.
+/// Returns a message of distinct words, and these words.
 fn message(seed: u32, words: u32) -> (Vec<u8>, Vec<Vec<u8>>) {
     let mut random = fastrand::Rng::with_seed(u64::from(seed));
     let mut tokens: Vec<Vec<u8>> =
@@ -114,7 +115,7 @@ fn message(seed: u32, words: u32) -> (Vec<u8>, Vec<Vec<u8>>) {
     ([&b"\n"[..], &tokens.join(&b' '), b"\n"].concat(), tokens)
 }
 
-/// Registers with us what bogofilter's flags say.
+/// Trains a list with barid: adds `add` and subtracts `sub` for each token and for the message.
 fn train(list: &mut dyn WordList, tokens: &[Vec<u8>], add: Counts, sub: Counts) {
     let mut batch = Batch::new(DATE);
     for token in tokens {
@@ -124,7 +125,8 @@ fn train(list: &mut dyn WordList, tokens: &[Vec<u8>], add: Counts, sub: Counts) 
     list.update(&batch).unwrap();
 }
 
-/// The same registrations, by bogofilter and by us, into a list of each kind and in turn into one.
+/// The same messages give the same counts in bogofilter's list, in barid's, and in one that both
+/// train in turn.
 #[test]
 fn registrations_give_the_same_lists() {
     let none = Counts::default();
@@ -169,7 +171,7 @@ fn registrations_give_the_same_lists() {
     }
 }
 
-/// Dumps are loaded alike, also ill-formed lines and keys that are no tokens.
+/// Dumps are loaded with the same result, including ill-formed lines and keys that are not tokens.
 #[test]
 fn dumps_are_loaded_alike() {
     let text = ".ENCODING 2 0 20200101\n.MSG_COUNT 30 40 20200101\n.ROBX 520000 0 20200101\n\
@@ -219,7 +221,8 @@ fn dumps_are_loaded_alike() {
     }
 }
 
-/// The same text loaded by bogofilter, and by us into a list of the same store.
+/// Loads the same text twice with bogofilter, and opens the second list with barid. Returns that
+/// list and both paths.
 fn copies(world: &World, text: &str, theirs: &Path) -> (OnStore, [PathBuf; 2]) {
     world.util(&["-y", "20261122", "-l"], theirs, text.as_bytes());
     let ours = theirs.with_file_name("ours.db");
@@ -229,7 +232,7 @@ fn copies(world: &World, text: &str, theirs: &Path) -> (OnStore, [PathBuf; 2]) {
     (list, [theirs.to_owned(), ours])
 }
 
-/// Bogofilter and we wait for each other, and nothing is lost.
+/// bogofilter and barid wait for each other, and nothing is lost.
 #[test]
 fn updates_of_both_count() {
     for world in World::all() {
@@ -256,7 +259,7 @@ fn updates_of_both_count() {
     }
 }
 
-/// Whoever holds bogofilter's lock is waited for.
+/// A read waits while another process holds bogofilter's lock.
 #[test]
 fn the_lock_of_bogofilter_is_respected() {
     for world in World::all() {

@@ -1,4 +1,4 @@
-//! What processes of their own do for tests.
+//! Jobs that tests run in child processes.
 
 use barid_testkit::child::{self, Job};
 

@@ -7,10 +7,12 @@ use barid_wordlist::{Batch, Change, Counts, WordList};
 
 use crate::world::{BESIDE, DATE, Model, create, draw, open, seeds, set_beside, word};
 
-/// What was acknowledged at which crash point; between two of them either may be found.
+/// The acknowledged lists, each with the crash point from which on it must be found. A crash
+/// between two of them may leave either.
 type History = Vec<(usize, Model)>;
 
-/// Small and large batches by two writers, merges of both kinds, a rewrite.
+/// Writes small and large batches by two writers, with merges of both kinds and a rewrite. Returns
+/// the acknowledged lists.
 fn live(world: &CrashVfs, model: &mut Model) -> History {
     let disk = world.vfs();
     let mut writers = [open(&disk).unwrap(), open(&disk).unwrap()];
@@ -37,7 +39,7 @@ fn live(world: &CrashVfs, model: &mut Model) -> History {
     history
 }
 
-/// A list of some size to begin with.
+/// Creates a list of `tokens` tokens.
 fn begin(tokens: u32) -> (MemVfs, Model) {
     let (disk, mut model) = (MemVfs::new(), Model::new());
     let mut list = create(&disk);
@@ -50,8 +52,8 @@ fn begin(tokens: u32) -> (MemVfs, Model) {
     (disk, model)
 }
 
-/// Whether what is found after every crash is what was acknowledged, maybe with what was being
-/// done, and can be worked on.
+/// Returns `true` if after every crash the list is the last acknowledged one or the one that was
+/// being written, undamaged, and can be updated.
 fn survives(make: impl Fn(&MemVfs) -> CrashVfs, tokens: u32, (step, seeds): (usize, u64)) -> bool {
     let (disk, mut model) = begin(tokens);
     let world = make(&disk);

@@ -1,4 +1,4 @@
-//! Bytes that rot: told or harmless, and what is sound is kept.
+//! Damaged bytes are reported or harmless, and undamaged entries are kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,8 @@ fn every_flipped_byte_is_told_or_harmless() {
     assert!(told > 5_000 && harmless > 1_000);
 }
 
-/// The next change keeps what is sound, a copy of what is not, and is whole again.
+/// Checks that the next change repairs the list: undamaged entries stay, and the damaged file is
+/// kept as a copy.
 fn heals(disk: &MemVfs, list: &mut barid_wordlist::Native) {
     let mut sound = BTreeMap::new();
     list.scan(&mut |token, entry| sound.insert(token.to_vec(), entry).is_none()).unwrap();
@@ -86,7 +87,7 @@ fn heals(disk: &MemVfs, list: &mut barid_wordlist::Native) {
     assert_eq!(disk.read(&kept.unwrap(), 1 << 30).unwrap(), before);
 }
 
-/// A list of one table with so many tokens, each with counts of its own, and 70 messages.
+/// Creates a list of one table with `tokens` tokens, each with its own counts, and 70 messages.
 fn large(tokens: u32) -> (MemVfs, BTreeMap<Vec<u8>, Counts>) {
     let (disk, mut model) = (MemVfs::new(), BTreeMap::new());
     let mut list = create(&disk);
@@ -104,7 +105,7 @@ fn large(tokens: u32) -> (MemVfs, BTreeMap<Vec<u8>, Counts>) {
     (disk, model)
 }
 
-/// How many tokens a list has otherwise, or not at all.
+/// Returns the number of tokens of the model that are missing in the list or have other counts.
 fn missed(disk: &MemVfs, model: &BTreeMap<Vec<u8>, Counts>) -> usize {
     let mut found = BTreeMap::new();
     let mut list = open(disk).unwrap();
@@ -155,7 +156,8 @@ fn teaching_a_damaged_list_loses_no_sound_part() {
     }
 }
 
-/// Blocks of a table over others of it: nothing comes twice, and what is sound is kept.
+/// Blocks of a table overwrite other blocks of it: no token is listed twice, and undamaged entries
+/// are kept.
 #[test]
 fn blocks_that_were_written_elsewhere_are_healed() {
     let (disk, model) = large(30_000);
@@ -183,7 +185,8 @@ fn blocks_that_were_written_elsewhere_are_healed() {
     assert!(list.damage().is_empty() && missed(&disk, &model) == before + 1);
 }
 
-/// What a damaged table says that overrides another is not taken from the other.
+/// Entries in a damaged block of the overriding table do not fall back to old values in the table
+/// below it.
 #[test]
 fn damage_of_an_overriding_table_brings_back_nothing_old() {
     let (disk, _) = large(40_000);
@@ -220,7 +223,8 @@ fn damage_of_an_overriding_table_brings_back_nothing_old() {
     }
 }
 
-/// The most frequent words are there twice: what is damaged of them loses nothing, but is told.
+/// The most frequent words are stored twice: damage to the second copy loses nothing, and is
+/// reported.
 #[test]
 fn damage_of_frequent_words_is_told_and_loses_nothing() {
     let (disk, model) = large(30_000);

@@ -1,4 +1,4 @@
-//! A list does what its model does, whatever is asked of it, by however many handles.
+//! Random operations through several handles give the same results on a list as on its model.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Several processes with one list, some of which are killed.
+//! Several processes that use one list, some of which are killed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::world::{DATE, word};
 
 const CREATED: Created = Created { date: DATE, encoding: Some(2) };
 const NONE: Counts = Counts::new(0, 0);
-/// Tokens of a message, beside the one that is in all.
+/// Tokens of a message, besides the one that all messages have.
 const TOKENS: u32 = 40;
-/// How long a child may be silent.
+/// Time without output after which a child counts as stuck.
 const SILENCE: Duration = Duration::from_secs(120);
-/// How often trainers are killed.
+/// Number of times that a training process is killed.
 const KILLS: u32 = 300;
-/// Every so many messages there is a large batch, which replaces the table.
+/// Interval, in messages, between large batches, each of which replaces the table.
 const LARGE_EVERY: u64 = 25;
 
 fn open(path: &str) -> Native {
     Native::open_or_create(Arc::new(OsVfs), Path::new(path), &CREATED).unwrap()
 }
 
-/// Trains one message. Its tokens follow from its content, so that whoever finds the receipt knows
-/// what the list must hold.
+/// Trains one message. Its tokens are derived from `content`, so the expected counts of a list
+/// follow from its receipts.
 fn train(list: &mut Native, content: u64) {
     let mut batch = Batch::new(DATE);
     let one = Counts::new(1, 0);
@@ -56,7 +56,7 @@ fn tokens(content: u64) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// Trains one message after the other, and tells of each when it is acknowledged.
+/// Trains one message after the other, and reports each to the parent once it is acknowledged.
 pub(crate) fn child_trains(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     let mut list = open(args[0]);
@@ -70,7 +70,7 @@ pub(crate) fn child_trains(args: &[&str]) {
     }
 }
 
-/// Looks again and again: messages are whole and are never fewer.
+/// Reads the list in a loop and checks that no message is half there and that none disappears.
 pub(crate) fn child_reads(args: &[&str]) {
     let (mut last, mut looks) = (0, 0_u32);
     loop {
@@ -87,8 +87,8 @@ pub(crate) fn child_reads(args: &[&str]) {
     }
 }
 
-/// 300 kills of two trainers, while two others read: what was acknowledged is there, and of what
-/// was not, all or nothing.
+/// Two training processes are killed again and again, 300 kills in all, while two others read:
+/// every acknowledged message is there, and any other is there completely or not at all.
 #[test]
 fn killed_trainers_lose_nothing() {
     let scratch = Scratch::new("words").unwrap();
@@ -124,7 +124,7 @@ fn killed_trainers_lose_nothing() {
     assert!(acknowledged.len() > 100 && looks > 100);
 }
 
-/// Whether the counts are those of these messages.
+/// Checks that the list has exactly the counts of the messages in `trained`.
 fn holds_just(list: &mut Native, trained: &[u64]) {
     let mut expected = std::collections::BTreeMap::<Vec<u8>, u32>::new();
     for token in trained.iter().flat_map(|content| tokens(*content)) {
@@ -142,7 +142,7 @@ fn holds_just(list: &mut Native, trained: &[u64]) {
 
 const COUNTED: u64 = 30;
 
-/// Trains a few messages, each by a handle of its own.
+/// Trains a few messages, each with a new handle.
 pub(crate) fn child_counts(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     for content in first..first + COUNTED {
@@ -150,7 +150,7 @@ pub(crate) fn child_counts(args: &[&str]) {
     }
 }
 
-/// Ten processes at once, from a list that is not there yet: none waits for ever, no update is
+/// Ten processes train at once, starting without a list: none is blocked forever, and no update is
 /// lost.
 #[test]
 fn ten_processes_lose_no_update() {

@@ -18,14 +18,14 @@ use crate::world::{CREATED, DATE, set_beside, word};
 
 const NONE: Counts = Counts::new(0, 0);
 const ONE: Counts = Counts::new(1, 0);
-/// Under this key the build says in which order bytes are.
+/// Key under which bogofilter's SQLite build stores its byte order.
 const ENDIAN: &[u8] = b".ENDIAN32";
-/// How long a child may be silent.
+/// Time without output after which a child counts as stuck.
 const SILENCE: Duration = Duration::from_secs(120);
-/// Words of a message, beside the one that is in all.
+/// Words of a message, besides the one that all messages have.
 const WORDS: u32 = 60;
 
-/// A new list in a folder of its own; `None` if there is no library.
+/// Creates a list in a new folder. Returns `None` if SQLite is not installed.
 fn created() -> Option<(Scratch, PathBuf)> {
     let choice = choice("sqlite")?;
     let scratch = Scratch::new("sqlite").unwrap();
@@ -40,7 +40,7 @@ fn open(path: &Path) -> OnStore {
     OnStore::open(Arc::new(OsVfs), path, choice, Sharing::Bogofilter).unwrap()
 }
 
-/// Changes a list as a stranger could.
+/// Changes a list as another program could.
 fn apply(path: &Path, batch: &barid_kv::Batch) {
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let place = Place { vfs: &vfs, path, builtin: None, durable: true };
@@ -150,7 +150,7 @@ fn the_order_of_bytes_is_that_of_the_list() {
     assert_eq!(list.totals().unwrap(), ONE);
 }
 
-/// What is too short counts as 0, what is too long is not looked at.
+/// Numbers that a short value lacks are 0; further bytes of a long one are ignored.
 #[test]
 fn values_of_any_length_are_read() {
     let Some((_scratch, path)) = created() else { return };
@@ -176,7 +176,7 @@ fn values_of_any_length_are_read() {
     }
 }
 
-/// Trains so many messages, each by a handle of its own, and tells of each.
+/// Trains `count` messages, each with a new handle, and reports each to the parent.
 pub(crate) fn child_trains(args: &[&str]) {
     let (first, count): (u64, u64) = (args[1].parse().unwrap(), args[2].parse().unwrap());
     for seed in first..first + count {
@@ -190,7 +190,7 @@ fn trainer(path: &Path, first: u64, count: u64) -> Child {
     Child::spawn("sqlite", &[&path.to_string(), &first, &count])
 }
 
-/// All of a message is there, or nothing.
+/// Checks that every message is there completely. Returns the number of messages.
 fn assert_whole(list: &mut OnStore) -> u32 {
     let mut found = [NONE; 2];
     list.counts(&[keys::MSG_COUNT, b"all"], &mut found).unwrap();

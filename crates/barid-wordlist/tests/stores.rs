@@ -1,4 +1,4 @@
-//! A list in every store of `barid-kv` does what the native one does.
+//! Lists in every store of `barid-kv` behave as the native one does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use barid_wordlist::{
 
 use crate::world::{CREATED, DATE, Model, draw, set_beside};
 
-/// The store of that name; `None`, and said so, if it cannot be used here.
+/// Returns the store of that name. If it cannot be used here, reports the test as skipped and
+/// returns `None`, or fails the test where nothing may be missing.
 pub(crate) fn choice(name: &str) -> Option<Choice> {
     let sqlite = Choice { kv: registry::SQLITE, builtin: None };
     let choice = if name == "sqlite" { sqlite } else { Choice::parse(name).unwrap() };

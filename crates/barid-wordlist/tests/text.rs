@@ -1,4 +1,4 @@
-//! Dumps and what is made of them.
+//! Dumps, and lists loaded from them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn dumped(list: &mut dyn WordList) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// What a new list holds after a text was loaded, as text.
+/// Loads `text` into an empty list and checks the list's dump.
 fn check(text: &str, how: &Load, expected: &str) {
     let mut list = empty(&MemVfs::new());
     load(&mut list, &mut text.as_bytes(), how).unwrap();

@@ -1,4 +1,4 @@
-//! Lists in memory, changes that are drawn, and the model that they are compared with.
+//! Lists in memory, random changes, and the model that they are compared with.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use barid_vfs::Vfs;
 use barid_wordlist::{Batch, Class, Counts, Created, Entry, Native, Receipt, WordList, keys};
 
-/// The list under test.
+/// Returns the path of the list under test.
 pub(crate) fn path() -> &'static Path {
     Path::new("/words/list")
 }
@@ -17,7 +17,7 @@ pub(crate) const DATE: u32 = 20_261_122;
 
 pub(crate) const CREATED: Created = Created { date: DATE, encoding: Some(2) };
 
-/// What a list is to hold: tokens, and receipts by content.
+/// The expected content of a list: tokens, and the class of each trained message by its content id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) entries: BTreeMap<Vec<u8>, Entry>,
@@ -34,7 +34,7 @@ pub(crate) fn open(vfs: &(impl Vfs + Clone + 'static)) -> barid_wordlist::Result
 }
 
 impl Model {
-    /// What a new list holds.
+    /// Returns the content of a new list.
     pub(crate) fn new() -> Self {
         let mut model = Self::default();
         let entry = |spam| Entry { spam, ham: 0, date: DATE };
@@ -43,7 +43,8 @@ impl Model {
         model
     }
 
-    /// What bogofilter does to a token.
+    /// Changes the counts of a token as bogofilter does: first adds, then subtracts, both
+    /// saturating.
     pub(crate) fn change(&mut self, token: &[u8], add: Counts, sub: Counts) {
         let entry = self.entries.entry(token.to_vec()).or_default();
         entry.spam = entry.spam.saturating_add(add.spam).saturating_sub(sub.spam);
@@ -51,7 +52,7 @@ impl Model {
         entry.date = DATE;
     }
 
-    /// Whether a list holds just this, by every way of asking.
+    /// Returns `true` if a list has exactly this content, by scan, by lookup and by its receipts.
     pub(crate) fn is_held_by(&self, list: &mut Native) -> bool {
         let mut found = BTreeMap::new();
         let mut last = Vec::new();
@@ -78,7 +79,8 @@ impl Model {
     }
 }
 
-/// What is set beside a rewrite: a word that may go by it, and one of the list's own.
+/// Entries that are set during a rewrite: a word that the rewrite may drop, and one of the list's
+/// own keys.
 pub(crate) const BESIDE: [(&[u8], Entry); 2] = [
     (b"1", Entry { spam: 7, ham: 0, date: DATE }),
     (b".ROBX", Entry { spam: 415_000, ham: 0, date: 0 }),
@@ -88,13 +90,14 @@ pub(crate) fn set_beside(batch: &mut Batch) -> barid_wordlist::Result<()> {
     BESIDE.iter().try_for_each(|(token, entry)| batch.set(token, *entry))
 }
 
-/// Messages there are.
+/// Number of different messages.
 pub(crate) const CONTENTS: u128 = 40;
 
 /// Tokens of a large batch.
 const LARGE: usize = 400;
 
-/// Trains or untrains a message that is drawn, of up to `tokens_max` tokens out of `words`.
+/// Trains or untrains a random message of up to `tokens_max` tokens out of `words` in the model.
+/// Returns the batch that does the same to a list.
 pub(crate) fn draw(
     random: &mut fastrand::Rng,
     model: &mut Model,
@@ -127,14 +130,14 @@ pub(crate) fn draw(
     batch
 }
 
-/// A token.
+/// Returns the token of a number.
 pub(crate) fn word(number: u32) -> Vec<u8> {
     let prefix = ["", "subj:", "rcvd:", "head:X-"][number as usize % 4];
     format!("{prefix}{:x}", u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30)
         .into_bytes()
 }
 
-/// How many seeds to try: `usual`, or what the environment says.
+/// Returns the number of seeds to try: `BARID_CRASH_SEEDS` if it is set, else `usual`.
 pub(crate) fn seeds(usual: u64) -> u64 {
     let given = std::env::var("BARID_CRASH_SEEDS").ok();
     given.and_then(|given| given.parse().ok()).unwrap_or(usual)

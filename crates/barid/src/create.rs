@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{CreateOptions, Format};
+use barid_formats::CreateOptions;
+use barid_mailbox::Format;
 use barid_state::{Access, Identity, Ledger};
 use barid_vfs::Vfs;
 
@@ -23,8 +24,8 @@ pub fn create(
     options: &CreateOptions,
     state_dir: &Path,
 ) -> Result<()> {
-    let created = barid_formats::create(vfs, path, format, options)?;
-    if let Some(uidvalidity) = options.uidvalidity.filter(|_| !created.holds_uidvalidity) {
+    barid_formats::create(vfs, path, format, options)?;
+    if let Some(uidvalidity) = options.uidvalidity.filter(|_| !format.holds_uidvalidity) {
         let identity = Identity::of(&**vfs, path, true)?;
         let access = Access::ReadWrite;
         let mut ledger = Ledger::open(Arc::clone(vfs), state_dir, &identity, access)?;

@@ -27,7 +27,7 @@ pub(crate) struct StateNews {
 /// Records that the ledger is missing, for a mailbox whose UIDs only the ledger can have stored,
 /// because something else names a UIDVALIDITY.
 pub(crate) fn note_missing(
-    format: &dyn barid_formats::Mailbox,
+    format: &dyn barid_mailbox::Storage,
     ledger: &mut Ledger,
     known: UidValidity,
 ) {

@@ -16,7 +16,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// An error of the mailbox.
     #[error(transparent)]
-    Mailbox(#[from] barid_formats::Error),
+    Mailbox(#[from] barid_mailbox::Error),
     /// An error of the cache that could not be avoided by going on without the cache.
     #[error(transparent)]
     Cache(#[from] barid_cache::Error),
@@ -30,33 +30,14 @@ pub enum Error {
     /// An error of the UID ledger or another state file.
     #[error(transparent)]
     State(#[from] barid_state::Error),
-    /// An error of the spam filter's word list.
-    #[error(transparent)]
-    WordList(#[from] barid_wordlist::Error),
-    /// Too few messages of a class to choose the spam filter's parameters.
-    #[error("parameters are chosen by {least} messages of each class and more")]
-    TooFewSamples {
-        /// Number of messages needed.
-        least: usize,
-    },
-    /// Too many messages to choose the spam filter's parameters.
-    #[error("the words of {messages} messages are more than parameters are chosen by")]
-    TooManySamples {
-        /// Number of messages read.
-        messages: usize,
-    },
     /// The operation was asked to stop.
     #[error("told to end")]
     Stopped,
-    /// A file of the spam filter's parameters is malformed.
-    #[error("{}: line {line}: {problem}", path.display())]
-    Parameters {
-        /// The file.
+    /// A thread that is updating a shared mailbox asked for an update of it.
+    #[error("{}: cannot be updated within an update", path.display())]
+    Nested {
+        /// The mailbox.
         path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The problem.
-        problem: &'static str,
     },
     /// An error of the file system.
     #[error("{}: {source}", path.display())]
@@ -221,7 +202,7 @@ impl fmt::Display for KeywordLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ascii => f.write_str("this format keeps ASCII characters only"),
-            Self::Length(most) => write!(f, "this format keeps no more than {most} characters"),
+            Self::Length(most) => write!(f, "this format keeps no more than {most} bytes"),
             Self::Name => f.write_str("this format uses the name for something else"),
             Self::Count(most) => write!(f, "the mailbox can have no more than {most} keywords"),
         }
@@ -239,8 +220,6 @@ pub enum ErrorKind {
     Io,
     /// A file is damaged.
     Corrupt,
-    /// A fault of the program.
-    Internal,
 }
 
 /// Hint for a repair that cannot be undone.
@@ -251,7 +230,7 @@ const CHANGED_SINCE: &str = "`barid check` tells how the mailbox is now; what th
 impl Error {
     /// Returns the kind of the error: who can do something about it.
     pub fn kind(&self) -> ErrorKind {
-        use barid_formats::Error as Formats;
+        use barid_mailbox::Error as Formats;
         match self {
             Self::Mailbox(
                 Formats::NotAMailbox { .. }
@@ -271,8 +250,6 @@ impl Error {
             | Self::TargetNotEmpty { .. }
             | Self::OtherConversion { .. }
             | Self::TargetInTheWay { .. }
-            | Self::TooFewSamples { .. }
-            | Self::TooManySamples { .. }
             | Self::Stopped
             | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
@@ -287,8 +264,6 @@ impl Error {
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
-            Self::WordList(error) => of_word_list(error).0,
-            Self::Parameters { .. } => ErrorKind::Config,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
@@ -297,7 +272,7 @@ impl Error {
 
     /// Returns a hint what to try next, if one is known.
     pub fn hint(&self) -> Option<String> {
-        use barid_formats::Error as Formats;
+        use barid_mailbox::Error as Formats;
         match self {
             Self::Mailbox(Formats::NotAMailbox { .. }) => Some(
                 "force a format with maildir:PATH or mbox:PATH, or list mailboxes with \
@@ -367,8 +342,8 @@ impl Error {
 }
 
 /// Returns `true` if the disk has no room for a change, none of which was made.
-fn is_full(error: &barid_formats::Error) -> bool {
-    use barid_formats::Error as Formats;
+fn is_full(error: &barid_mailbox::Error) -> bool {
+    use barid_mailbox::Error as Formats;
     match error {
         Formats::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
         error => matches!(error, Formats::NoSpace { .. }),
@@ -381,16 +356,9 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// Returns the hint for a conversion that cannot continue, or for a spam filter that lacks
-    /// something.
+    /// Returns the hint for a conversion that cannot continue.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
-            Self::WordList(error) => return of_word_list(error).1,
-            Self::TooFewSamples { .. } => "give more of both, some hundred of each or more",
-            Self::TooManySamples { .. } => "give fewer: the newest tell most",
-            Self::Parameters { .. } => {
-                "choose anew with `barid spam tune --save`, or remove the file"
-            }
             Self::ConversionRunning { .. } => "wait until it has ended",
             Self::TargetNotEmpty { .. } => {
                 "choose another place, or add the messages with `barid copy SRC all DST`"
@@ -400,10 +368,10 @@ impl Error {
             }
             Self::TargetInTheWay { .. } => "move it away and run the conversion again",
             Self::ConversionStopped { .. } => "run it again to go on",
-            Self::Mailbox(barid_formats::Error::RepairStopped { .. }) => {
+            Self::Mailbox(barid_mailbox::Error::RepairStopped { .. }) => {
                 "no message is lost: run it again to go on; --undo takes back what is done"
             }
-            Self::Mailbox(barid_formats::Error::Stopped { .. }) => {
+            Self::Mailbox(barid_mailbox::Error::Stopped { .. }) => {
                 "the other messages are as they were: run it again to go on"
             }
             _ => return None,
@@ -426,44 +394,6 @@ impl Error {
                 "what is expunged is kept for 30 days, unless `barid expunge` was told to forget it"
             }
         }
-    }
-}
-
-/// Returns the kind of an error of a word list, and a hint what to try next.
-fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static str>) {
-    use barid_wordlist::Error as List;
-    match error {
-        List::NotFound { .. } => (
-            ErrorKind::User,
-            Some("`barid spam train` makes one, or name another with --wordlist PATH"),
-        ),
-        List::Damaged { .. } => {
-            (ErrorKind::Corrupt, Some("move it away, and `barid spam load` a dump of it"))
-        }
-        List::Version { .. } | List::Unsupported { .. } => (ErrorKind::Config, None),
-        List::Store(barid_kv::Error::Unavailable { .. }) => (
-            ErrorKind::Config,
-            Some("`bogoutil -d LIST | barid spam load` makes a list of barid's own of it"),
-        ),
-        List::Busy { .. } => (ErrorKind::Io, Some("run it again when the other has done")),
-        List::Io { source, .. } => (ErrorKind::Io, of_the_system(source.kind())),
-        List::Text { .. } | List::Refused { .. } | List::Conflicts(_) => (ErrorKind::User, None),
-        _ => (ErrorKind::Io, None),
-    }
-}
-
-/// Returns the hint for a list that the system does not allow to be read or written.
-fn of_the_system(kind: std::io::ErrorKind) -> Option<&'static str> {
-    use std::io::ErrorKind as Kind;
-    match kind {
-        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Some(
-            "a list is kept in a folder in which files can be made: name one that is yours with \
-             --wordlist PATH",
-        ),
-        Kind::StorageFull | Kind::QuotaExceeded => {
-            Some("nothing was changed: make room and run it again")
-        }
-        _ => None,
     }
 }
 
@@ -544,7 +474,7 @@ mod tests {
 
     fn check(path: &str, holder: &str, expected: &str) {
         let (path, holder) = (path.into(), holder.to_owned());
-        let error = Error::from(barid_formats::Error::Locked { path, holder, waited_ms: 5 });
+        let error = Error::from(barid_mailbox::Error::Locked { path, holder, waited_ms: 5 });
         assert_eq!(error.hint().as_deref(), Some(expected));
     }
 

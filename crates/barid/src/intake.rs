@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use barid_cache::{Builder, CacheOptions, Delta, Snapshot};
-use barid_formats::{ScanSink, ScannedMessage, SinkError, Sinks};
+use barid_mailbox::{ScanSink, ScannedMessage, SinkError, Sinks};
 
 use crate::opening::CachePlace;
 

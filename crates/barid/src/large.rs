@@ -1,13 +1,13 @@
 //! Messages that are too large to be read as a whole: reading them in pieces, their headers, and
 //! reduced messages without unwanted bodies.
 
-use barid_formats::{Error as FormatError, Location, OpenMessage, ReadAs, WHOLE_LEN_MAX};
+use barid_mailbox::{Error as FormatError, OpenMessage, ReadAs, WHOLE_LEN_MAX};
 use barid_message::StructureReader;
 use barid_state::MessageKey;
 use barid_types::{BodyStructure, Uid};
 
 use crate::limits::{BLOCK_LEN, PIECE_LEN};
-use crate::{Error, Mailbox, Result};
+use crate::{Error, Mailbox, Result, View};
 
 /// A message without some of the bodies of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub type KeepsBody<'a> = dyn Fn(&BodyStructure) -> bool + 'a;
 /// Start of the next piece of a message.
 #[derive(Clone, Copy, Debug, Default)]
 struct PiecesFrom {
-    /// Offset behind the pieces already read, separator and header included; 0 before the header.
-    offset: u64,
+    /// `true` if the header was read.
+    has_header: bool,
+    /// Bytes of the body that were read; the header may be another when the message has moved.
+    body_len: u64,
     /// `true` if the last piece did not end with a line.
     is_in_line: bool,
 }
@@ -41,45 +43,79 @@ struct Opened<'m> {
 }
 
 impl Mailbox {
-    /// Reads a message of any size in pieces of some megabytes, the first of which begins with the
-    /// whole header. No lock is held while `take` runs, and a message that moves meanwhile is
-    /// followed.
+    /// Reads like [`View::read_pieces`]; rebuilds the cache if it is damaged.
     ///
     /// # Errors
-    /// As [`Mailbox::read`]; the pieces before were sound.
+    /// As [`View::read`]; the pieces before were sound.
     pub fn read_pieces(
         &mut self,
         uid: Uid,
         read_as: ReadAs,
         take: &mut TakePiece<'_>,
     ) -> Result<()> {
-        let (mut from, mut bytes) = (PiecesFrom::default(), Vec::new());
+        let mut from = PiecesFrom::default();
+        self.healing(&mut |view| view.pieces_from(uid, read_as, &mut from, take))
+    }
+
+    /// Reads like [`View::read_reduced`]; rebuilds the cache if it is damaged.
+    ///
+    /// # Errors
+    /// As [`View::read_reduced`].
+    pub fn read_reduced(&mut self, uid: Uid, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
+        self.healing(&mut |view| view.read_reduced(uid, keeps))
+    }
+}
+
+impl View {
+    /// Reads a message of any size in pieces of some megabytes, the first of which begins with the
+    /// whole header. No lock is held while `take` runs, and a message that moves meanwhile is
+    /// followed.
+    ///
+    /// # Errors
+    /// As [`View::read`]; the pieces before were sound.
+    pub fn read_pieces(&self, uid: Uid, read_as: ReadAs, take: &mut TakePiece<'_>) -> Result<()> {
+        self.pieces_from(uid, read_as, &mut PiecesFrom::default(), take)
+    }
+
+    /// Reads as [`View::read_pieces`], starting after the pieces that were taken before.
+    fn pieces_from(
+        &self,
+        uid: Uid,
+        read_as: ReadAs,
+        from: &mut PiecesFrom,
+        take: &mut TakePiece<'_>,
+    ) -> Result<()> {
+        let (row, mut bytes) = (self.existing_row(uid)?, Vec::new());
         loop {
-            let (next, is_last) = self.with_row(uid, &mut |mailbox, row| {
+            let (next, is_last) = self.follow(row, &mut |view, row| {
                 bytes.clear();
-                let mut next = from;
-                let is_last = mailbox.row_pieces_from(row, read_as, &mut next, &mut |piece| {
+                let mut next = *from;
+                let is_last = view.row_pieces_from(row, read_as, &mut next, &mut |piece| {
                     bytes.extend_from_slice(piece);
                     bytes.len() < BLOCK_LEN
                 })?;
                 Ok((next, is_last))
-            })?;
+            })??;
+            *from = next;
             if !take(&bytes) || is_last {
+                self.keep_restart_points();
                 return Ok(());
             }
-            from = next;
         }
     }
 
     /// Reads a message of any size without the bodies that `keeps` refuses.
     ///
     /// # Errors
-    /// As [`Mailbox::read`]; [`FormatError::MessageTooLarge`] if the rest is still too large.
-    pub fn read_reduced(&mut self, uid: Uid, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
-        self.with_row(uid, &mut |mailbox, row| mailbox.reduced_row(row, keeps))
+    /// As [`View::read`]; [`FormatError::MessageTooLarge`] if the rest is still too large.
+    pub fn read_reduced(&self, uid: Uid, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
+        let row = self.existing_row(uid)?;
+        let read = self.follow(row, &mut |view, row| view.reduced_row(row, keeps));
+        self.keep_restart_points();
+        read?
     }
 
-    /// [`Mailbox::read_pieces`] of a row, without looking for a message that has moved.
+    /// [`View::read_pieces`] of a row, without looking for a message that has moved.
     pub(crate) fn row_pieces(
         &self,
         row: u32,
@@ -89,8 +125,8 @@ impl Mailbox {
         self.row_pieces_from(row, read_as, &mut PiecesFrom::default(), take).map(drop)
     }
 
-    /// As [`Mailbox::row_pieces`], from behind the pieces that were read before. Returns `true` if
-    /// the last piece was taken; else `from` is behind the pieces that were.
+    /// As [`View::row_pieces`], starting after the pieces that were read before. Returns `true` if
+    /// the last piece was taken; else `from` counts the pieces that were.
     fn row_pieces_from(
         &self,
         row: u32,
@@ -100,53 +136,54 @@ impl Mailbox {
     ) -> Result<bool> {
         let Opened { mut message, head: mut piece } = self.open_row(row)?;
         let undoes_quotes = read_as == ReadAs::Message;
-        let mut takes = true;
-        if from.offset == 0 {
-            from.offset = piece.len() as u64;
+        let (head_len, mut takes) = (piece.len() as u64, true);
+        if !from.has_header {
+            from.has_header = true;
             if read_as != ReadAs::Stored {
                 piece.drain(..message.separator_len() as usize);
             }
             if undoes_quotes {
                 let len = piece.len();
-                self.format.unquote(&mut piece, len);
+                self.storage.unquote(&mut piece, len);
             }
             takes = take(&piece);
         }
-        while takes && from.offset < message.len() {
+        while takes && head_len + from.body_len < message.len() {
+            let at = head_len + from.body_len;
             piece.clear();
             piece.resize(PIECE_LEN, 0);
-            let len = message.read_at(&mut piece, from.offset)?;
+            let len = message.read_at(&mut piece, at)?;
             piece.truncate(len);
             if undoes_quotes {
                 // A piece ends with a line, so that no quoted one is cut.
                 let end = memchr::memrchr(b'\n', &piece).map(|end| end + 1);
-                let is_last = from.offset + piece.len() as u64 == message.len();
+                let is_last = at + piece.len() as u64 == message.len();
                 piece.truncate(end.filter(|_| !is_last).unwrap_or(piece.len()));
-                from.offset += piece.len() as u64;
+                from.body_len += piece.len() as u64;
                 let ends_line = piece.ends_with(b"\n");
                 self.unquote_piece(&mut piece, !from.is_in_line);
                 from.is_in_line = !ends_line;
             } else {
-                from.offset += piece.len() as u64;
+                from.body_len += piece.len() as u64;
             }
             takes = take(&piece);
         }
-        Ok(from.offset >= message.len())
+        Ok(head_len + from.body_len >= message.len())
     }
 
     /// Undoes the quoting of whole lines; the rest of a line at the start of a piece is left alone.
     fn unquote_piece(&self, piece: &mut Vec<u8>, is_line_start: bool) {
         if is_line_start {
-            self.format.unquote(piece, 0);
+            self.storage.unquote(piece, 0);
             return;
         }
         let rest = memchr::memchr(b'\n', piece).map_or(piece.len(), |end| end + 1);
         let mut lines = piece.split_off(rest);
-        self.format.unquote(&mut lines, 0);
+        self.storage.unquote(&mut lines, 0);
         piece.append(&mut lines);
     }
 
-    /// [`Mailbox::read_reduced`] of a row, without looking for a message that has moved.
+    /// [`View::read_reduced`] of a row, without looking for a message that has moved.
     pub(crate) fn reduced_row(&self, row: u32, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
         let (mut reader, mut bytes) = (StructureReader::default(), Vec::new());
         let mut is_too_large = false;
@@ -193,10 +230,7 @@ impl Mailbox {
     pub(crate) fn too_large(&self, row: u32) -> Result<Error> {
         let core = self.snapshot.core(row)?;
         let mut name = Vec::new();
-        let offset = match self.snapshot.location(row, &mut name)? {
-            Location::Span { offset, .. } => offset,
-            Location::File { .. } => 0,
-        };
+        let offset = self.snapshot.location(row, &mut name)?.offset();
         let (path, size, most) = (self.path().to_owned(), core.size, WHOLE_LEN_MAX);
         Ok(FormatError::MessageTooLarge { path, offset, size, most }.into())
     }
@@ -207,16 +241,16 @@ impl Mailbox {
         let core = self.snapshot.core(row)?;
         let mut name = Vec::new();
         let location = self.snapshot.location(row, &mut name)?;
-        let mut message = self.format.open_message(&location, &self.snapshot.meta().stamp)?;
+        let mut message = self.storage.open_message(&location, &self.snapshot.meta().stamp)?;
         let separator_len = message.separator_len() as usize;
         let mut head = vec![0; separator_len + core.header_len as usize];
         let len = message.read_at(&mut head, 0)?;
         head.truncate(len);
-        if let Location::Span { offset, .. } = location
+        if !self.storage.names_messages()
             && MessageKey(barid_message::header_key(&head[separator_len..])) != core.key
         {
             let path = self.path().to_owned();
-            return Err(FormatError::MessageGone { path, offset }.into());
+            return Err(FormatError::MessageGone { path, offset: location.offset() }.into());
         }
         Ok(Opened { message, head })
     }

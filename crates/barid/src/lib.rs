@@ -30,6 +30,7 @@
 mod bytes;
 pub mod caches;
 mod change;
+mod changes;
 pub mod check;
 pub mod convert;
 mod create;
@@ -40,54 +41,65 @@ mod folders;
 mod intake;
 mod kept;
 mod large;
+mod large_message;
 mod limits;
 mod links;
 mod mailbox;
+mod message_file;
 mod opening;
 mod options;
 mod order;
 mod read;
+mod reading;
 mod recovery;
 mod restarts;
 mod search;
+mod shared;
 mod shown;
-pub mod spam;
 mod status;
 pub mod stores;
 mod structures;
 mod summary;
 mod threading;
 mod turns;
+mod view;
 mod watch;
 
-pub use barid_bayes as bayes;
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
-    Caps, CreateOptions, Error as FormatError, FlagChange, FlagChanges, Format, FormatName,
-    MailboxSpec, MboxLock, NewMessage, ReadAs, StoredMessage, SyncFigures, Unfinished,
-    compression_of, local_zone_minutes,
+    CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,
 };
 pub use barid_kv::Compression;
+pub use barid_mailbox::{
+    Caps, Error as FormatError, FlagChange, FlagChanges, Format, FormatProperties, Layout,
+    MessageRest, NewMessage, ReadAs, StoredMessage, Subfolders, SyncFigures, Unfinished,
+    WHOLE_LEN_MAX,
+};
 pub use barid_message as message;
 pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_state::{Error as StateError, KeptSummary};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
-pub use barid_wordlist as wordlist;
 pub use change::{
     ChangeOptions, ChangeRequest, Changed, KeepExpunged, KeepLimits, KeepPlan, KeptExpunge,
     KeptState, Undo, WriteWhen,
 };
+pub use changes::MailboxChange;
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, TreePlace, folders, place_in_tree, resolve_name};
 pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
+pub use large_message::LargeMessage;
 pub use mailbox::Mailbox;
+pub use message_file::FileRest;
 pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
 pub use order::{Sorted, Window};
 pub use read::RawMessage;
+pub use reading::Outcome;
 pub use search::Found;
+pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
-pub use watch::{MailboxChange, WatchOptions, Watcher};
+pub use view::View;
+pub use watch::{WatchOptions, Watcher};

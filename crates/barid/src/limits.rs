@@ -21,9 +21,6 @@ pub(crate) const FETCH_BLOCKS_WAITING: usize = 2;
 /// Maximum number of threads of a fetch.
 pub(crate) const FETCH_THREADS_MAX: usize = 16;
 
-/// Number of attempts of a fetch to find a message that has moved.
-pub(crate) const FETCH_ATTEMPTS_MAX: u32 = 4;
-
 /// Bytes of the message buffer that a thread keeps from one block to the next; more is freed.
 pub(crate) const READ_ROOM_KEPT_LEN: usize = 4 << 20;
 
@@ -37,8 +34,8 @@ pub(crate) const BLOCK_LEN: usize = 4 << 20;
 /// larger one is read piece by piece, more than once.
 pub(crate) const COPY_WHOLE_LEN_MAX: u64 = 4 << 20;
 
-/// Bytes of a large kept message that are searched for the end of its header.
-pub(crate) const KEPT_HEADER_LEN_MAX: usize = 16 << 20;
+/// Bytes of a large message in a file that are searched for the end of its header.
+pub(crate) const LARGE_HEADER_LEN_MAX: usize = 16 << 20;
 
 /// Maximum memory for large messages on which several threads work at once.
 pub(crate) const LARGE_LEN_MAX: u64 = 16 << 20;
@@ -86,8 +83,11 @@ pub(crate) const UNDO_BATCH_LEN: u64 = 8 << 20;
 /// anew, then the answer comes from memory.
 pub(crate) const HEALINGS_MAX: u32 = 4;
 
-/// Number of attempts at a search while messages move.
-pub(crate) const SEARCHES_MAX: u32 = 5;
+/// Maximum growth in bytes of a message that has moved: another header, as an mbox writes flags.
+pub(crate) const FOLLOWED_GROWTH_MAX: u64 = 64 << 10;
+
+/// Number of attempts to read a message that moves.
+pub(crate) const FOLLOWS_MAX: u32 = 5;
 
 /// Length below which no format cuts a header.
 pub(crate) const SEARCH_HEADER_LEN_SURE: u32 = 1 << 20;
@@ -103,6 +103,9 @@ pub(crate) const SEARCH_LARGE_LEN: u64 = 4 << 20;
 
 /// Bytes of a buffer that a search keeps for the next message.
 pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;
+
+/// Time after which a request that waits for a shared mailbox notices that it was cancelled.
+pub(crate) const CANCEL_SLICE: Duration = Duration::from_millis(20);
 
 /// Interval at which a watched mailbox is checked even without an event.
 pub(crate) const WATCH_LOOK_INTERVAL: Duration = Duration::from_secs(30);
@@ -158,58 +161,3 @@ pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
 
 /// Maximum number of unfinished conversions to one place that may be put aside.
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
-
-/// Messages that a thread takes at once to read them for the spam filter, if each is a file.
-pub(crate) const SPAM_CHUNK: usize = 8;
-
-/// Number of such chunks that a thread may be ahead.
-pub(crate) const SPAM_CHUNKS_WAITING: usize = 4;
-
-/// Maximum number of threads that read messages for the spam filter.
-pub(crate) const SPAM_THREADS_MAX: usize = 16;
-
-/// Bytes of the tokens of messages that are trained together.
-pub(crate) const SPAM_BATCH_LEN: usize = 64 << 20;
-
-/// Maximum number of messages that are trained together.
-pub(crate) const SPAM_BATCH_MESSAGES: usize = 65_536;
-
-/// Number of times that messages which others have trained meanwhile are removed from a batch.
-pub(crate) const SPAM_CONFLICTS_MAX: u32 = 100;
-
-/// Maximum number of tokens of all messages in a choice of parameters: 12 bytes each.
-pub(crate) const SPAM_TUNE_TOKENS_MAX: usize = 64 << 20;
-
-/// Maximum number of folds into which messages are divided.
-pub(crate) const SPAM_TUNE_FOLDS_MAX: usize = 100;
-
-/// Maximum number of steps of a choice of parameters away from the best point of the grid.
-pub(crate) const SPAM_TUNE_STEPS_MAX: usize = 12;
-
-/// Maximum bytes of a file of parameters that are read.
-pub(crate) const SPAM_PARAMETERS_LEN_MAX: u64 = 64 << 10;
-
-/// Bytes of a buffer that a thread keeps for the next message.
-pub(crate) const SPAM_BUFFER_KEPT_LEN: usize = 4 << 20;
-
-/// Maximum bytes of the scores of a mailbox that are read.
-pub(crate) const SPAM_SCORES_LEN_MAX: u64 = 512 << 20;
-
-/// Bytes of the distinct tokens of messages that the drop-in for bogofilter registers together.
-pub(crate) const DROPIN_BATCH_LEN: usize = 256 << 20;
-
-/// Number of messages that the drop-in has read ahead for each thread that makes words, and of
-/// messages whose words it has made ahead.
-pub(crate) const DROPIN_AHEAD_MESSAGES: usize = 64;
-
-/// Bytes of messages that the drop-in reads ahead; one more message may come on top.
-pub(crate) const DROPIN_AHEAD_LEN: usize = 32 << 20;
-
-/// Maximum bytes of the lines of a request to the spam daemon.
-pub(crate) const DAEMON_HEAD_LEN_MAX: usize = 64 * 1024;
-
-/// Maximum number of fields of a request to the spam daemon.
-pub(crate) const DAEMON_FIELDS_MAX: usize = 100;
-
-/// Maximum bytes of an answer of the spam daemon that are read.
-pub(crate) const DAEMON_ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_cache::{CacheOptions, Finish, Opened, Snapshot};
-use barid_formats::{DefectKind, EmptyKnown, Known, Racy, ScanContext, ScanReport, Stamp};
+use barid_formats::MailboxSpec;
+use barid_mailbox::{DefectKind, EmptyKnown, Known, ScanContext, ScanReport, Stamp, Storage};
 use barid_state::{Identity, Ledger};
 use barid_types::ModSeq;
 use barid_vfs::{MemVfs, Timestamp, Vfs};
@@ -48,9 +49,20 @@ impl CachePlace {
     }
 }
 
+/// Finds the storage and the identity of a mailbox.
+pub(crate) fn storage_of(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<(Arc<dyn Storage>, Identity)> {
+    let storage = barid_formats::open_with(Arc::clone(vfs), spec, options.mbox_options())?;
+    let identity = Identity::of(&**vfs, storage.path(), !options.read_only)?;
+    Ok((Arc::from(storage), identity))
+}
+
 /// State of an opening before there is a snapshot.
 pub(crate) struct Opening<'a> {
-    format: &'a dyn barid_formats::Mailbox,
+    format: &'a dyn Storage,
     vfs: &'a Arc<dyn Vfs>,
     options: &'a OpenOptions,
     identity: &'a Identity,
@@ -71,13 +83,14 @@ pub(crate) struct Opening<'a> {
 /// Messages that could not be read are tried again all the same, since no stamp shows whether they
 /// can be read now.
 pub(crate) fn is_current(
-    format: &dyn barid_formats::Mailbox,
+    format: &dyn Storage,
     snapshot: &Snapshot,
     stamp: &Stamp,
     full_check: bool,
 ) -> bool {
     let stored = &snapshot.meta().stamp;
-    let is_same = !full_check && stored.same_files(stamp) && stored.racy() == Racy::No;
+    let is_settled = || format.stamp_rules().unsettled_nanos(stored) <= 0;
+    let is_same = !full_check && stored.is_same(stamp) && is_settled();
     is_same && !format.has_unread(snapshot.state())
 }
 
@@ -95,7 +108,7 @@ pub(crate) fn is_superseded(snapshot: &Snapshot, place: &CachePlace, id: u128) -
 
 impl<'a> Opening<'a> {
     pub(crate) fn new(
-        format: &'a dyn barid_formats::Mailbox,
+        format: &'a dyn Storage,
         vfs: &'a Arc<dyn Vfs>,
         options: &'a OpenOptions,
         identity: &'a Identity,
@@ -137,7 +150,8 @@ impl<'a> Opening<'a> {
             }
             known => {
                 // A mailbox that only grew is cheap to scan once more.
-                let grew = known.as_ref().is_some_and(|k| stamp.is_growth_of(&k.meta().stamp));
+                let rules = self.format.stamp_rules();
+                let grew = known.as_ref().is_some_and(|k| rules.has_grown(&k.meta().stamp, &stamp));
                 if !grew {
                     self.settle(&stamp);
                 }
@@ -150,8 +164,9 @@ impl<'a> Opening<'a> {
     /// clock ticks: otherwise the next opening would have to read everything again. Setting the
     /// mailbox's attribute is such a change.
     fn settle(&self, stamp: &Stamp) {
-        if let Some(wait) = stamp.wait().filter(|wait| !wait.is_zero()) {
-            self.vfs.sleep(wait);
+        let nanos = self.format.stamp_rules().unsettled_nanos(stamp);
+        if (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos) {
+            self.vfs.sleep(Duration::from_nanos(nanos.unsigned_abs()));
         }
     }
 
@@ -254,7 +269,7 @@ impl<'a> Opening<'a> {
             let full_check = self.options.full_check || self.is_outdated(previous);
             let mut report = match self.scan_into(&intake, previous, full_check) {
                 Ok(report) => self.checked(report)?,
-                Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => {
+                Err(Error::Mailbox(barid_mailbox::Error::Changed { .. })) => {
                     // A process that holds the lock of the mailbox may wait for this lock.
                     self.ledger.unlock();
                     continue;
@@ -299,10 +314,10 @@ impl<'a> Opening<'a> {
         {
             return Err(unfinished(self.format, found).into());
         }
-        if let Some(own) = self.own.filter(|own| own.same_files(&report.stamp)) {
+        if let Some(own) = self.own.filter(|own| own.is_same(&report.stamp)) {
             report.tail_verified = false;
             // The format knows that no later change leaves its own stamps equal.
-            report.stamp.taken = own.taken;
+            report.stamp = report.stamp.taken_with(&own);
         }
         Ok(report)
     }
@@ -337,7 +352,8 @@ impl<'a> Opening<'a> {
     /// Returns `true` if another barid has changed messages since, by the ledger: then scanning
     /// only what the file has grown by is not enough.
     fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
-        let changed = |known: &Snapshot| written_at(&known.meta().stamp);
+        let rules = self.format.stamp_rules();
+        let changed = |known: &Snapshot| rules.change_number(&known.meta().stamp);
         !self.format.format().has_message_files()
             && known.is_some_and(|known| changed(known) < self.ledger.fingerprint())
     }
@@ -420,9 +436,9 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn note_defects(&mut self, defects: &[barid_formats::MailboxDefect]) {
+    fn note_defects(&mut self, defects: &[barid_mailbox::MailboxDefect]) {
         let is_one_file = !self.format.format().has_message_files();
-        let note = |defect: &barid_formats::MailboxDefect| {
+        let note = |defect: &barid_mailbox::MailboxDefect| {
             let place = match defect.uid {
                 Some(uid) => format!("UID {uid}: "),
                 None if is_one_file => format!("at offset {}: ", defect.offset),
@@ -441,17 +457,11 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Returns the fingerprint of our own change for the ledger: nanoseconds of the file's last change,
-/// from its stamp.
-pub(crate) fn written_at(stamp: &Stamp) -> u64 {
-    u64::try_from(stamp.files[0].changed.unix_nanos).unwrap_or(0)
-}
-
 /// Announces to all processes that messages will be changed from now on, whatever the result: what
 /// was seen before is outdated. For formats whose file may also grow before the time of writing can
 /// show that.
 pub(crate) fn expect_writing(
-    format: &dyn barid_formats::Mailbox,
+    format: &dyn Storage,
     now: Timestamp,
     ledger: &mut Ledger,
 ) -> Result<()> {
@@ -479,11 +489,11 @@ fn same_terms(known: &Snapshot, report: &ScanReport) -> bool {
 /// Returns the cache's error behind that of a scan, or else that of the scan.
 fn cache_error(error: Error, intake: Intake<'_>) -> Result<barid_cache::Error> {
     match error {
-        Error::Mailbox(barid_formats::Error::Sink(cause)) => match cause.downcast() {
+        Error::Mailbox(barid_mailbox::Error::Sink(cause)) => match cause.downcast() {
             Ok(cause) => Ok(*cause),
             Err(cause) => match intake.taken() {
                 Err(error) => Ok(error),
-                Ok(_) => Err(barid_formats::Error::Sink(cause).into()),
+                Ok(_) => Err(barid_mailbox::Error::Sink(cause).into()),
             },
         },
         error => Err(error),

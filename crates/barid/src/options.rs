@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_cache::{CacheOptions, StoreKind};
-use barid_formats::{Format, MboxLock, MboxOptions};
+use barid_formats::{MboxLock, MboxOptions};
 use barid_kv::Compression;
+use barid_mailbox::Format;
+use barid_vfs::cores;
 
 /// A long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,9 @@ pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 pub struct OpenOptions {
     /// Folder of the caches; `None` keeps the cache in memory only.
     pub cache_dir: Option<PathBuf>,
+    /// Folder for text of a compressed mailbox in which reading goes back, in files without names.
+    /// `None` decompresses it again instead.
+    pub spill_dir: Option<PathBuf>,
     /// Folder of the UID ledgers. They must survive: without them UIDs change.
     pub state_dir: PathBuf,
     /// Store for the cache. `None` leaves a cache where it is, and makes a new one in the native
@@ -116,6 +121,7 @@ impl OpenOptions {
     /// Creates options with everything but the folders at its default.
     pub fn new(cache_dir: Option<PathBuf>, state_dir: PathBuf) -> Self {
         Self {
+            spill_dir: cache_dir.clone(),
             cache_dir,
             state_dir,
             store: None,
@@ -130,12 +136,18 @@ impl OpenOptions {
         }
     }
 
+    /// Returns the number of threads that may work.
+    pub(crate) fn thread_count(&self) -> usize {
+        if self.threads == 0 { cores() } else { self.threads }
+    }
+
     /// Returns the options for opening an mbox.
     pub(crate) fn mbox_options(&self) -> MboxOptions {
         MboxOptions {
             lock_timeout: self.lock_timeout,
             write_locks: self.write_locks.clone(),
             stop: self.stop.clone(),
+            spill_dir: self.spill_dir.clone(),
             ..MboxOptions::default()
         }
     }

@@ -5,6 +5,7 @@
 //! read, and newer messages are merged into it.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use barid_cache::{Core, Record, Snapshot};
 use barid_message::{Profile, SubjectScratch};
@@ -12,7 +13,7 @@ use barid_query::{SortKey, SortProgram, SortView};
 use barid_types::Uid;
 
 use crate::kept::{Kept, worth_storing};
-use crate::{Error, Mailbox, Result};
+use crate::{Error, Mailbox, Result, View};
 
 /// The wanted part of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,55 +30,63 @@ pub enum Window {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Sorted {
-    /// The rows; valid until the mailbox is refreshed.
+    /// Rows of the view that was sorted.
     pub rows: Vec<u32>,
     /// Messages that could not be read for their sizes, and the errors. They count as empty.
     pub unreadable: Vec<(Uid, Error)>,
 }
 
-impl Mailbox {
+impl View {
     /// Returns the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
     ///
     /// The first call for a program sorts the mailbox; later ones read the wanted part and merge
     /// the new messages: O(window + new). Orders by `SIZE`, and those of a mailbox without a cache
-    /// on disk, are computed each time. `SIZE` sorts by RFC822.SIZE; the first call reads the
-    /// messages whose size nobody has asked for yet, as [`Mailbox::fill_rfc822_sizes`] does.
+    /// on disk, are computed each time. `SIZE` sorts by RFC822.SIZE, and reads the messages whose
+    /// size nobody has asked for yet; [`Mailbox::sorted`] remembers it.
     ///
     /// # Errors
-    /// A damaged cache; as [`Mailbox::fill_rfc822_sizes`] if sorting by size.
-    pub fn sorted(&mut self, program: &SortProgram, window: Window) -> Result<Sorted> {
-        let unreadable = match asks_sizes(program) {
-            true => self.fill_rfc822_sizes()?,
-            false => Vec::new(),
-        };
-        let view = View::new(&self.snapshot);
-        let rows = self.sorted_by(program, window, &view);
-        self.done(view.into_result())?;
-        Ok(Sorted { rows, unreadable })
+    /// A damaged cache; as [`View::fetch`] if sorting by size.
+    pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Sorted> {
+        if !asks_sizes(program) {
+            return Ok(Sorted { rows: self.order(program, window)?, unreadable: Vec::new() });
+        }
+        let (sizes, unreadable) = self.missing_sizes()?;
+        let mut sized = self.clone();
+        // The cache is the mailbox's to write.
+        Arc::make_mut(&mut sized.snapshot).detach();
+        sized.add_sizes(&sizes)?;
+        Ok(Sorted { rows: sized.order(program, window)?, unreadable })
     }
 
-    fn sorted_by(&self, program: &SortProgram, window: Window, view: &View<'_>) -> Vec<u32> {
+    fn order(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
+        let keys = SortKeys::new(&self.snapshot);
+        let rows = self.sorted_by(program, window, &keys);
+        self.done(keys.into_result())?;
+        Ok(rows)
+    }
+
+    fn sorted_by(&self, program: &SortProgram, window: Window, keys: &SortKeys<'_>) -> Vec<u32> {
         let all = || (0..self.snapshot.len()).collect::<Vec<u32>>();
         // A message that is unreadable now may have a size later.
         if !self.place.on_disk || asks_sizes(program) {
             return match window {
-                Window::All => barid_query::sort(&all(), program, view),
+                Window::All => barid_query::sort(&all(), program, keys),
                 Window::First(count) => {
                     let window = barid_query::Window::First(count as usize);
-                    barid_query::sort_window(&all(), program, view, window)
+                    barid_query::sort_window(&all(), program, keys, window)
                 }
                 Window::Last(count) => {
                     let window = barid_query::Window::Last(count as usize);
-                    barid_query::sort_window(&all(), program, view, window)
+                    barid_query::sort_window(&all(), program, keys, window)
                 }
             };
         }
         let kept = Kept::new(&self.place, &self.snapshot, kind_of(program));
-        if let Some(rows) = self.merged_with_kept(&kept, program, window, view) {
+        if let Some(rows) = self.merged_with_kept(&kept, program, window, keys) {
             return rows;
         }
-        let rows = barid_query::sort(&all(), program, view);
-        if view.is_sound() {
+        let rows = barid_query::sort(&all(), program, keys);
+        if keys.is_sound() {
             let physical = rows.iter().map(|row| self.snapshot.physical_row(*row));
             kept.store(physical.flat_map(u32::to_le_bytes).collect());
         }
@@ -90,7 +99,7 @@ impl Mailbox {
         kept: &Kept<'_>,
         program: &SortProgram,
         window: Window,
-        view: &View<'_>,
+        keys: &SortKeys<'_>,
     ) -> Option<Vec<u32>> {
         let order = kept.order()?;
         let new = order.new_rows();
@@ -99,7 +108,21 @@ impl Mailbox {
         }
         let old = order.rows(window)?;
         let new: Vec<u32> = new.collect();
-        Some(cut(barid_query::merge(&old, &new, program, view), window))
+        Some(cut(barid_query::merge(&old, &new, program, keys), window))
+    }
+}
+
+impl Mailbox {
+    /// Sorts as [`View::sorted`] does, and stores the sizes that were computed.
+    ///
+    /// # Errors
+    /// As [`View::sorted`]; a cache that cannot store the sizes.
+    pub fn sorted(&mut self, program: &SortProgram, window: Window) -> Result<Sorted> {
+        let unreadable = match asks_sizes(program) {
+            true => self.fill_rfc822_sizes()?,
+            false => Vec::new(),
+        };
+        Ok(Sorted { rows: self.view.order(program, window)?, unreadable })
     }
 }
 
@@ -127,13 +150,13 @@ fn cut(mut rows: Vec<u32>, window: Window) -> Vec<u32> {
 }
 
 /// The sort keys of a snapshot. The trait has no errors, so the first one is stored here.
-pub(crate) struct View<'a> {
+pub(crate) struct SortKeys<'a> {
     snapshot: &'a Snapshot,
     profile: Profile,
     error: RefCell<Option<barid_cache::Error>>,
 }
 
-impl<'a> View<'a> {
+impl<'a> SortKeys<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot, profile: Profile::Rfc, error: RefCell::default() }
     }
@@ -154,7 +177,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl SortView for View<'_> {
+impl SortView for SortKeys<'_> {
     fn numbers(&self, key: SortKey, rows: &[u32], out: &mut Vec<i64>) {
         let start = out.len();
         // All rows in order is the usual case, and then each block is read once.

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use barid_cache::{Core, Place};
-use barid_formats::{Error as FormatError, Location, ReadAs, ReadMessage};
+use barid_cache::Core;
+use barid_mailbox::{Error as FormatError, ReadAs, ReadMessage};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
-use crate::limits::READ_ROOM_KEPT_LEN;
-use crate::{Error, Mailbox, Result};
+use crate::limits::{HEALINGS_MAX, READ_ROOM_KEPT_LEN};
+use crate::{Error, Mailbox, Result, View};
 
 /// The bytes of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,52 +26,52 @@ pub(crate) struct ReadRoom {
     bytes: Vec<u8>,
 }
 
-/// Number of attempts to read a message that has moved.
-const ATTEMPTS_MAX: u32 = 5;
-
 impl Mailbox {
-    /// Reads a message.
-    ///
-    /// If the message has moved, or another one is in its place, the mailbox is scanned again and
-    /// the message is located by its UID; rows are then renumbered.
+    /// Reads like [`View::read`]; rebuilds the cache if it is damaged.
     ///
     /// # Errors
-    /// [`Error::NoSuchMessage`] if it is gone; [`Error::Renumbered`] if the UID then means another;
-    /// errors of the file system.
+    /// As [`View::read`].
     pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
-        self.with_row(uid, &mut |mailbox, row| mailbox.read_row_alone(row, read_as))
+        self.healing(&mut |view| view.read(uid, read_as))
     }
 
-    /// Runs `work` on the row of a message. If the message has moved, the mailbox is scanned again
-    /// and the work is repeated.
-    pub(crate) fn with_row<T>(
-        &mut self,
-        uid: Uid,
-        work: &mut dyn FnMut(&Self, u32) -> Result<T>,
-    ) -> Result<T> {
+    /// Runs `work` on the newest view. If the cache turns out to be damaged, rebuilds it and runs
+    /// `work` again.
+    pub(crate) fn healing<T>(&mut self, work: &mut dyn FnMut(&View) -> Result<T>) -> Result<T> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
-        for attempt in 1.. {
-            let done = self.row_once(uid).and_then(|row| work(self, row));
-            self.keep_restart_points();
-            match done {
-                Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
-                    // A mailbox that looks unchanged may have been read at its end only.
-                    self.rescan(attempt > 1)?;
-                }
-                Err(error @ Error::Cache(_)) if attempt < ATTEMPTS_MAX => self.heal(error)?,
+        for attempt in 1..HEALINGS_MAX {
+            match work(&self.view) {
+                Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => self.heal(error)?,
+                // The view has followed a message without the ledger of this mailbox.
+                Err(Error::Renumbered { .. }) if attempt == 1 => self.rescan(false)?,
                 result => return result,
             }
             self.check_numbering(uidvalidity)?;
         }
-        Err(Error::KeepsChanging { path: self.path().to_owned() })
+        work(&self.view)
+    }
+}
+
+impl View {
+    /// Reads a message; if it has moved, it is followed.
+    ///
+    /// # Errors
+    /// A damaged cache; [`Error::NoSuchMessage`] if the message is gone; [`Error::Renumbered`] if
+    /// it has moved and its UID means another now; errors of the file system.
+    pub fn read(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        let row = self.existing_row(uid)?;
+        let read = self.follow(row, &mut |view, row| view.read_row_alone(row, read_as));
+        self.keep_restart_points();
+        read?
     }
 
     /// Reads a message that is to be kept or compared as a whole.
     pub(crate) fn read_to_copy(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
-        self.read_row_alone(self.row_once(uid)?, read_as)
+        self.read_row_alone(self.existing_row(uid)?, read_as)
     }
 
-    fn row_once(&self, uid: Uid) -> Result<u32> {
+    /// Returns the row of a message, or [`Error::NoSuchMessage`].
+    pub(crate) fn existing_row(&self, uid: Uid) -> Result<u32> {
         let gone = || Error::NoSuchMessage { path: self.path().to_owned(), uid };
         self.row_of(uid)?.ok_or_else(gone)
     }
@@ -95,29 +95,29 @@ impl Mailbox {
         self.load_restart_points();
         let location = self.snapshot.location(row, name)?;
         let stamp = &self.snapshot.meta().stamp;
-        let Location::Span { offset, separator_len, .. } = location else {
-            return Ok(self.format.read_known(&location, read_as, stamp, bytes)?);
-        };
+        if self.storage.names_messages() {
+            return Ok(self.storage.read_known(&location, read_as, stamp, bytes)?);
+        }
         // The key is of the header as it is stored.
         let (read_first, from) = match read_as {
             ReadAs::Message | ReadAs::Quoted => (ReadAs::Quoted, 0),
-            ReadAs::Stored => (ReadAs::Stored, separator_len as usize),
+            ReadAs::Stored => (ReadAs::Stored, location.separator_len().unwrap_or(0) as usize),
         };
-        let header_len = self.format.read_known(&location, read_first, stamp, bytes)?;
+        let header_len = self.storage.read_known(&location, read_first, stamp, bytes)?;
         let header = bytes.get(from..header_len).unwrap_or_default();
         // Another message may be there now: then it is looked for.
         if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
             let path = self.path().to_owned();
-            return Err(FormatError::MessageGone { path, offset }.into());
+            return Err(FormatError::MessageGone { path, offset: location.offset() }.into());
         }
         Ok(match read_as {
-            ReadAs::Message => self.format.unquote(bytes, header_len),
+            ReadAs::Message => self.storage.unquote(bytes, header_len),
             ReadAs::Quoted | ReadAs::Stored => header_len,
         })
     }
 
-    /// Reads the messages of `rows`, whose cores are given, as [`Mailbox::read_row`] does with
-    /// [`ReadAs::Message`]; [`Mailbox::text`] returns their text. Costs least if the rows ascend.
+    /// Reads the messages of `rows`, whose cores are given, as [`View::read_row`] does with
+    /// [`ReadAs::Message`]; [`View::text`] returns their text. Costs least if the rows ascend.
     pub(crate) fn read_rows(
         &self,
         rows: &[(u32, Core)],
@@ -129,36 +129,44 @@ impl Mailbox {
         names.resize_with(rows.len().max(names.len()), Vec::new);
         let mut locations = Vec::with_capacity(rows.len());
         for ((row, core), name) in rows.iter().zip(names) {
-            locations.push(match core.place {
-                Place::Span { offset, separator_len, header_len, body_len } => {
-                    Location::Span { offset, separator_len, header_len, body_len }
-                }
-                Place::File { .. } => self.snapshot.location(*row, name)?,
+            locations.push(match core.nameless_location() {
+                Some(location) => location,
+                None => self.snapshot.location(*row, name)?,
             });
         }
         self.load_restart_points();
         let stamp = &self.snapshot.meta().stamp;
-        let mut read = self.format.read_many(&locations, ReadAs::Quoted, stamp, bytes);
-        for (found, (_, core)) in read.iter_mut().zip(rows) {
-            let (Ok(message), Place::Span { offset, .. }) = (&found, core.place) else { continue };
+        let mut read = self.storage.read_many(&locations, ReadAs::Quoted, stamp, bytes);
+        let may_be_others = !self.storage.names_messages();
+        for ((found, location), (_, core)) in read.iter_mut().zip(&locations).zip(rows) {
+            let (Ok(message), true) = (&found, may_be_others) else { continue };
             let header = &bytes[message.range.start..message.range.start + message.header_len];
             // Another message may be there now: then it is looked for.
             if MessageKey(barid_message::header_key(header)) != core.key {
                 let path = self.path().to_owned();
-                *found = Err(FormatError::MessageGone { path, offset });
+                *found = Err(FormatError::MessageGone { path, offset: location.offset() });
             }
         }
         Ok(read.into_iter().map(|found| found.map_err(Error::from)).collect())
     }
 
+    /// Reads the message of a row, as [`View::read_rows`] does, and appends it to those in `room`.
+    pub(crate) fn append_row(&self, row: u32, room: &mut ReadRoom) -> Result<ReadMessage> {
+        let (mut name, mut bytes) = (Vec::new(), Vec::new());
+        let header_len = self.read_row(row, ReadAs::Quoted, &mut name, &mut bytes)?;
+        let start = room.bytes.len();
+        room.bytes.append(&mut bytes);
+        Ok(ReadMessage { range: start..room.bytes.len(), header_len })
+    }
+
     /// Returns the text of a message that was read into `room`.
     pub(crate) fn text<'r>(&self, message: &ReadMessage, room: &'r ReadRoom) -> Cow<'r, [u8]> {
         let text = &room.bytes[message.range.clone()];
-        if !self.format.is_quoted(text) {
+        if !self.storage.is_quoted(text) {
             return Cow::Borrowed(text);
         }
         let mut text = text.to_vec();
-        self.format.unquote(&mut text, message.header_len);
+        self.storage.unquote(&mut text, message.header_len);
         Cow::Owned(text)
     }
 }

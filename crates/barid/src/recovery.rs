@@ -1,6 +1,6 @@
 //! Completing a change that was begun and not finished (docs/protocol.md, "Open", step 1).
 
-use barid_formats::{EmptyKnown, Error as FormatError, Recovered, SyncContext, Unfinished};
+use barid_mailbox::{EmptyKnown, Error as FormatError, Recovered, SyncContext, Unfinished};
 use barid_state::{Ledger, Pending};
 use barid_vfs::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::{Note, NoteKind, OpenOptions, Progress, Result, Work};
 
 /// The parts needed to complete a change.
 pub(crate) struct Recovery<'a> {
-    pub(crate) format: &'a mut dyn barid_formats::Mailbox,
+    pub(crate) storage: &'a dyn barid_mailbox::Storage,
     pub(crate) pending: &'a mut Pending,
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) options: &'a OpenOptions,
@@ -22,11 +22,11 @@ impl Recovery<'_> {
     /// Completes an unfinished change if possible, and reports that in the notes; returns the
     /// change if it stays unfinished. Costs a few system calls if there is none.
     pub(crate) fn at_opening(&mut self) -> Result<Option<Unfinished>> {
-        let Some(found) = self.format.unfinished(Some(&self.options.state_dir))? else {
+        let Some(found) = self.storage.unfinished(Some(&self.options.state_dir))? else {
             return Ok(None);
         };
         let why = match self.options.read_only {
-            true if self.format.abandoned(Some(&self.options.state_dir))?.is_none() => {
+            true if self.storage.abandoned(Some(&self.options.state_dir))?.is_none() => {
                 return Ok(None);
             }
             true => "it is not completed read-only".to_owned(),
@@ -35,7 +35,7 @@ impl Recovery<'_> {
                 Err(error) => error.to_string(),
             },
         };
-        let path = self.format.path().display();
+        let path = self.storage.path().display();
         let text =
             format!("{path}: {} is unfinished: {why}; UIDs are not to be relied on", found.what);
         self.notes.push(Note { kind: NoteKind::Unfinished, text });
@@ -59,10 +59,10 @@ impl Recovery<'_> {
     }
 
     fn complete_locked(&mut self) -> Result<()> {
-        let Self { format, pending, ledger, options, .. } = self;
-        expect_writing(&**format, self.now, ledger)?;
+        let Self { storage, pending, ledger, options, .. } = self;
+        expect_writing(&**storage, self.now, ledger)?;
         let progress = options.progress.as_ref();
-        let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, format.format()));
+        let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, storage.format()));
         let known = EmptyKnown::default();
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
         let mut context = SyncContext {
@@ -72,16 +72,16 @@ impl Recovery<'_> {
             drop_pending: Some(&mut drop_pending),
             ..SyncContext::new(&known)
         };
-        let recovered = format.recover(&mut context);
+        let recovered = storage.recover(&mut context);
         self.conclude(recovered)
     }
 
-    fn conclude(&mut self, recovered: barid_formats::Result<Recovered>) -> Result<()> {
+    fn conclude(&mut self, recovered: barid_mailbox::Result<Recovered>) -> Result<()> {
         let recovered = recovered?;
         if let Some(through) = recovered.pending_through {
             self.pending.drop_through(through)?;
         }
-        let path = self.format.path().display().to_string();
+        let path = self.storage.path().display().to_string();
         let mut note = |kind, text: String| {
             self.notes.push(Note { kind, text: format!("{path}: {text}") });
         };
@@ -105,16 +105,16 @@ impl Recovery<'_> {
                 format!("{bytes} bytes of mail delivered meanwhile are kept"),
             );
         }
-        match self.format.abandoned(Some(&self.options.state_dir))? {
-            Some(left) => Err(unfinished(&*self.format, left).into()),
+        match self.storage.abandoned(Some(&self.options.state_dir))? {
+            Some(left) => Err(unfinished(self.storage, left).into()),
             None => Ok(()),
         }
     }
 }
 
 /// Returns the error that a change is unfinished.
-pub(crate) fn unfinished(format: &dyn barid_formats::Mailbox, found: Unfinished) -> FormatError {
-    let path = format.path().to_owned();
+pub(crate) fn unfinished(storage: &dyn barid_mailbox::Storage, found: Unfinished) -> FormatError {
+    let path = storage.path().to_owned();
     match found.journal {
         Some(journal) => FormatError::Unfinished { path, journal, what: found.what },
         None => FormatError::Unrecoverable { path, what: found.what },

@@ -94,6 +94,11 @@ impl Shown {
         }
     }
 
+    /// Returns the UIDs of the messages that have pending changes, ascending.
+    pub(crate) fn uids(&self) -> impl Iterator<Item = Uid> {
+        self.changes.keys().copied()
+    }
+
     /// Returns the keywords, including pending ones.
     pub(crate) fn keywords<'a>(&'a self, snapshot: &'a Snapshot) -> &'a KeywordTable {
         self.keywords.as_ref().unwrap_or(&snapshot.meta().keywords)

@@ -1,6 +1,6 @@
 //! The status and the notes of a mailbox.
 
-use barid_formats::Format;
+use barid_mailbox::Format;
 use barid_types::{ModSeq, Uid, UidValidity};
 
 /// Work that the cache had to do to answer.

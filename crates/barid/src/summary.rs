@@ -4,7 +4,7 @@ use barid_cache::{Core, Record};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
 
 use crate::shown::Shown;
-use crate::{Mailbox, Result};
+use crate::{Result, View};
 
 /// The cached data of one message.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Summary<'a> {
     pub keywords: KeywordMask,
     /// Size in bytes as stored.
     pub size: u64,
-    /// RFC822.SIZE, if known; see [`Mailbox::fill_rfc822_sizes`].
+    /// RFC822.SIZE, if known; see [`fill_rfc822_sizes`](crate::Mailbox::fill_rfc822_sizes).
     pub rfc822_size: Option<u64>,
     /// The header fields as they stand in the message.
     pub fields: &'a Record<'a>,
@@ -62,7 +62,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-impl Mailbox {
+impl View {
     /// Visits summaries of `rows` in the order given, until `visit` returns `false`.
     ///
     /// Reads each block of the cache once where the rows allow it; no message is read.

@@ -10,9 +10,9 @@ use barid_query::{ThreadAlgorithm, Threads};
 use crate::bytes::{Put, Take};
 use crate::kept::{Kept, worth_storing};
 use crate::links::{Links, threads_of_texts};
-use crate::{Mailbox, Result};
+use crate::{Result, View};
 
-impl Mailbox {
+impl View {
     /// Returns the threads of the mailbox as rows (RFC 5256 §3; REFS as Dovecot defines it).
     ///
     /// The first call threads the mailbox, in near linear time in messages and references. Later

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::{
-    ChangeOptions, ChangeRequest, Changed, Flag, FlagChange, FlagSet, InternalDate, KeepExpunged,
-    KeepLimits, Keyword, Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Uid, WriteWhen,
+    ChangeOptions, ChangeRequest, Changed, Flag, FlagChange, FlagSet, Format, FormatName,
+    InternalDate, KeepExpunged, KeepLimits, Keyword, Mailbox, MailboxSpec, NewMessage, OpenOptions,
+    ReadAs, Uid, WriteWhen,
 };
 use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::Corpus;
@@ -17,6 +18,11 @@ pub(crate) const KEYWORDS: [&str; 4] = ["Junk", "todo", "$Forwarded", "x-long-ke
 
 /// The formats that can be changed.
 pub(crate) const FORMATS: [&str; 2] = ["maildir", "mboxrd"];
+
+/// Returns the format with a name.
+pub(crate) fn format_named(name: &str) -> Format {
+    FormatName::named(name).unwrap().format()
+}
 
 /// A mailbox on some file system.
 pub(crate) struct Arena {

@@ -181,7 +181,7 @@ fn where_only_the_append_fails_the_rest_is_done() {
         if !faulty.fired() {
             break;
         }
-        if let Err(error @ Error::Mailbox(barid_formats::Error::NotAppended { .. })) = result {
+        if let Err(error @ Error::Mailbox(barid_mailbox::Error::NotAppended { .. })) = result {
             told += 1;
             assert!(error.hint().is_some_and(|hint| hint.contains("append")), "{n}");
             for mailbox in [&mailbox, &arena.open(), &arena.open_without_cache()] {

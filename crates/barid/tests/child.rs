@@ -2,7 +2,10 @@
 
 use barid_testkit::child::{self, Job};
 
-const JOBS: &[(&str, Job)] = &[("change an MH folder", crate::mh_killed::victim)];
+const JOBS: &[(&str, Job)] = &[
+    ("change an MH folder", crate::mh_killed::victim),
+    ("open an mbox", crate::scan_memory::open),
+];
 
 #[test]
 fn entry() {

@@ -10,12 +10,12 @@ use barid::convert::{
     convert, copy,
 };
 use barid::{
-    ChangeRequest, CreateOptions, Error, Flag, FlagSet, Format, InternalDate, Keyword,
-    KeywordLimit, Mailbox, MailboxSpec, NewMessage, NoteKind, OpenOptions, Status, Uid,
+    ChangeRequest, CreateOptions, Error, Flag, FlagSet, InternalDate, Keyword, KeywordLimit,
+    Mailbox, MailboxSpec, NewMessage, NoteKind, OpenOptions, Status, Uid,
 };
 use barid_vfs::{MemVfs, Vfs};
 
-use crate::arena::{Arena, expunge, found, keyword, memory, now, uid};
+use crate::arena::{Arena, expunge, format_named, found, keyword, memory, now, uid};
 
 /// The formats around the ring, each beginning where the last ended.
 const RING: [&str; 7] = ["maildir", "mboxrd", "mbx", "mix", "mh", "mmdf", "maildir"];
@@ -280,9 +280,9 @@ fn a_copy_leaves_out_what_the_target_has() {
     let new = |text: &&'static str| NewMessage { bytes: text.as_bytes(), ..NewMessage::default() };
     let appends: Vec<NewMessage<'_>> = texts.iter().map(new).collect();
     let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-    let formats = [Format::Maildir, Format::Mh, Format::Mix, Format::Mbx, Format::Mboxo];
+    let formats = ["maildir", "mh", "mix", "mbx", "mboxo"].map(format_named);
     for dedupe in [Dedupe::MessageId, Dedupe::Content] {
-        for format in formats.into_iter().chain([Format::Mboxrd, Format::Mmdf]) {
+        for format in formats.into_iter().chain(["mboxrd", "mmdf"].map(format_named)) {
             let disk = memory();
             let arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 3);
             let mut first = arena.open();
@@ -340,7 +340,7 @@ fn messages_are_copied_with_new_uids() {
     let mut first = source(&disk, 9);
     let place = Place::new(Arc::new(disk));
     let options = CreateOptions::default();
-    barid::create(&place.vfs, Path::new("/to"), Format::Mbx, &options, Path::new("/state"))
+    barid::create(&place.vfs, Path::new("/to"), format_named("mbx"), &options, Path::new("/state"))
         .unwrap();
     let mut target = place.open("/to");
     for round in 0..2 {

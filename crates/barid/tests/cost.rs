@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid::{ChangeOptions, Flag};
-use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, Vfs};
+use barid::{ChangeOptions, Flag, Mailbox, MailboxSpec, OpenOptions, Uid};
+use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, OpenOptions as OpenFile, Vfs};
 
 use crate::arena::{Arena, add, flag, later, memory, now};
 use crate::world::World;
@@ -141,4 +141,34 @@ fn after_an_append_no_more_than_the_end_is_read() {
     assert_eq!(arena.open().len(), 4004);
     assert!(read(&before) <= limit, "{}", read(&before));
     assert!(arena.content().len() as u64 > 4 * limit, "the mailbox is large enough to tell");
+}
+
+#[test]
+fn a_large_message_is_read_when_its_rest_is_asked_for() {
+    let text = format!("From a@b Sat Jan  3 01:05:34 1996\nA: b\n\n{}", "line\n".repeat(1 << 20));
+    let body_len = 5 << 20;
+    for (format, is_read_before) in [("mboxo", false), ("mboxrd", true), ("mboxcl2", false)] {
+        let vfs = CountingVfs::new(memory());
+        for (path, text) in [("/box", &*text), ("/target", "")] {
+            let file = vfs.open(Path::new(path), OpenFile::create_new(0o600)).unwrap();
+            file.write_all_at(text.as_bytes(), 0).unwrap();
+        }
+        let open = |path: &str| {
+            let spec = MailboxSpec::parse(&format!("{format}:{path}"));
+            let options = OpenOptions::new(None, "/state".into());
+            Mailbox::open_in(Arc::new(vfs.clone()), &spec, &options).unwrap()
+        };
+        let (mut mailbox, target) = (open("/box"), open("/target"));
+        let before = vfs.counts();
+        let bytes_read = || vfs.counts().since(&before).bytes_under(Path::new("/box")).read;
+        let large = mailbox.large_message(Uid::MIN, &target, None).unwrap().unwrap();
+        assert_eq!(bytes_read() >= body_len, is_read_before, "{format}: {}", bytes_read());
+        let mut size = 0;
+        let mut take = |piece: &[u8]| {
+            size += piece.len() as u64;
+            Ok(())
+        };
+        large.rest().read(&mut take).unwrap();
+        assert_eq!((size, large.rest().size()), (body_len, body_len), "{format}");
+    }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use barid::check::{check, repair};
 use barid::convert::{ConvertOptions, copy};
-use barid::{CreateOptions, Flag, Format, Mailbox, MailboxSpec, NoteKind, OpenOptions, create};
+use barid::{CreateOptions, Flag, Mailbox, MailboxSpec, NoteKind, OpenOptions, create};
 use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions as FileOptions, Vfs};
 
-use crate::arena::{Arena, add, flag, found, later, memory, now, uid};
+use crate::arena::{Arena, add, flag, format_named, found, later, memory, now, uid};
 
 /// A mailbox with UIDs in the ledger alone, and two pending changes.
 fn scene() -> (MemVfs, Arena) {
@@ -80,6 +80,39 @@ fn a_flipped_bit_in_the_ledger_costs_nothing_and_is_told() {
         }
         acknowledge(&arena, "state-ledger");
     }
+}
+
+#[test]
+fn what_cannot_be_acknowledged_is_reported() {
+    let (mut refused, mut failed) = (0, 0);
+    for (nth, suffix) in (0..).flat_map(|nth| [(nth, ".ledger"), (nth, ".pending")]) {
+        let (disk, arena) = scene();
+        let path = state_file(&disk, suffix);
+        let at = disk.metadata(&path).unwrap().size - 100;
+        flip(&disk, &path, at);
+        let effect = FaultEffect::Error(std::io::ErrorKind::Other);
+        let fault = Fault::nth(nth).under("/state").with(effect).forever();
+        let vfs = FaultVfs::new(disk, fault);
+        let failing = arena.on(Arc::new(vfs.clone()));
+        let repaired = repair(&failing.vfs, &failing.spec, &failing.options());
+        if !vfs.fired() {
+            break;
+        }
+        let damages = repaired.map(|report| report.found.damages);
+        let is_refused = |damage: &barid::check::Damage| damage.repair.is_none();
+        match damages {
+            Err(_) => failed += 1,
+            Ok(damages) if damages.iter().any(is_refused) => {
+                refused += 1;
+                assert!(damages.iter().any(|damage| damage.what.contains("acknowledged: ")));
+            }
+            Ok(_) => {
+                let left = check(&arena.vfs, &arena.spec, &arena.options()).unwrap();
+                assert_eq!(left.damages, [], "call {nth} of {suffix}");
+            }
+        }
+    }
+    assert!(refused > 5 && failed > 5, "{refused} refused, {failed} failed");
 }
 
 #[test]
@@ -164,7 +197,7 @@ fn a_flipped_bit_in_the_pending_changes_is_told_and_the_rest_applies() {
 fn an_error_of_the_ledgers_barrier_is_told_by_a_copy() {
     let (disk, arena) = scene();
     let mut told = 0;
-    for format in [Format::Mh, Format::Mboxrd, Format::Maildir] {
+    for format in ["mh", "mboxrd", "maildir"].map(format_named) {
         for nth in 0..6 {
             let disk = disk.snapshot();
             let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());

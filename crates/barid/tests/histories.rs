@@ -10,11 +10,10 @@ use barid::{
     ChangeRequest, CreateOptions, Flag, Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs,
     Undo, create,
 };
-use barid_formats::Format;
 use barid_vfs::{MemVfs, OpenOptions as FileOptions, Vfs};
 use fastrand::Rng;
 
-use crate::arena::{add, expunge, flag, keeping, later, memory, now, uid};
+use crate::arena::{add, expunge, flag, format_named, keeping, later, memory, now, uid};
 
 const FORMATS: [&str; 9] =
     ["maildir", "mboxo", "mboxrd", "mboxcl", "mboxcl2", "mmdf", "mbx", "mix", "mh"];
@@ -223,8 +222,14 @@ impl History {
         let uids: Vec<_> = self.some(mailbox).into_iter().map(uid).collect();
         self.made += 1;
         let path = PathBuf::from(format!("/copy{}", self.made));
-        create(&self.vfs, &path, Format::Mboxrd, &CreateOptions::default(), "/state".as_ref())
-            .unwrap();
+        create(
+            &self.vfs,
+            &path,
+            format_named("mboxrd"),
+            &CreateOptions::default(),
+            "/state".as_ref(),
+        )
+        .unwrap();
         let spec = MailboxSpec::parse(&format!("mboxrd:{}", path.display()));
         let mut other = Mailbox::open_in(Arc::clone(&self.vfs), &spec, &self.options()).unwrap();
         let options = ConvertOptions::default();

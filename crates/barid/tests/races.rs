@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::world::{World, told};
 use barid::{Error, Mailbox, OpenOptions};
-use barid_formats::Error as FormatError;
+use barid_mailbox::Error as FormatError;
 use barid_state::Error as StateError;
 use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};

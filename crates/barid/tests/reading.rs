@@ -76,6 +76,7 @@ fn what_has_other_uids_meanwhile_is_not_taken_for_what_was_asked() {
         world.wait();
         let error = ask(&mut mailbox);
         assert!(matches!(error, Some(Error::Renumbered { .. })), "{error:?}");
+        mailbox.refresh().unwrap();
         assert!(ask(&mut mailbox).is_none());
     }
 }

@@ -128,6 +128,8 @@ fn a_message_that_went_is_not_found() {
     assert_eq!(search(&mut mailbox, "HEADER x-nothing a").len(), 0);
     barid_vfs::Vfs::remove_file(&world.memory, &world.files()[7]).unwrap();
     assert_eq!(search(&mut mailbox, "NOT TEXT nosuchword").len(), 19);
+    assert_eq!(mailbox.len(), 20);
+    mailbox.refresh().unwrap();
     assert_eq!(mailbox.len(), 19);
 }
 

@@ -185,8 +185,8 @@ fn shown(program: &[u8]) -> String {
     String::from_utf8_lossy(program).replace("\r\n", " ")
 }
 
-/// Why Dovecot and the library may differ about a key and a message, if there is a reason: one of
-/// the names in `docs/deviations.md`, "Search".
+/// Returns the known reason why Dovecot and the library differ about a search key and a message, if
+/// there is one: a name in `docs/deviations.md`, "Search".
 fn name_of(key: &[u8], message: &[u8]) -> Option<&'static str> {
     let key = shown(key);
     let mut words = key.split(' ');

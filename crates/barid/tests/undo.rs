@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::{
-    ChangeOptions, ChangeRequest, CreateOptions, Error, Flag, Format, KeepExpunged, KeepLimits,
-    KeptState, Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Undo,
+    ChangeOptions, ChangeRequest, CreateOptions, Error, Flag, KeepExpunged, KeepLimits, KeptState,
+    Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Undo,
 };
 use barid_vfs::{
     CallKind, CrashVfs, Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions as FileOptions,
     Vfs,
 };
 
-use crate::arena::{Arena, FORMATS, add, expunge, flag, found, keeping, later, memory, now, uid};
+use crate::arena::{
+    Arena, FORMATS, add, expunge, flag, format_named, found, keeping, later, memory, now, uid,
+};
 
 /// The messages that are there, by their numbers in the corpus, in mailbox order.
 fn numbers(arena: &Arena, mailbox: &mut Mailbox) -> Vec<u64> {
@@ -190,7 +192,7 @@ fn messages_of_mh_are_linked_unless_they_have_another_name() {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
     let (path, state) = (Path::new("/box"), PathBuf::from("/state"));
     let options = OpenOptions { threads: 1, ..OpenOptions::new(None, state.clone()) };
-    barid::create(&vfs, path, Format::Mh, &CreateOptions::default(), &state).unwrap();
+    barid::create(&vfs, path, format_named("mh"), &CreateOptions::default(), &state).unwrap();
     let spec = MailboxSpec { path: path.into(), format: None };
     let mut mailbox = Mailbox::open_in(vfs, &spec, &options).unwrap();
     let texts: Vec<String> = (1..=3).map(|n| format!("Subject: {n}\n\nbody {n}\n")).collect();
@@ -268,7 +270,7 @@ fn a_locked_mailbox_leaves_what_was_kept() {
     let other = disk.open(Path::new("/box"), FileOptions::WRITE).unwrap();
     assert!(other.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
     let error = mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap_err();
-    assert!(matches!(error, Error::Mailbox(barid_formats::Error::Locked { .. })), "{error}");
+    assert!(matches!(error, Error::Mailbox(barid_mailbox::Error::Locked { .. })), "{error}");
     drop(other);
     assert_eq!(mailbox.kept_expunges().unwrap().len(), 1);
     let changed = mailbox.undo(&now()).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid::{Error, Flag, Mailbox, NoteKind, OpenOptions};
-use barid_formats::Error as FormatError;
+use barid_mailbox::Error as FormatError;
 use barid_vfs::{CallKind, Fault, FaultVfs, MemVfs};
 
 use crate::arena::{Arena, Found, add, expunge, flag, found, later, memory, now};

@@ -113,7 +113,10 @@ impl Spread {
     fn new(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |index: usize| times.get(index).copied().unwrap_or_default();
-        Self { median: at(times.len() / 2), least: at(0), most: at(times.len().max(1) - 1) }
+        let last = times.len().max(1) - 1;
+        // Of an even number of times, the mean of those in the middle.
+        let median = (at(last / 2) + at(times.len() / 2)) / 2;
+        Self { median, least: at(0), most: at(last) }
     }
 
     /// Formats the spread as `0.350 s (0.340-0.360)`.
@@ -147,6 +150,8 @@ mod tests {
         let spread = Spread::new([5, 1, 3].map(Duration::from_secs).to_vec());
         assert_eq!(spread.median, Duration::from_secs(3));
         assert_eq!(spread.text(), "3.000 s (1.000-5.000)");
+        let even = Spread::new([8, 1, 2, 3].map(Duration::from_secs).to_vec());
+        assert_eq!(even.median, Duration::from_millis(2500));
         assert_eq!(Spread::new(Vec::new()).median, Duration::ZERO);
     }
 

@@ -1,4 +1,4 @@
-//! Corpora in the order of arrival, without what would tell the class.
+//! Corpora in the order of arrival, without the header fields that reveal the class of a message.
 
 use anyhow::{Context, Result};
 use barid_message::is_owned_field;
@@ -6,13 +6,14 @@ use barid_testkit::corpora;
 
 use super::mail;
 
-/// The corpora.
+/// Names of the corpora.
 pub(super) const NAMES: [&str; 3] = ["trec07p", "spamassassin", "csdmc2010"];
 
-/// The pack of the first.
+/// Folder of the first corpus.
 const TREC: &str = "dev-trec07p-first8000";
 
-/// Dates between these are believed: 1995 and 2012. Spam claims any.
+/// Plausible dates, 1995 to 2011, in seconds since the Unix epoch. Messages with other dates, which
+/// spam often has, are left out.
 const DATES: std::ops::Range<i64> = 788_918_400..1_325_376_000;
 
 /// Messages in the order of their arrival.
@@ -68,8 +69,8 @@ fn dated(name: &str) -> Result<Option<Listed>> {
     Ok(Some(listed.into_iter().map(|(_, path, is_spam)| (path, is_spam)).collect()))
 }
 
-/// Returns a message without its From_ line, the fields of mailboxes, and those in which other
-/// filters wrote their verdict.
+/// Returns a message without its From_ line, the header fields that mailbox formats own, and the
+/// verdicts of other filters.
 fn unlabelled(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
     let (mut rest, mut drops) = (message, message.starts_with(b"From "));

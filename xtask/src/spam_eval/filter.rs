@@ -1,25 +1,26 @@
-//! A filter whose word list is an array: the tokens of a corpus are numbers.
+//! A filter whose word list is an array, because tokens are replaced by numbers.
 
 use std::collections::HashMap;
 
 use barid_bayes::{
-    Counts, Distinct, Options, Parameters, Profile, Score, Scorer, Status, Tokenizer,
+    Counts, Distinct, Options, Parameters, Place, Profile, Score, Scorer, Status, Tokenizer,
 };
 
 use super::corpus::Corpus;
 use super::report::Answer;
 use super::splits::Range;
 
-/// The answers to all tested messages of a split.
+/// The results for all tested messages of a split.
 pub(super) type Answers = Vec<Answer>;
 
 /// The tokens of a corpus in one profile.
 pub(super) struct Filter<'a> {
     corpus: &'a Corpus,
     parameters: Parameters,
-    /// The tokens of each message; numbers are in the byte order of tokens.
+    /// The tokens of each message, as numbers in the byte order of tokens.
     tokens: Vec<Vec<u32>>,
-    distinct: usize,
+    /// The places of tokens, by their numbers.
+    places: Vec<Place>,
 }
 
 /// A word list.
@@ -46,6 +47,7 @@ impl<'a> Filter<'a> {
         }
         let mut sorted: Vec<(Vec<u8>, u32)> = numbers.into_iter().collect();
         sorted.sort_unstable();
+        let places = sorted.iter().map(|(token, _)| Place::of(token)).collect();
         let mut ranks = vec![0; sorted.len()];
         for (rank, (_, number)) in sorted.iter().enumerate() {
             ranks[*number as usize] = rank as u32;
@@ -55,24 +57,24 @@ impl<'a> Filter<'a> {
             own.sort_unstable();
         }
         let parameters = Parameters::new(profile);
-        Self { corpus, parameters, tokens, distinct: ranks.len() }
+        Self { corpus, parameters, tokens, places }
     }
 
-    /// Distinct tokens of all messages.
+    /// Returns the number of distinct tokens in the corpus.
     pub(super) fn distinct(&self) -> usize {
-        self.distinct
+        self.places.len()
     }
 
-    /// Distinct tokens of a message, in the mean.
+    /// Returns the mean number of distinct tokens in a message.
     pub(super) fn tokens_per_message(&self) -> f64 {
         let all: usize = self.tokens.iter().map(Vec::len).sum();
         all as f64 / self.tokens.len().max(1) as f64
     }
 
-    /// Answers of a list that learned a part of the corpus.
+    /// Returns the results of a list that was trained with a part of the corpus.
     pub(super) fn answers(&self, range: &Range) -> Answers {
         let mut list =
-            List { counts: vec![Counts::default(); self.distinct], totals: Counts::default() };
+            List { counts: vec![Counts::default(); self.places.len()], totals: Counts::default() };
         range.teach.iter().for_each(|index| self.teach(&mut list, *index));
         let mut scorer = Scorer::new();
         let mut answers = Vec::with_capacity(range.test.len());
@@ -100,8 +102,8 @@ impl<'a> Filter<'a> {
     }
 
     fn score(&self, list: &List, scorer: &mut Scorer, index: usize) -> Score {
-        let tokens = self.tokens[index].iter().map(|token| list.counts[*token as usize]);
-        scorer.score(&self.parameters, list.totals, tokens)
+        let evidence = |token: &u32| (self.places[*token as usize], list.counts[*token as usize]);
+        scorer.score(&self.parameters, list.totals, self.tokens[index].iter().map(evidence))
     }
 
     fn answer(&self, index: usize, score: Score) -> Answer {

@@ -1,4 +1,4 @@
-//! The messages of dev-spam, and how they are divided.
+//! The messages of the corpus dev-spam, and their division into training and test sets.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use barid_message::{fields, parse_date};
 use barid_testkit::corpora;
 
-/// Which folders of the corpora hold spam, and which do not.
+/// Folders of the corpora; `true` for those of spam.
 const FOLDERS: [(&str, bool); 4] = [
     ("spamassassin/spam", true),
     ("csdmc2010/not-in-spamassassin/spam", true),
@@ -19,18 +19,18 @@ const FOLDERS: [(&str, bool); 4] = [
 pub(super) struct Message {
     pub(super) path: PathBuf,
     pub(super) is_spam: bool,
-    /// When it arrived, in seconds of Unix.
+    /// Time of arrival in seconds since the Unix epoch, if the header has one.
     pub(super) date: Option<i64>,
 }
 
-/// Messages that teach, and messages that are tested, by their indexes.
+/// Indexes of the messages to train with, and of those to test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Split {
     pub(super) teach: Vec<usize>,
     pub(super) test: Vec<usize>,
 }
 
-/// All messages; `None` if the corpus is missing.
+/// Reads all messages. Returns `None` if a folder of the corpora is missing or only generated.
 pub(super) fn messages() -> Result<Option<Vec<Message>>> {
     let mut messages = Vec::new();
     for (folder, is_spam) in FOLDERS {
@@ -46,7 +46,8 @@ pub(super) fn messages() -> Result<Option<Vec<Message>>> {
     Ok(Some(messages))
 }
 
-/// Folds of equal size, those of each class dealt evenly.
+/// Returns splits for cross-validation: each message is tested in one of `folds` folds of equal
+/// size, over which both classes are spread evenly.
 pub(super) fn folds(messages: &[Message], folds: usize, seed: u64) -> Vec<Split> {
     let mut random = Random(seed);
     let mut splits = vec![Split::default(); folds];
@@ -66,8 +67,8 @@ pub(super) fn folds(messages: &[Message], folds: usize, seed: u64) -> Vec<Split>
     splits
 }
 
-/// The older half teaches, the newer is tested, as `barid spam tune --chronological` divides them.
-/// Messages without a date are left out.
+/// Returns a split in which the older half trains and the newer one is tested, the division of
+/// `barid spam tune --chronological`. Messages without a date are left out.
 pub(super) fn halves(messages: &[Message]) -> Split {
     let mut order: Vec<(i64, usize)> = messages
         .iter()
@@ -80,7 +81,8 @@ pub(super) fn halves(messages: &[Message]) -> Split {
     Split { teach: indexes(older), test: indexes(newer) }
 }
 
-/// What the topmost `Received` says, else `Date`.
+/// Returns the date of the topmost `Received` field, else that of `Date`, in seconds since the Unix
+/// epoch.
 fn arrived(message: &[u8]) -> Option<i64> {
     let start = if message.starts_with(b"From ") {
         message.iter().position(|byte| *byte == b'\n')? + 1

@@ -1,9 +1,9 @@
-//! Misses at given shares of false positives, and how far chance may move them.
+//! Spam missed at given shares of false positives, and its bootstrap interval.
 
 use super::filter::Answers;
 use super::mail::Random;
 
-/// Shares of ham that may be taken for spam.
+/// Shares of false positives: of ham that may be taken for spam.
 pub(super) const RATES: [f64; 3] = [0.001, 0.003, 0.01];
 
 /// Messages in the order of their scores, those most like spam first.
@@ -25,7 +25,8 @@ impl Ranking {
         Self { order, ends }
     }
 
-    /// Spam that is missed at each of [`RATES`], where each message is there `weights` times.
+    /// Returns the number of spam messages missed at each of [`RATES`], where message `i` counts
+    /// `weights[i]` times.
     pub(super) fn missed(&self, answers: &Answers, weights: &[u32]) -> [f64; RATES.len()] {
         let (mut spam, mut ham) = (0_u64, 0_u64);
         for (answer, weight) in answers.iter().zip(weights) {
@@ -54,7 +55,7 @@ impl Ranking {
     }
 }
 
-/// Weights of messages in one resample: how often each was drawn.
+/// Returns the weights of messages in one resample with replacement: the times each was drawn.
 pub(super) fn resample(count: usize, random: &mut Random) -> Vec<u32> {
     let mut weights = vec![0; count];
     for _ in 0..count {
@@ -63,7 +64,7 @@ pub(super) fn resample(count: usize, random: &mut Random) -> Vec<u32> {
     weights
 }
 
-/// The bounds between which 95 % of the values lie.
+/// Returns the bounds between which 95 % of the values lie.
 pub(super) fn interval(values: &mut [f64]) -> (f64, f64) {
     values.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| {

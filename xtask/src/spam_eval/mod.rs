@@ -1,9 +1,9 @@
 //! `cargo xtask spam-eval`: errors of the spam filter on real mail.
 //!
 //! Every message is tokenised once for each profile, and the tokens stay in memory as numbers, so
-//! that a word list of any part of a corpus costs one pass over them. Each corpus is judged in the
-//! order of its arrival (a list of older messages scores all newer ones), shuffled, and with a
-//! list that learns its own errors. `--programs` asks the installed programs instead.
+//! that a word list of any part of a corpus costs one pass over them. Each corpus is evaluated in
+//! the order of arrival (a list of older messages scores all newer ones), shuffled, and with a list
+//! that is trained with its own errors. `--programs` runs the installed programs instead.
 
 mod corpus;
 mod filter;
@@ -30,7 +30,7 @@ use self::table::Table;
 use crate::args::Args;
 use crate::shell::cargo;
 
-/// The profiles that are compared; the first is the measure of the second.
+/// The profiles that are compared; the first is the baseline.
 const PROFILES: [(&str, Profile); 2] =
     [("bogofilter", Profile::Bogofilter), ("modern", Profile::Modern)];
 
@@ -74,7 +74,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 impl Evaluation {
-    /// Judges both profiles by a corpus.
+    /// Evaluates both profiles on a corpus.
     fn judge(&self, corpus: &Corpus) -> Result<()> {
         let spam = corpus.messages.iter().filter(|message| message.is_spam).count();
         println!("\n## {}: {spam} spam, {} ham", corpus.name, corpus.messages.len() - spam);
@@ -106,7 +106,7 @@ impl Evaluation {
         self.ask_bogofilter(corpus, &filters[0])
     }
 
-    /// Draws the curves of the split that has most ham to test.
+    /// Draws the error curves of the split that tests the most ham.
     fn draw(&self, name: &str, answers: &[Vec<filter::Answers>]) -> Result<()> {
         let Some(folder) = &self.pictures else { return Ok(()) };
         let ham = |index: &usize| answers[0][*index].iter().filter(|it| !it.is_spam).count();
@@ -121,7 +121,8 @@ impl Evaluation {
         disk::write(&path, svg.as_bytes()).with_context(|| path.display().to_string())
     }
 
-    /// Compares the profile `bogofilter` with the program, by the first half and the second.
+    /// Compares the scores of the profile `bogofilter` with those of the program: the first half of
+    /// the corpus trains, the second is tested.
     fn ask_bogofilter(&self, corpus: &Corpus, ours: &Filter<'_>) -> Result<()> {
         if !self.asks_bogofilter {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Curves of spam found for ham taken for it.
+//! Error curves: the share of spam missed over the share of ham taken for spam.
 
 use std::error::Error;
 
@@ -7,12 +7,12 @@ use plotters::prelude::*;
 use super::report::{Answer, points};
 
 const SIZE: (u32, u32) = (900, 560);
-/// Colours that are told apart also by people who see few of them (after Okabe and Ito).
+/// Colours that colour-blind people can distinguish (after Okabe and Ito).
 const COLORS: [RGBColor; 2] = [RGBColor(90, 101, 112), RGBColor(0, 114, 178)];
-/// The least spam missed on the axis, as a share: it is logarithmic too.
+/// Lower end of the axis of spam missed, as a share; a logarithmic axis has no 0.
 const MISSED_MIN: f64 = 0.000_1;
 
-/// Draws lines as SVG: both axes are logarithmic.
+/// Draws the curves as SVG. Both axes are logarithmic.
 pub(super) fn svg(title: &str, lines: &[(&str, &[Answer])]) -> Result<String, Box<dyn Error>> {
     let answers = lines.first().map_or(&[][..], |(_, answers)| answers);
     let spam = answers.iter().filter(|answer| answer.is_spam).count();
@@ -52,7 +52,8 @@ pub(super) fn svg(title: &str, lines: &[(&str, &[Answer])]) -> Result<String, Bo
     Ok(text)
 }
 
-/// Corners of a curve: the least that is missed for each number of false positives.
+/// Returns the corners of a step curve: the least share of spam missed for each share of false
+/// positives.
 fn steps(answers: &[Answer], least: f64) -> Vec<(f64, f64)> {
     let spam = answers.iter().filter(|answer| answer.is_spam).count();
     let ham = (answers.len() - spam).max(1) as f64;

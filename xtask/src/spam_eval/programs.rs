@@ -1,14 +1,14 @@
 //! `cargo xtask spam-eval --programs`: errors of the installed programs on dev-spam.
 //!
-//! Programs are asked, not libraries: each fold is a word list that the program under test made of
-//! all other folds, and each message is classified by that program. Where parameters are tuned,
-//! `barid spam tune` chooses them by the messages that teach, so that no message that is counted
-//! had a part in the choice.
+//! It runs programs, not libraries: for each fold, the program under test trains a word list with
+//! all other folds and classifies the messages of the fold. Tuned parameters are chosen by
+//! `barid spam tune` from the training messages only, so that no tested message influences them.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use barid_bayes::{Parameters, Profile};
 use barid_testkit::Scratch;
 
 use super::mail::{self, Message, Split};
@@ -52,7 +52,7 @@ pub(super) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Every system on every split, as it is and tuned.
+/// Runs every system on every split, with default parameters and, with a `seed`, with tuned ones.
 fn evaluate(
     systems: &[Box<dyn System>],
     messages: &[Message],
@@ -69,7 +69,7 @@ fn evaluate(
             let tested: Vec<&Message> = split.test.iter().map(|index| &messages[*index]).collect();
             system.teach(scratch.path(), &taught)?;
             let scores = system.scores(scratch.path(), &tested, None)?;
-            plain.extend(answers(&tested, &scores, (0.99, 0.45)));
+            plain.extend(answers(&tested, &scores, default_cutoffs(system.profile())));
             if let Some(seed) = seed {
                 let profile = system.profile();
                 let tuning = Tuning::choose(program, scratch.path(), profile, &taught, seed)?;
@@ -82,6 +82,13 @@ fn evaluate(
         runs.push(Run { name: system.name().to_owned(), plain, tuned });
     }
     Ok(runs)
+}
+
+/// Returns the default cut-offs of a profile, that for spam first.
+fn default_cutoffs(profile: &str) -> (f64, f64) {
+    let known = super::PROFILES.into_iter().find(|(name, _)| *name == profile);
+    let parameters = Parameters::new(known.map_or_else(Profile::default, |(_, profile)| profile));
+    (parameters.spam_cutoff, parameters.ham_cutoff)
 }
 
 fn answers(

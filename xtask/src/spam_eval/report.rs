@@ -1,8 +1,8 @@
-//! Tables of what was answered.
+//! Tables of the classification results.
 
 use std::fmt::Write as _;
 
-/// What a program says of a message.
+/// The result of one program for one message, and the message's true class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) is_spam: bool,
@@ -11,7 +11,7 @@ pub(super) struct Answer {
     pub(super) is_taken_for_ham: bool,
 }
 
-/// What a program says of all messages, as it is and with parameters that were chosen.
+/// The results of one program for all messages, with its default parameters and with tuned ones.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) name: String,
@@ -19,10 +19,10 @@ pub(super) struct Run {
     pub(super) tuned: Vec<Answer>,
 }
 
-/// False positives for which the table says what is missed.
+/// Numbers of false positives for which the table lists the spam missed.
 const ALLOWED: [usize; 7] = [0, 1, 2, 4, 8, 16, 32];
 
-/// The tables of a work.
+/// Returns the tables of one experiment as Markdown.
 pub(super) fn text(title: &str, runs: &[Run]) -> String {
     let count = |is_spam| {
         runs.first().map_or(0, |run| run.plain.iter().filter(|it| it.is_spam == is_spam).count())
@@ -62,7 +62,8 @@ pub(super) fn text(title: &str, runs: &[Run]) -> String {
     text
 }
 
-/// What the one misses where the other has as many false positives, and the other way round.
+/// Writes the spam that barid misses at bogofilter's number of false positives, and the false
+/// positives that it has at bogofilter's number of missed spam.
 fn compare(text: &mut String, is_tuned: bool, theirs: &[Answer], ours: &[Answer]) {
     let counts = Counts::of(theirs);
     let (positives, missed) = (counts.ham_as_spam, counts.spam_as_ham + counts.spam_unsure);
@@ -105,7 +106,8 @@ impl Counts {
     }
 }
 
-/// Points of the curve: ham at or above a score, and spam below it.
+/// Returns the points of the error curve for falling scores: the number of ham messages at or above
+/// the score, and of spam messages below it.
 pub(super) fn points(answers: &[Answer]) -> Vec<(usize, usize)> {
     let mut order: Vec<(f64, bool)> = answers.iter().map(|it| (it.score, it.is_spam)).collect();
     order.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
@@ -119,13 +121,13 @@ pub(super) fn points(answers: &[Answer]) -> Vec<(usize, usize)> {
     points
 }
 
-/// The least spam that is missed with at most so many false positives.
+/// Returns the fewest spam messages missed with at most `allowed` false positives.
 fn missed_at(answers: &[Answer], allowed: usize) -> usize {
     let within = points(answers).into_iter().filter(|(positives, _)| *positives <= allowed);
     within.map(|(_, missed)| missed).min().unwrap_or_default()
 }
 
-/// The fewest false positives where at most so much spam is missed.
+/// Returns the fewest false positives with at most `allowed` spam messages missed.
 fn positives_at(answers: &[Answer], allowed: usize) -> usize {
     let within = points(answers).into_iter().filter(|(_, missed)| *missed <= allowed);
     within.map(|(positives, _)| positives).min().unwrap_or_default()

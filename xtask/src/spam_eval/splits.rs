@@ -1,37 +1,39 @@
-//! Parts of a corpus that teach, and parts that are tested.
+//! Division of a corpus into training and test messages.
 
 use std::ops;
 
 use super::corpus::Corpus;
 use super::mail::Random;
 
-/// Start and length of each part that teaches, in sixteenths of the corpus. All behind it is
+/// Start and length of each training part, in sixteenths of the corpus. Everything behind it is
 /// tested.
 const PARTS: [(usize, usize); 10] =
     [(0, 1), (0, 2), (0, 4), (0, 6), (0, 8), (2, 2), (2, 4), (2, 6), (4, 2), (4, 4)];
 
-/// Messages of each class that must teach and be tested; a split with fewer says nothing.
+/// Least number of messages of each class to train with and to test; splits with fewer are left
+/// out.
 const TEACH_MIN: usize = 40;
 const TEST_MIN: usize = 100;
 
-/// Messages that a list which learns its own errors reads before answers count.
+/// Number of messages whose results are ignored at first with [`Mode::OnError`].
 const WARM_UP: usize = 100;
 
 /// A way to divide a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Older messages teach, newer ones are tested.
+    /// Older messages train the list, newer ones are tested.
     Chronological,
-    /// As many messages, in any order.
+    /// The same numbers of messages, in random order.
     Shuffled,
-    /// In the order of arrival, learning what was wrong or unsure.
+    /// Messages are tested in the order of arrival, and the list is trained with those that it gets
+    /// wrong or is unsure of.
     OnError,
 }
 
 impl Mode {
     pub(super) const ALL: [Self; 3] = [Self::Chronological, Self::Shuffled, Self::OnError];
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Chronological => "chronological",
@@ -46,12 +48,12 @@ impl Mode {
 pub(super) struct Range {
     pub(super) teach: Vec<usize>,
     pub(super) test: Vec<usize>,
-    /// The list learns tested messages that it gets wrong, or is unsure of.
+    /// `true` if the list is trained with the tested messages that it gets wrong or is unsure of.
     pub(super) learns: bool,
 }
 
-/// Returns the divisions of a corpus; chronological ones without those that have too few messages
-/// of a class.
+/// Returns the divisions of a corpus, except those with too few messages of a class; one without
+/// training messages for [`Mode::OnError`].
 pub(super) fn ranges(corpus: &Corpus, mode: Mode, seed: u64) -> Vec<Range> {
     let count = corpus.messages.len();
     if mode == Mode::OnError {
@@ -76,7 +78,7 @@ pub(super) fn ranges(corpus: &Corpus, mode: Mode, seed: u64) -> Vec<Range> {
 }
 
 impl Range {
-    /// Tested messages whose answers do not count.
+    /// Returns the number of tested messages at the start whose results are ignored.
     pub(super) fn warm_up(&self) -> usize {
         if self.learns { WARM_UP.min(self.test.len()) } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! The programs that are asked.
+//! The programs under test.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,18 +14,19 @@ use super::corpus::Corpus;
 use super::mail::Message;
 use super::splits::Range;
 
-/// A filter that learns and scores.
+/// A spam filter that can be trained and scores messages.
 pub(super) trait System {
-    /// Its name in tables.
+    /// Returns its name in tables.
     fn name(&self) -> &str;
 
-    /// The profile of barid whose tokens it makes, by which its parameters are tuned.
+    /// Returns the profile of barid that makes the same tokens, with which its parameters are
+    /// tuned.
     fn profile(&self) -> &str;
 
-    /// Makes a word list in a folder.
+    /// Trains a new word list in a folder.
     fn teach(&self, folder: &Path, messages: &[&Message]) -> Result<()>;
 
-    /// The scores of messages, in their order.
+    /// Returns the scores of messages, in their order.
     fn scores(
         &self,
         folder: &Path,
@@ -34,12 +35,12 @@ pub(super) trait System {
     ) -> Result<Vec<f64>>;
 }
 
-/// Parameters that `barid spam tune` chose.
+/// Parameters chosen by `barid spam tune`.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning(HashMap<String, f64>);
 
 impl Tuning {
-    /// Asks for them.
+    /// Runs `barid spam tune` on the training messages.
     pub(super) fn choose(
         program: &Path,
         folder: &Path,
@@ -65,7 +66,7 @@ impl Tuning {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// The cut-offs, that for spam first.
+    /// Returns the cut-offs, that for spam first.
     pub(super) fn cutoffs(&self) -> (f64, f64) {
         (self.get("spam_cutoff"), self.get("ham_cutoff"))
     }
@@ -218,7 +219,7 @@ fn output(mut command: Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The scores that bogofilter gives the tested messages of a split.
+/// Returns the scores that bogofilter gives the tested messages of a split.
 pub(super) fn bogofilter_scores(corpus: &Corpus, range: &Range) -> Result<Vec<f64>> {
     let scratch = Scratch::new("spam-eval")?;
     let bogofilter = Bogo::new()?;

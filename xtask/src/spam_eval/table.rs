@@ -1,4 +1,4 @@
-//! Tables of a corpus.
+//! The result table of a corpus.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use super::filter::Answers;
 use super::mail::Random;
 use super::measure::{RATES, Ranking, interval, resample};
 
-/// Rows of one corpus.
+/// The table of one corpus.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     text: String,
 }
 
-/// Misses and false positives of a split, or their mean over splits.
+/// Missed spam and false positives of a split.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     missed: [f64; RATES.len()],
@@ -42,7 +42,7 @@ impl Figures {
 }
 
 impl Table {
-    /// Adds the rows of a mode: the answers of each profile to each split.
+    /// Adds the rows of a mode: the results of each profile on each split, and their difference.
     pub(super) fn add(
         &mut self,
         mode: &str,
@@ -67,16 +67,16 @@ impl Table {
         if let [measure, own] = answers {
             let cells = differences(measure, own, evaluation)
                 .map(|(difference, low, high)| format!("{difference:+.1} [{low:+.1}, {high:+.1}]"));
-            let share = 100.0 * means[1] / means[0];
-            let _ = writeln!(
-                self.text,
-                "| {mode}, difference | {} | {share:.0} % | | |",
-                cells.join(" | ")
-            );
+            let share = match means[0] {
+                0.0 => "–".to_owned(),
+                missed => format!("{:.0} %", 100.0 * means[1] / missed),
+            };
+            let cells = cells.join(" | ");
+            let _ = writeln!(self.text, "| {mode}, difference | {cells} | {share} | | |");
         }
     }
 
-    /// The table.
+    /// Returns the table as Markdown.
     pub(super) fn text(&self) -> String {
         let mut text = String::from("\n| spam missed, mean (worst) ");
         for rate in RATES {
@@ -88,8 +88,8 @@ impl Table {
     }
 }
 
-/// The second minus the first at each of [`RATES`], in the mean of all splits, with the interval in
-/// which 95 % of resamples lie. A message is drawn as often for both.
+/// Returns `own` minus `measure` in spam missed at each of [`RATES`]: the mean over all splits, and
+/// the bounds of the interval with 95 % of the resamples. Both use the same resamples.
 fn differences(
     measure: &[Answers],
     own: &[Answers],

@@ -2,6 +2,8 @@
 
 mod edges;
 mod files;
+mod formats;
+mod prose;
 mod source;
 
 use anyhow::{Result, bail};
@@ -23,7 +25,9 @@ pub(crate) fn check() -> Result<()> {
     let mut problems = Problems::new();
     edges::check(&root, &mut problems)?;
     files::check(&root, &mut problems)?;
+    formats::check(&root, &mut problems)?;
     source::check(&root, &mut problems)?;
+    prose::check(&root, &mut problems)?;
     for problem in &problems {
         eprintln!("{problem}");
     }

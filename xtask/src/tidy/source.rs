@@ -41,7 +41,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
 }
 
 /// Returns the text files of the repository.
-fn tracked(root: &Path) -> Result<Vec<std::path::PathBuf>> {
+pub(super) fn tracked(root: &Path) -> Result<Vec<std::path::PathBuf>> {
     let mut files = Vec::new();
     for folder in ["crates", "xtask", "peers", "docs", ".ci", ".cargo"] {
         if disk::exists(&root.join(folder)) {

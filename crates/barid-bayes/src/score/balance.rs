@@ -1,38 +1,48 @@
 //! The balance of the log odds for spam and for ham: the rule of the profile `modern`.
 //!
-//! Fisher's method asks if tokens could look so by accident, and hundreds of tokens that depend on
-//! each other never could: both tails vanish, scores of long messages are equal, and ham that has
-//! words of both kinds ties with spam. Here
+//! Fisher's method tests if the tokens could be this extreme by chance, assuming that they are
+//! independent. Hundreds of dependent tokens never could: both tails vanish, scores of long
+//! messages are equal, and ham that has words of both kinds ties with spam. Here
 //!
 //! - a token's probability is as far from `robx` as its counts bear: counts are scaled to classes
 //!   of one size, `n = spam' + ham'` of them, `p = spam' / n`, and the distance of `p` shrinks by
 //!   `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of one class
 //!   alone and a quarter for one that is as often in both (after the confidence factor of the
 //!   filter OSBF-Lua);
-//! - log odds are summed for spam and for ham, and the balance is divided by a power of their sum
-//!   below 1, so that many tokens say more than few and do not say it once each;
+//! - log odds are summed for spam and for ham in each [`Place`] of a message, and each balance is
+//!   divided by a power of its sum just below 1: tokens of one place depend on each other, so many
+//!   of them say hardly more than few, while two places say more than one;
 //! - evidence for ham counts more (`ns_esf`), since spam imitates ham and not the other way round;
+//! - the place that says most for spam counts for a part, so that the headers of a new mailing
+//!   list, say, do not make spam of what is none by its text;
 //! - a list of few messages is believed less.
 
-use super::{Evidence, Parameters, Weight};
+use super::{Against, Evidence, Parameters, Place, Weight};
 
-/// A class is scaled to at most so many times the messages of the lesser one: a token that is in
-/// few of many messages of the one may be in as many of the other.
-const SCALE_MAX: f64 = 4.0;
+/// Both classes are scaled to one size, at most this many times the size of the smaller one: a
+/// token seen in few of many messages may be missing in a small class by chance.
+const SCALE_MAX: f64 = 2.0;
 
-/// The power of the whole evidence by which the balance is divided: between 1/2 (tokens are
+/// The power of the evidence of a place by which its balance is divided: between 1/2 (tokens are
 /// independent) and 1 (all of them say the same).
-const DEPENDENCE: f64 = 0.75;
+const DEPENDENCE: f64 = 0.85;
 
-/// Messages of the lesser class with which a list is half believed.
+/// Constant added to the evidence of a place, so that one or two tokens decide nothing.
+const EVIDENCE_LEAST: f64 = 3.0;
+
+/// Share of its balance that the place with most evidence for spam loses.
+const STRONGEST_LOSES: f64 = 0.75;
+
+/// Number of messages in the smaller class at which the balance has half its weight.
 const LESSER_HALF: f64 = 10.0;
 
-/// The balance whose score is (1 + 1/√2) / 2. The default cut-offs are five times as far.
-const UNIT: f64 = 0.1;
+/// The balance whose score is (1 + 1/√2) / 2. The default cut-off for spam is at five times this
+/// balance, that for ham at minus fifty times.
+const UNIT: f64 = 0.04;
 
-/// Returns how likely a message that holds the token is spam.
+/// Returns the probability that a message with this token is spam; NaN if a class has no messages.
 pub(super) fn probability(evidence: &Evidence, parameters: &Parameters) -> f64 {
-    let Evidence { counts, totals } = *evidence;
+    let Evidence { counts, totals, .. } = *evidence;
     if totals.spam == 0 || totals.ham == 0 {
         return f64::NAN;
     }
@@ -51,30 +61,43 @@ pub(super) fn probability(evidence: &Evidence, parameters: &Parameters) -> f64 {
     (parameters.robx + confidence * (share - parameters.robx)).clamp(LEAST, 1.0 - LEAST)
 }
 
-/// No token is surer than this, whatever `robs` is.
+/// Least distance of a token's probability from 0 and 1, for any `robs`.
 const LEAST: f64 = 1e-9;
 
-/// Weighs the tokens that count.
-pub(super) fn weigh(probabilities: impl Iterator<Item = f64>, lesser: u32, min_dev: f64) -> Weight {
-    let mut weight = Weight { used: 0, against_spam: 0.0, against_ham: 0.0, lesser, min_dev };
-    for probability in probabilities {
+/// Sums the log odds of the scored tokens.
+pub(super) fn weigh(
+    tokens: impl Iterator<Item = (Place, f64)>,
+    lesser: u32,
+    min_dev: f64,
+) -> Weight {
+    let against = [Against::default(); Place::COUNT];
+    let mut weight = Weight { used: 0, against, lesser, min_dev };
+    for (place, probability) in tokens {
         let odds = (probability / (1.0 - probability)).ln();
-        weight.against_ham += odds.max(0.0);
-        weight.against_spam += (-odds).max(0.0);
+        let against = &mut weight.against[place as usize];
+        against.ham += odds.max(0.0);
+        against.spam += (-odds).max(0.0);
         weight.used += 1;
     }
     weight
 }
 
-/// Returns the score of a weight, from 0 to 1. It approaches both ends so slowly that no two
-/// messages tie there.
+/// Returns the score of a weight, from 0 to 1. It approaches both ends slowly, so that long
+/// messages do not tie there.
 pub(super) fn spamicity(weight: &Weight, parameters: &Parameters) -> f64 {
-    let (for_spam, for_ham) = (weight.against_ham, weight.against_spam);
     let lesser = f64::from(weight.lesser);
-    let balance = (parameters.sp_esf * for_spam - parameters.ns_esf * for_ham)
-        / (1.0 + for_spam + for_ham).powf(DEPENDENCE);
+    let places = weight.against.map(|against| of_place(&against, parameters));
+    let strongest = places.into_iter().fold(0.0, f64::max);
+    let balance = places.into_iter().sum::<f64>() - STRONGEST_LOSES * strongest;
     let units = balance * (lesser / (lesser + LESSER_HALF)) / UNIT;
     f64::midpoint(1.0, units / units.hypot(1.0))
+}
+
+/// Returns the balance of one place, above 0 for spam.
+fn of_place(against: &Against, parameters: &Parameters) -> f64 {
+    let (for_spam, for_ham) = (against.ham, against.spam);
+    (parameters.sp_esf * for_spam - parameters.ns_esf * for_ham)
+        / (EVIDENCE_LEAST + for_spam + for_ham).powf(DEPENDENCE)
 }
 
 #[cfg(test)]
@@ -91,12 +114,13 @@ mod tests {
 
     fn probability_of(counts: Counts, totals: Counts) -> f64 {
         let parameters = Parameters::new(Profile::Modern);
-        Evidence { counts, totals }.probability(&parameters)
+        Evidence { counts, totals, place: Place::Text }.probability(&parameters)
     }
 
     fn score(tokens: &[Counts], totals: Counts) -> f64 {
         let parameters = Parameters::new(Profile::Modern);
-        Scorer::new().score(&parameters, totals, tokens.iter().copied()).spamicity
+        let tokens = tokens.iter().map(|counts| (Place::Text, *counts));
+        Scorer::new().score(&parameters, totals, tokens).spamicity
     }
 
     #[test]
@@ -105,19 +129,19 @@ mod tests {
             let found = probability_of(token, totals);
             assert!((found - expected).abs() < 1e-9, "{token:?} {totals:?}: {found}");
         };
+        let of_one_class = |seen: f64| 0.5 + 0.5 * seen / (seen + 0.8);
         check(counts(0, 0), TOTALS, 0.5);
         check(counts(7, 7), TOTALS, 0.5);
-        // 0.5 + 0.5 n / (n + 1)
-        check(counts(4, 0), TOTALS, 0.9);
-        check(counts(0, 4), TOTALS, 0.1);
-        check(counts(1, 0), TOTALS, 0.75);
-        // Three of four: 0.5 + 0.25 (1 - 9/16)² 4/5
-        check(counts(3, 1), TOTALS, 0.5 + 0.25 * 0.4375 * 0.4375 * 0.8);
-        // A quarter of the messages, four times each.
-        check(counts(0, 1), counts(4000, 1000), 0.1);
-        // No more than four times, and few of very many say little of what a few messages hold.
-        check(counts(0, 1), counts(100_000, 1000), 0.1);
-        check(counts(25, 0), counts(100_000, 1000), 0.75);
+        check(counts(4, 0), TOTALS, of_one_class(4.0));
+        check(counts(0, 4), TOTALS, 1.0 - of_one_class(4.0));
+        check(counts(1, 0), TOTALS, of_one_class(1.0));
+        // Three of four: 0.5 + 0.25 (1 - 9/16)² 4/4.8
+        check(counts(3, 1), TOTALS, 0.5 + 0.25 * 0.4375 * 0.4375 * 4.0 / 4.8);
+        // Half of the messages, twice each.
+        check(counts(0, 1), counts(2000, 1000), 1.0 - of_one_class(2.0));
+        // No more than twice, and few of very many say little of what a few messages hold.
+        check(counts(0, 1), counts(100_000, 1000), 1.0 - of_one_class(2.0));
+        check(counts(25, 0), counts(100_000, 1000), of_one_class(0.5));
         assert!(probability_of(counts(1, 0), counts(5, 0)).is_nan());
         assert!(probability_of(counts(u32::MAX, 0), counts(1, 1)) < 1.0);
     }
@@ -146,13 +170,32 @@ mod tests {
     }
 
     #[test]
+    fn two_places_say_more_than_one() {
+        let parameters = Parameters::new(Profile::Modern);
+        let (spam, ham) = (counts(50, 0), counts(0, 50));
+        let score = |groups: &[(Place, Counts, usize)]| {
+            let tokens = groups
+                .iter()
+                .flat_map(|&(place, counts, times)| std::iter::repeat_n((place, counts), times));
+            Scorer::new().score(&parameters, TOTALS, tokens)
+        };
+        let one = score(&[(Place::Text, spam, 20)]);
+        let two = score(&[(Place::Text, spam, 10), (Place::Header, spam, 10)]);
+        assert!(one.spamicity < two.spamicity, "{one:?} {two:?}");
+        assert!(one.used == two.used && (one.p - two.p).abs() < 1e-9, "{one:?} {two:?}");
+        // Texts as those of ham outweigh headers as those of spam, however many words these have.
+        let new_list = score(&[(Place::Header, spam, 1000), (Place::Text, ham, 20)]);
+        assert!(new_list.spamicity < 0.5, "{new_list:?}");
+    }
+
+    #[test]
     fn few_messages_are_believed_less() {
         let tokens = [counts(5, 0); 4];
         let young = score(&tokens, counts(10, 10));
         let old = score(&tokens, TOTALS);
         assert!(0.5 < young && young < old, "{young} {old}");
         let parameters = Parameters::new(Profile::Modern);
-        let score = Scorer::new().score(&parameters, counts(9, 0), [counts(9, 0)]);
+        let score = Scorer::new().score(&parameters, counts(9, 0), [(Place::Text, counts(9, 0))]);
         assert_eq!((score.spamicity, score.status, score.used), (0.5, Status::Unsure, 0));
     }
 }

@@ -5,10 +5,11 @@ use std::f64::consts::PI;
 /// Most terms of a series; enough for every number of tokens that a message can have.
 const TERMS_MAX: usize = 1 << 26;
 
-/// The chance of a value above `x` with `df` degrees of freedom, any positive number of them.
+/// Returns the probability of a value above `x` in a chi-squared distribution with `df` degrees of
+/// freedom, any positive number.
 ///
-/// Relative error below 1e-13 up to some ten thousand degrees; what is smaller than the smallest
-/// double is 0. Takes time in proportion to the square root of `df` around the mean, and to `df`
+/// The relative error is below 1e-13 up to some ten thousand degrees; results below the smallest
+/// double are 0. Takes time in proportion to the square root of `df` around the mean, and to `df`
 /// below it.
 pub fn chi2q(x: f64, df: f64) -> f64 {
     let (a, y) = (df / 2.0, x / 2.0);
@@ -91,10 +92,10 @@ fn density(a: f64, y: f64) -> f64 {
     (exponent - correction).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// From where on Stirling's series is exact to the last bits.
+/// Least argument for which Stirling's series is exact to the last bits.
 const SHIFTED_MIN: f64 = 16.0;
 
-/// Beyond this the tail of a small number of degrees is smaller than any number.
+/// Value above which the tail of few degrees of freedom is below the smallest double.
 const FAR: f64 = 2000.0;
 
 /// `ln(1 + x) - x`, also for small `x`.

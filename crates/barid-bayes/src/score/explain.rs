@@ -1,22 +1,23 @@
-//! Why a message has its score.
+//! Explanations of scores: every token of a message with its probability.
 
 use super::{Choice, Evidence, Parameters, Score, Scorer};
 
-/// What a token has to do with a score.
+/// The part of one token in a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
     /// The token.
     pub token: &'a [u8],
-    /// What is known of it.
+    /// The counts of the token.
     pub evidence: Evidence,
-    /// How likely a message that holds it is spam; no number if one class has no message.
+    /// Probability that a message with this token is spam, see [`Evidence::probability`]; may be
+    /// NaN.
     pub probability: f64,
-    /// Whether it counted.
+    /// `true` if the token was scored.
     pub is_used: bool,
 }
 
-/// A score, and every token of the message: those that speak for ham first, equal ones in byte
-/// order, those that say nothing last.
+/// A score and every token of the message, in the order of their probabilities: ham first, equal
+/// ones in byte order, NaN last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'a> {
     /// The score.
@@ -26,8 +27,7 @@ pub struct Explanation<'a> {
 }
 
 impl Scorer {
-    /// Scores a message as [`Scorer::score_evidence`] does, and keeps what each token had to do
-    /// with it.
+    /// Scores a message as [`Scorer::score_evidence`] does, and returns the part of each token.
     pub fn explain<'a>(
         &mut self,
         parameters: &Parameters,

@@ -119,12 +119,12 @@ impl Explanation<'_> {
     }
 }
 
-/// What the tokens in an interval say.
+/// The scored tokens whose probabilities are in one interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bar {
     count: usize,
     sum: f64,
-    /// What all tokens up to the end of the interval say.
+    /// Combined score of the scored tokens up to the end of the interval.
     spamicity: f64,
 }
 
@@ -135,7 +135,7 @@ fn write_row(
     logarithms: Option<[f64; 2]>,
     to: &mut Vec<u8>,
 ) {
-    let Evidence { counts, totals } = row.evidence;
+    let Evidence { counts, totals, .. } = row.evidence;
     let seen = counts.spam.wrapping_add(counts.ham);
     let pad = token_len_max.saturating_sub(row.token.len()).max(1);
     to.extend_from_slice(indent.as_bytes());

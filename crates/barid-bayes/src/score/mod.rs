@@ -1,21 +1,24 @@
-//! Tokens to a score: Robinson's combination of probabilities by Fisher's method.
+//! Scores a message by its tokens: Robinson's probabilities, combined by Fisher's method.
 //!
-//! What a token says is weighed against what an unknown one says; tokens far enough from 0.5 are
-//! combined in the order of their bytes, because the last bits of the result depend on it.
+//! The probability of a token is a weighted mean of its share in spam and the prior of unknown
+//! tokens. Tokens far enough from 0.5 are combined in byte order, because the order decides the
+//! last bits of the floating-point result.
 
 mod balance;
 mod chi;
 mod explain;
 mod format;
 mod parameters;
+mod place;
 
 pub use chi::chi2q;
 pub use explain::{Explanation, Row};
 pub use parameters::{Parameters, Rule, Status};
+pub use place::Place;
 
 use parameters::EPS;
 
-/// In how many messages of each class something was seen.
+/// Number of messages of each class, for instance of those that contain a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
     /// Spam messages.
@@ -24,19 +27,25 @@ pub struct Counts {
     pub ham: u32,
 }
 
-/// A token as it is scored: in how many messages it was seen, of how many. Where several word
-/// lists count, both are their sums, and the second may differ from token to token.
+/// The counts that a token is scored by: messages that contain it, and all messages. Where several
+/// word lists are used, both are sums over them, and `totals` may differ from token to token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Evidence {
-    /// The messages that hold the token.
+    /// Messages that contain the token.
     pub counts: Counts,
     /// All messages.
     pub totals: Counts,
+    /// The part of the message that the token comes from; only [`Rule::Balance`] uses it.
+    pub place: Place,
 }
 
 impl Evidence {
-    /// How likely a message that holds the token is spam (Robinson's f(w), or what the rule makes
-    /// of it). No number if one class has no message: such a token never counts.
+    /// Returns the probability, from 0 to 1, that a message with this token is spam: Robinson's
+    /// f(w) with [`Rule::Fisher`], a formula of its own with [`Rule::Balance`].
+    ///
+    /// NaN where one class has no messages to compare with: for every token with [`Rule::Balance`],
+    /// for tokens seen before with [`Rule::Fisher`]. A token whose probability is NaN is not
+    /// scored.
     pub fn probability(&self, parameters: &Parameters) -> f64 {
         if parameters.rule == Rule::Balance {
             return balance::probability(self, parameters);
@@ -53,44 +62,54 @@ impl Evidence {
     }
 }
 
-/// What was found out about a message.
+/// The score of a message, its class, and the figures that bogofilter reports with them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// How likely the message is spam, from 0 to 1.
+    /// The score, from 0 (ham) to 1 (spam).
     pub spamicity: f64,
-    /// What that means.
+    /// The class that the cut-offs give to the score.
     pub status: Status,
-    /// How many tokens counted.
+    /// Number of tokens that were scored.
     pub used: usize,
-    /// The evidence against ham: the chance of tokens so far from spam by accident; the log odds of
-    /// tokens for spam with [`Rule::Balance`]. 0 with no token.
+    /// With [`Rule::Fisher`], the chi-squared tail probability of the product of `1 - f(w)`: the
+    /// chance that unrelated tokens look so much like spam, near 0 for spam. With
+    /// [`Rule::Balance`], the sum of the log odds of tokens for spam. 0 if no token was scored.
     pub p: f64,
-    /// The evidence against spam.
+    /// The same for ham: of the product of `f(w)`, near 0 for ham; or the sum of the log odds for
+    /// ham.
     pub q: f64,
-    /// How far from 0.5 tokens had to be.
+    /// Least distance from 0.5 of a scored token's probability.
     pub min_dev: f64,
 }
 
-/// What the tokens of a message weigh together. Scores with other size factors and cut-offs are
-/// made of the same weight.
+/// The combined evidence of a message's tokens, before size factors and cut-offs are applied: one
+/// weight can be scored with several of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// How many tokens counted.
+    /// Number of tokens that were scored.
     pub used: usize,
-    /// The logarithm of the product of what each says against spam; with [`Rule::Balance`] the log
-    /// odds of tokens that speak for ham, 0 or more.
-    pub against_spam: f64,
-    /// The same against ham.
-    pub against_ham: f64,
-    /// Messages that the lesser class of the word list has.
+    /// The evidence by [`Place`] with [`Rule::Balance`]; else all of it in the first element.
+    pub against: [Against; Place::COUNT],
+    /// Number of messages in the smaller class of the word list.
     pub lesser: u32,
-    /// How far from 0.5 tokens had to be.
+    /// Least distance from 0.5 of a scored token's probability.
     pub min_dev: f64,
+}
+
+/// Logarithms of the evidence against each class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Against {
+    /// With [`Rule::Fisher`], the logarithm of the product of `1 - f(w)`, 0 or less; with
+    /// [`Rule::Balance`], the sum of the log odds of tokens for ham, 0 or more.
+    pub spam: f64,
+    /// With [`Rule::Fisher`], the logarithm of the product of `f(w)`; with [`Rule::Balance`], the
+    /// sum of the log odds of tokens for spam.
+    pub ham: f64,
 }
 
 impl Weight {
-    /// The score, with the size factors and cut-offs of `parameters`; the others must be those that
-    /// it was weighed with.
+    /// Returns the score with the size factors and cut-offs of `parameters`. All other parameters
+    /// must be those that the message was weighed with.
     pub fn score(&self, parameters: &Parameters) -> Score {
         let &Self { used, min_dev, .. } = self;
         if used == 0 {
@@ -100,15 +119,16 @@ impl Weight {
         }
         if parameters.rule == Rule::Balance {
             let spamicity = balance::spamicity(self, parameters);
-            let (p, q) = (self.against_ham, self.against_spam);
+            let p = self.against.iter().map(|against| against.ham).sum();
+            let q = self.against.iter().map(|against| against.spam).sum();
             return Score { spamicity, status: parameters.status(spamicity), used, p, q, min_dev };
         }
         let tail = |product: f64, esf: f64| {
             let tail = chi2q(-2.0 * (product * esf), 2.0 * used as f64 * esf);
             if tail < EPS { 0.0 } else { tail }
         };
-        let p = tail(self.against_spam, parameters.sp_esf);
-        let q = tail(self.against_ham, parameters.ns_esf);
+        let p = tail(self.against[0].spam, parameters.sp_esf);
+        let q = tail(self.against[0].ham, parameters.ns_esf);
         let spamicity = if parameters.sp_esf >= 1.0 && parameters.ns_esf >= 1.0 {
             (1.0 + q - p) / 2.0
         } else if p < EPS && q < EPS {
@@ -120,32 +140,35 @@ impl Weight {
     }
 }
 
-/// Scores messages. What it needs is kept from message to message.
+/// Scores messages one after the other. Its buffers are reused from message to message.
 #[derive(Debug, Default)]
 pub struct Scorer {
     probabilities: Vec<f64>,
+    places: Vec<Place>,
     deviations: Vec<f64>,
 }
 
 impl Scorer {
-    /// A scorer for any number of messages.
+    /// Returns a scorer for any number of messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Scores a message by its distinct tokens in byte order, the unknown ones among them, all of
-    /// them from word lists with the same numbers of messages.
+    /// Scores a message by the counts of its distinct tokens in byte order, including unknown
+    /// tokens, with the same `totals` for all of them.
     pub fn score(
         &mut self,
         parameters: &Parameters,
         totals: Counts,
-        tokens: impl IntoIterator<Item = Counts>,
+        tokens: impl IntoIterator<Item = (Place, Counts)>,
     ) -> Score {
-        let evidence = tokens.into_iter().map(|counts| Evidence { counts, totals });
+        let tokens = tokens.into_iter();
+        let evidence = tokens.map(|(place, counts)| Evidence { counts, totals, place });
         self.score_evidence(parameters, evidence)
     }
 
-    /// Scores a message by what is known of its distinct tokens, in byte order.
+    /// Scores a message by the evidence of its distinct tokens in byte order, including unknown
+    /// tokens.
     pub fn score_evidence(
         &mut self,
         parameters: &Parameters,
@@ -154,23 +177,26 @@ impl Scorer {
         self.weigh(parameters, tokens).score(parameters)
     }
 
-    /// Weighs what is known of the distinct tokens of a message, in byte order: all of a score but
-    /// what its size factors and cut-offs make of it.
+    /// Combines the evidence of a message's distinct tokens, in byte order: everything that a score
+    /// takes except the size factors and cut-offs.
     pub fn weigh(
         &mut self,
         parameters: &Parameters,
         tokens: impl IntoIterator<Item = Evidence>,
     ) -> Weight {
         self.probabilities.clear();
+        self.places.clear();
         let (tokens, mut lesser) = (tokens.into_iter(), 0);
         self.probabilities.extend(tokens.map(|evidence| {
             lesser = lesser.max(evidence.totals.spam.min(evidence.totals.ham));
+            self.places.push(evidence.place);
             evidence.probability(parameters)
         }));
         let choice = self.choose(parameters);
         let min_dev = choice.min_dev();
         if parameters.rule == Rule::Balance {
-            let chosen = self.probabilities.iter().copied().filter(|one| choice.takes(*one));
+            let tokens = self.places.iter().copied().zip(self.probabilities.iter().copied());
+            let chosen = tokens.filter(|(_, probability)| choice.takes(*probability));
             return balance::weigh(chosen, lesser, min_dev);
         }
         let (mut against_spam, mut against_ham) = (Product::default(), Product::default());
@@ -180,11 +206,12 @@ impl Scorer {
             against_ham.multiply(probability);
             used += 1;
         }
-        let (against_spam, against_ham) = (against_spam.ln(), against_ham.ln());
-        Weight { used, against_spam, against_ham, lesser, min_dev }
+        let mut against = [Against::default(); Place::COUNT];
+        against[0] = Against { spam: against_spam.ln(), ham: against_ham.ln() };
+        Weight { used, against, lesser, min_dev }
     }
 
-    /// Which tokens count.
+    /// Returns which of the `probabilities` are scored.
     fn choose(&mut self, parameters: &Parameters) -> Choice {
         let far = Choice::Beyond(parameters.min_dev);
         let count = self.probabilities.iter().filter(|one| far.takes(**one)).count();
@@ -202,17 +229,17 @@ impl Scorer {
     }
 }
 
-/// Which tokens count.
+/// The rule by which tokens are scored or left out.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
-    /// Those farther from 0.5 than this.
+    /// Tokens farther from 0.5 than this are scored.
     Beyond(f64),
-    /// Those at least as far from 0.5 as this.
+    /// Tokens at least as far from 0.5 as this are scored.
     From(f64),
 }
 
 impl Choice {
-    /// Whether a token counts; what is no number never does.
+    /// Returns `true` if a token of this probability is scored; NaN never is.
     fn takes(self, probability: f64) -> bool {
         let deviation = (probability - 0.5).abs();
         match self {
@@ -228,7 +255,7 @@ impl Choice {
     }
 }
 
-/// A product of many small numbers: a mantissa, and a power of two once it is too small.
+/// A product of many small numbers without underflow: `mantissa * 2^exponent`.
 #[derive(Clone, Copy, Debug)]
 struct Product {
     mantissa: f64,
@@ -270,14 +297,18 @@ mod tests {
         Counts { spam, ham }
     }
 
+    fn of_texts(tokens: &[Counts]) -> impl Iterator<Item = (Place, Counts)> {
+        tokens.iter().map(|counts| (Place::Text, *counts))
+    }
+
     fn check(tokens: &[Counts], totals: Counts, expected: (f64, usize)) {
-        let score = Scorer::new().score(&Parameters::default(), totals, tokens.iter().copied());
+        let score = Scorer::new().score(&Parameters::default(), totals, of_texts(tokens));
         let error = (score.spamicity - expected.0).abs();
         assert!(error < 5e-7 && error < 1e-5 * expected.0, "{score:?}");
         assert_eq!(score.used, expected.1);
     }
 
-    /// What bogofilter 1.2.5 answers.
+    /// Expected scores are those of bogofilter 1.2.5.
     #[test]
     fn known_scores() {
         let totals = counts(2, 1);
@@ -295,7 +326,7 @@ mod tests {
         let tokens: Vec<_> = (0..40).map(|index| counts(index, 40 - index)).collect();
         let mut scorer = Scorer::new();
         let mut used = |parameters: Parameters| {
-            scorer.score(&parameters, counts(100, 100), tokens.iter().copied()).used
+            scorer.score(&parameters, counts(100, 100), of_texts(&tokens)).used
         };
         let default = Parameters::default();
         assert_eq!(used(default), 9);

@@ -2,10 +2,10 @@
 
 use crate::options::Profile;
 
-/// Whatever is nearer to zero than this counts as not set.
+/// Values nearer to zero than this count as not set, as in bogofilter.
 pub(super) const EPS: f64 = f64::EPSILON;
 
-/// A way to combine what tokens say.
+/// The method that combines the probabilities of tokens to a score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// Fisher's method over Robinson's probabilities, as bogofilter does it.
@@ -15,30 +15,33 @@ pub enum Rule {
     Balance,
 }
 
-/// How a message is scored, and from which score on it is what. The default is bogofilter's.
+/// Scoring parameters and the cut-offs of the classes, each with the name of bogofilter's option.
+/// The default is bogofilter's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The combination of tokens.
+    /// The method that combines tokens.
     pub rule: Rule,
-    /// What a token never seen says (`robx`); a word list may hold another (`.ROBX`).
+    /// Probability of a token never seen (`robx`), from 0 to 1; a word list may store its own
+    /// (`.ROBX`).
     pub robx: f64,
-    /// How much that weighs against what was seen, in messages (`robs`).
+    /// Weight of `robx` against the counts of a token, in messages (`robs`).
     pub robs: f64,
-    /// How far from 0.5 a token must be to count (`min_dev`).
+    /// Distance from 0.5 beyond which a token's probability is scored (`min_dev`).
     pub min_dev: f64,
-    /// From which score on a message is spam (`spam_cutoff`).
+    /// Lowest score of spam (`spam_cutoff`).
     pub spam_cutoff: f64,
-    /// Up to which score a message is ham (`ham_cutoff`); 0: all that is not spam is.
+    /// Highest score of ham (`ham_cutoff`); with 0 every message that is not spam is ham.
     pub ham_cutoff: f64,
     /// The effective size factor of the evidence for spam (`sp_esf`).
     pub sp_esf: f64,
     /// The effective size factor of the evidence for ham (`ns_esf`).
     pub ns_esf: f64,
-    /// How many tokens count (`token_count`), 0: those beyond `min_dev`.
+    /// Number of tokens to score, those farthest from 0.5 (`token_count`); 0: all beyond `min_dev`.
     pub token_count: usize,
-    /// How many tokens count at least (`token_count_min`).
+    /// Fewest tokens to score (`token_count_min`); 0: no minimum.
     pub token_count_min: usize,
-    /// How many tokens count at most, tokens as far as the last one aside (`token_count_max`).
+    /// Most tokens to score (`token_count_max`), not counting ties with the last one; 0: no
+    /// maximum.
     pub token_count_max: usize,
 }
 
@@ -61,30 +64,30 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The default of a profile.
+    /// Returns the defaults of a profile.
     pub fn new(profile: Profile) -> Self {
         Self::of_rule(profile.rule())
     }
 
-    /// The default of a rule.
+    /// Returns the defaults of a rule.
     pub(super) fn of_rule(rule: Rule) -> Self {
         match rule {
             Rule::Fisher => Self::default(),
             Rule::Balance => Self {
                 rule,
                 robx: 0.5,
-                robs: 1.0,
-                min_dev: 0.35,
-                ham_cutoff: 0.001,
-                ns_esf: 2.0,
+                robs: 0.8,
+                min_dev: 0.25,
+                ham_cutoff: 0.000_1,
+                ns_esf: 1.75,
                 ..Self::default()
             },
         }
     }
 
-    /// With the defaults in place of what bogofilter takes as not set: `robs`, `min_dev` and
-    /// `spam_cutoff` that are 0, and a `robx` of 0, for which `robx` stands, if it is given: what
-    /// the word list holds.
+    /// Returns these parameters with defaults for what bogofilter takes as not set: `robs`,
+    /// `min_dev` and `spam_cutoff` of 0, and a `robx` of 0. The latter becomes the argument `robx`,
+    /// the value that the word list stores, if there is one and the rule is [`Rule::Fisher`].
     #[must_use]
     pub fn filled_in(mut self, robx: Option<f64>) -> Self {
         let default = Self::of_rule(self.rule);
@@ -105,7 +108,7 @@ impl Parameters {
         self
     }
 
-    /// What a score means.
+    /// Returns the class that the cut-offs give to a score.
     pub fn status(&self, spamicity: f64) -> Status {
         if spamicity >= self.spam_cutoff {
             Status::Spam
@@ -116,26 +119,27 @@ impl Parameters {
         }
     }
 
-    /// Whether so many tokens beyond `min_dev` are not what was asked for.
+    /// Returns `true` if `count`, the number of tokens beyond `min_dev`, violates one of the limits
+    /// `token_count`, `token_count_min` and `token_count_max`.
     pub(super) fn is_bounded(&self, count: usize) -> bool {
         (self.token_count_min != 0 && count < self.token_count_min)
             || (self.token_count_max != 0 && count > self.token_count_max)
             || (self.token_count != 0 && count != self.token_count)
     }
 
-    /// How many tokens count where the number is bounded.
+    /// Returns the number of tokens to score where a limit is violated: the largest of the three.
     pub(super) fn bound(&self) -> usize {
         self.token_count.max(self.token_count_min).max(self.token_count_max)
     }
 }
 
-/// What a message is.
+/// The class of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Spam.
     Spam,
-    /// No spam.
+    /// Not spam.
     Ham,
-    /// Neither for sure.
+    /// Between the cut-offs.
     Unsure,
 }

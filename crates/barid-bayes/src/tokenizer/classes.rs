@@ -9,8 +9,8 @@ pub(super) const BLANK: u16 = 8;
 pub(super) const BOUNDARY: u16 = 16;
 pub(super) const ALNUM: u16 = 32;
 pub(super) const HEX: u16 = 64;
-/// Of no meaning by itself: in any state, in text, in HTML, and in tags. `-` is among the last
-/// three, although it has a meaning at the start of a line and in strict comments.
+/// Bytes that begin no word and no rule: in any state, in text, in HTML, and in tags. `-` is in the
+/// last three, although it begins a rule at the start of a line and in strict comments.
 pub(super) const IDLE: u16 = 128;
 pub(super) const IDLE_TEXT: u16 = 256;
 pub(super) const IDLE_HTML: u16 = 512;
@@ -18,13 +18,13 @@ pub(super) const IDLE_TAG: u16 = 1024;
 
 static CLASSES: [u16; 256] = classes();
 
-/// Whether a byte is in one of the classes.
+/// Returns `true` if a byte is in any of the classes.
 #[inline]
 pub(super) fn is(byte: u8, classes: u16) -> bool {
     CLASSES[usize::from(byte)] & classes != 0
 }
 
-/// The length of the run of bytes in the classes at the start of `text`.
+/// Returns the length of the run of bytes at the start of `text` that are in any of the classes.
 #[inline]
 pub(super) fn run(text: &[u8], classes: u16) -> usize {
     let len = text.iter().position(|&byte| !is(byte, classes)).unwrap_or(text.len());
@@ -83,13 +83,13 @@ const fn is_boundary_mark(byte: u8) -> bool {
         || matches!(byte, b'#' | b'\'' | b' ')
 }
 
-/// What some rule begins with.
+/// Returns `true` for bytes other than letters and digits with which some rule begins.
 const fn is_mark(byte: u8) -> bool {
     matches!(byte, b'\n' | b'<' | b'>' | b'[' | b'$' | b'-' | b'=' | b' ' | b'\t' | b'&' | b'/')
 }
 
-/// The length of the run of [`MID`] bytes at the start of `text`, and up to the last [`BACK`] in
-/// it.
+/// Returns the length of the run of [`MID`] bytes at the start of `text`, and the length up to the
+/// last [`BACK`] byte in it.
 #[inline]
 pub(super) fn word(text: &[u8]) -> (usize, usize) {
     let mut back = 0;

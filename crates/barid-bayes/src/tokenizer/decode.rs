@@ -1,7 +1,8 @@
-//! Transfer encodings, a line at a time, with bogofilter's way of reading broken ones.
+//! Transfer encodings, decoded a line at a time; broken lines are read as bogofilter reads them.
 
-/// What is no digit of base64, and what ends it.
+/// Value of bytes that occur in no line of base64.
 const NO_DIGIT: u8 = 0xFF;
+/// Value of `=`, which ends base64.
 const PAD: u8 = 0x7F;
 
 static BASE64: [u8; 256] = base64_values();
@@ -22,7 +23,7 @@ const fn base64_values() -> [u8; 256] {
     table
 }
 
-/// Decodes a line of base64 to the end of `to`. `false` if it holds anything but base64.
+/// Decodes a line of base64 to the end of `to`. Returns `false` if the line has any other byte.
 pub(super) fn base64(line: &[u8], to: &mut Vec<u8>) -> bool {
     if line.iter().any(|&byte| BASE64[usize::from(byte)] == NO_DIGIT) {
         return false;
@@ -41,8 +42,8 @@ pub(super) fn base64(line: &[u8], to: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Decodes a group of four digits; how many bytes it takes. One that is padded too early takes
-/// less.
+/// Decodes a group of four digits. Returns the number of bytes that it takes, fewer than four if
+/// padding comes too early.
 fn group(digits: &[u8], to: &mut Vec<u8>) -> usize {
     let mut value = 0_u32;
     for (index, &digit) in digits.iter().take(4).enumerate() {
@@ -98,18 +99,18 @@ pub(super) fn quoted_printable(text: &[u8], in_word: bool, to: &mut Vec<u8>) {
     to.extend_from_slice(rest);
 }
 
-/// Whether an encoded word's text is quoted-printable: visible ASCII only.
+/// Returns `true` if the text of an encoded word can be in Q encoding: visible ASCII except `?`.
 pub(super) fn is_quoted_word(text: &[u8]) -> bool {
     text.iter().all(|byte| matches!(byte, b'!'..=b'~') && *byte != b'?')
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(super) fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Decodes a line of uuencoded text to the end of `to`: the count in front is not believed, and up
-/// to four bytes at the end stay. `false` for lines that are not decoded.
+/// Decodes a line of uuencoded text to the end of `to`: the count in front is ignored, and up to
+/// four bytes at the end are copied. Returns `false` for lines that are not decoded.
 pub(super) fn uuencode(line: &[u8], to: &mut Vec<u8>) -> bool {
     let starts =
         |word: &[u8]| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));

@@ -1,4 +1,4 @@
-//! Encoded words (RFC 2047): they are decoded, and what they say is scanned in their place.
+//! Encoded words (RFC 2047 §2): they are decoded, and the decoded text is scanned in their place.
 
 use super::charset::{Bounds, Charset};
 use super::classes::{self, ALNUM, BLANK};
@@ -7,7 +7,7 @@ use super::scan::{Found, Scan};
 use crate::options::WordEncoding;
 
 impl Scan<'_> {
-    /// `=` in a header.
+    /// Matches `=` in a header.
     pub(super) fn encoded_word(&mut self) -> Option<(Found, usize, usize)> {
         match self.encoded_words(0) {
             Some(_) if self.is_interrupted => None,
@@ -16,7 +16,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The end of the encoded words from `start` on, with white space between them.
+    /// Returns the end of the encoded words from `start` on, with white space between them.
     pub(super) fn encoded_words(&mut self, start: usize) -> Option<usize> {
         let mut end = self.encoded_word_end(start)?;
         loop {
@@ -55,7 +55,8 @@ impl Scan<'_> {
         (self.peek(end + 1) == Some(b'=')).then_some(end + 2)
     }
 
-    /// Decodes the encoded words up to `end`, keeps what is before them, and puts it all in front.
+    /// Decodes the encoded words up to `end`, and pushes back the text before them and the decoded
+    /// text.
     pub(super) fn decode_words(&mut self, end: usize) -> Option<(Found, usize, usize)> {
         if self.rescans_left == 0 {
             return self.skip(end);

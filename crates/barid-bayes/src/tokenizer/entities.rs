@@ -35,14 +35,15 @@ static NAMES: [(&str, u16); 133] = [
 /// Longest name.
 pub(super) const NAME_LEN_MAX: usize = 8;
 
-/// What a name stands for.
+/// Returns the character of a named character reference; names are case-sensitive.
 pub(super) fn named(name: &[u8]) -> Option<char> {
     let name = std::str::from_utf8(name).ok()?;
     let index = NAMES.binary_search_by(|(known, _)| known.cmp(&name)).ok()?;
     char::from_u32(u32::from(NAMES[index].1))
 }
 
-/// What a number stands for: what is no character of Unicode is replaced, as HTML has it.
+/// Returns the character of a numeric character reference; U+FFFD for 0, surrogates and numbers
+/// above 0x10FFFF, as HTML does.
 pub(super) fn numbered(number: u32) -> char {
     char::from_u32(number).filter(|_| number != 0).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

@@ -1,8 +1,8 @@
-//! What a message says of itself on its way through the scanner.
+//! Identifiers and other facts that the scanner finds in a message besides its tokens.
 
 use std::ops::Range;
 
-/// What the last message says of itself, for reports.
+/// Identifiers and other facts of the last message, for reports and for writing it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The last `Message-ID`, cut off at three times the longest token.
@@ -11,10 +11,11 @@ pub struct Facts {
     pub queue_id: Vec<u8>,
     /// The first IP address in brackets in the `Received` fields that is not `127.0.0.1`.
     pub address: Vec<u8>,
-    /// Whether an empty line ends a header.
+    /// `true` if an empty line ended a header.
     pub has_body: bool,
-    /// Where the header lines are that were passed over because they begin with
-    /// [`Options::spam_header_name`](crate::Options::spam_header_name).
+    /// Byte ranges in the message of the header lines that were skipped because they begin with
+    /// [`Options::spam_header_name`](crate::Options::spam_header_name), and of their continuation
+    /// lines.
     pub own_lines: Vec<Range<usize>>,
 }
 
@@ -40,7 +41,8 @@ impl Facts {
         self.message_id.extend_from_slice(&value[..value.len().min(3 * token_len_max)]);
     }
 
-    /// Takes ` id `, white space and a queue id, in brackets perhaps.
+    /// Stores the queue id of ` id `, white space and the id, which may be in angle brackets. Only
+    /// the first one of a message is stored.
     pub(super) fn set_queue_id(&mut self, text: &[u8], token_len_max: usize) {
         if !self.queue_id.is_empty() || text.len() >= token_len_max {
             return;

@@ -14,7 +14,7 @@ const TAGGED: [(&[u8], Tag); 6] = [
     (b"received", Tag::Received),
 ];
 
-/// Fields that are passed over but for their names.
+/// Fields of which only the name is a token.
 const LINES: [&[u8]; 6] =
     [b"message-id", b"date", b"delivery-date", b"resent-message-id", b"in-reply-to", b"references"];
 
@@ -22,7 +22,8 @@ const MIME_FIELDS: [&[u8]; 3] =
     [b"content-transfer-encoding", b"content-type", b"content-disposition"];
 
 impl Scan<'_> {
-    /// A word of a header: `run` bytes of which `len` can be a word, and what follows them.
+    /// Matches a word in a header: `run` bytes of which the first `len` can be a word, with the
+    /// byte `next` behind them.
     pub(super) fn header_word(
         &mut self,
         run: usize,
@@ -41,7 +42,7 @@ impl Scan<'_> {
         self.plain_word(len)
     }
 
-    /// A field name and its colon.
+    /// Matches a field name and its colon.
     fn field(&mut self, run: usize, len: usize) -> Option<(Found, usize, usize)> {
         let name = &self.text.rest()[..run];
         let is_name = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -75,8 +76,9 @@ impl Scan<'_> {
         Some((Found::Line, name_len, end))
     }
 
-    /// `Content-Type`, `Content-Transfer-Encoding` and `Content-Disposition`: the first word of the
-    /// value counts for the part, and is scanned again.
+    /// Matches `Content-Type`, `Content-Transfer-Encoding` and `Content-Disposition`: the first
+    /// word of the value sets the type, encoding or disposition of the part, and is a token as
+    /// well.
     fn mime_field(&mut self, name_len: usize) -> Option<(Found, usize, usize)> {
         let start = self.run(name_len + 1, BLANK);
         let mut end = start;
@@ -98,8 +100,8 @@ impl Scan<'_> {
         Some((Found::Word, name_len, name_len))
     }
 
-    /// A word that `=` or `#` follows: a parameter, the start of an encoded word, or of a return
-    /// path that holds an address.
+    /// Matches a word with `=` or `#` behind it: a parameter, or the start of an encoded word or of
+    /// a return path that contains an address (VERP).
     fn word_and_more(
         &mut self,
         run: usize,
@@ -147,7 +149,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A parameter that counts, up to the end of its value.
+    /// Returns a known parameter and the end of its value.
     fn parameter(&mut self, run: usize) -> Option<(Parameter, usize)> {
         let name = &self.text.rest()[..run];
         let start = run + 1;
@@ -184,8 +186,8 @@ impl Scan<'_> {
         None
     }
 
-    /// Text that is read from now on is in the charset between two places; in the default one if
-    /// that is unknown.
+    /// Sets the charset of the lines that are read from now on by its name between `start` and
+    /// `end`; the default charset if the name is unknown.
     fn set_charset(&mut self, start: usize, end: usize) {
         let value = &self.text.rest()[start..end];
         let found = match self.is_modern() {

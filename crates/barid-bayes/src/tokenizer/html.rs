@@ -1,8 +1,8 @@
 //! Rules of HTML.
 //!
-//! A word that a tag follows ends there if one of the tags breaks the text, or white space
-//! follows. Otherwise it goes on behind the tags: it is moved there, and the tags are scanned
-//! first.
+//! A word followed by tags ends there if one of the tags breaks the text, or if white space
+//! follows the tags. Otherwise the word goes on behind the tags (`vi<b>ag</b>ra`): it is moved
+//! there, and the tags are scanned first.
 
 use super::classes::{self, BLANK, HEX};
 use super::decode;
@@ -49,7 +49,7 @@ const BREAKS_BOTH: [&[u8]; 11] = [
     b"ul",
 ];
 
-/// What else breaks the text for those who look at it.
+/// Further tags that break the text in a browser; only the modern profiles know them.
 const BREAKS_MODERN: [&[u8]; 24] = [
     b"tr",
     b"body",
@@ -77,22 +77,23 @@ const BREAKS_MODERN: [&[u8]; 24] = [
     b"video",
 ];
 
-/// Longest name of a tag that is looked at.
+/// Most bytes of a tag in which the end of its name is looked for.
 const NAME_LEN_MAX: usize = 16;
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE HTML PUBLIC ";
 
 /// Tags behind a word.
 struct Tags {
-    /// Where the last begins and ends, and the one before it.
+    /// End of the last tag.
     end: usize,
+    /// Start of the last tag.
     last_start: usize,
     count: usize,
     breaks: bool,
 }
 
 impl Scan<'_> {
-    /// `<`, in any state.
+    /// Matches `<`, in any state.
     pub(super) fn angle(&mut self) -> Option<(Found, usize, usize)> {
         if let Some(end) = self.doctype() {
             if !self.is_interrupted {
@@ -119,7 +120,7 @@ impl Scan<'_> {
         self.skip(len)
     }
 
-    /// `<a `, `<img `, `<font `: how long.
+    /// Returns the length of `<a `, `<img ` or `<font `, the tags whose words are tokens.
     fn counted_tag(&mut self) -> Option<usize> {
         let name: &[u8] = match self.peek(1)?.to_ascii_lowercase() {
             b'a' => b"a",
@@ -131,7 +132,7 @@ impl Scan<'_> {
         (self.is_at(1, name) && is_space(self.peek(end)?)).then_some(end + 1)
     }
 
-    /// A document type up to the last `>` of the line.
+    /// Returns the end of a document type declaration, which is the last `>` of the line.
     fn doctype(&mut self) -> Option<usize> {
         if !self.is_at(0, DOCTYPE) {
             return None;
@@ -162,7 +163,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A word of `len` bytes and `<` behind it.
+    /// Matches a word of `len` bytes with `<` behind it.
     pub(super) fn word_before_tags(&mut self, len: usize) -> Option<(Found, usize, usize)> {
         let tags = self.tags(len);
         let next = self.peek(tags.end);
@@ -185,8 +186,8 @@ impl Scan<'_> {
         None
     }
 
-    /// Makes the word of `len` bytes in front shorter if it is too long for a token whatever
-    /// follows: so it costs little to join it with more. How much it is shorter.
+    /// Shortens the word of `len` bytes in front if it is too long for a token whatever follows, so
+    /// that moving it costs little. Returns the number of bytes removed.
     fn shorten(&mut self, len: usize) -> usize {
         let kept = self.options.token_len_bound() + 1;
         if self.is_modern() || len <= kept {
@@ -197,7 +198,7 @@ impl Scan<'_> {
         len - kept
     }
 
-    /// The complete tags from `start` on, one behind the other.
+    /// Returns the complete tags from `start` on, one behind the other.
     fn tags(&mut self, start: usize) -> Tags {
         let mut tags = Tags { end: start, last_start: start, count: 0, breaks: false };
         while self.peek(tags.end) == Some(b'<') {
@@ -211,8 +212,8 @@ impl Scan<'_> {
         tags
     }
 
-    /// `&#101;` behind a word of `len` bytes, or of none: a printable ASCII character is put in its
-    /// place, and it is scanned again together with the word.
+    /// Matches `&#101;` behind a word of `len` bytes (0: behind no word): a printable ASCII
+    /// character replaces it, and is scanned again together with the word.
     pub(super) fn entity(&mut self, len: usize) -> Option<(Found, usize, usize)> {
         if self.is_modern() {
             return self.entity_modern(len);
@@ -248,8 +249,8 @@ impl Scan<'_> {
         None
     }
 
-    /// The end of a numeric character reference at `start`, and its value as bogofilter reads it:
-    /// up to four hexadecimal digits, or decimal ones up to the first that is none.
+    /// Returns the end of a numeric character reference at `start`, and its value as bogofilter
+    /// reads it: up to four hexadecimal digits, or decimal digits up to the first other byte.
     fn entity_value(&mut self, start: usize) -> Option<(usize, i32)> {
         if self.peek(start + 1) != Some(b'#') {
             return None;
@@ -273,8 +274,8 @@ impl Scan<'_> {
         Some((end + 1, value as i32))
     }
 
-    /// `/` and what follows it up to `%41` and the like, in a tag: these are decoded, and it is all
-    /// scanned again.
+    /// Matches `/` and the bytes behind it up to and including percent escapes (`%41`), in a tag:
+    /// the escapes are decoded, and all of it is scanned again.
     pub(super) fn escapes(&mut self) -> Option<(Found, usize, usize)> {
         let mut at = 1;
         while self.peek(at).is_some_and(|byte| !matches!(byte, b'/' | b'%' | b' ' | b'\t' | b'\n'))
@@ -309,7 +310,8 @@ fn is_space(byte: u8) -> bool {
     byte == b'\n' || classes::is(byte, BLANK)
 }
 
-/// Whether a tag breaks the text; `inside` is what its angle brackets hold.
+/// Returns `true` if a tag breaks the text for bogofilter; `inside` is the text between its angle
+/// brackets.
 fn breaks(inside: &[u8]) -> bool {
     let len = inside.iter().take(NAME_LEN_MAX).position(|&byte| is_space(byte));
     let name = &inside[..len.unwrap_or(inside.len())];
@@ -320,8 +322,8 @@ fn breaks(inside: &[u8]) -> bool {
     }
 }
 
-/// Whether a tag breaks the text that one sees: as [`breaks`] where it opens, closes, or does
-/// both.
+/// Returns `true` if a tag breaks the text in a browser. Unlike [`breaks`], it treats opening,
+/// closing and empty tags (`<br/>`) alike.
 fn breaks_modern(inside: &[u8]) -> bool {
     let name = inside.strip_prefix(b"/").unwrap_or(inside);
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';

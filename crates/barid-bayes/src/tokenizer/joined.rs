@@ -14,7 +14,7 @@ pub(super) struct Joined {
     len_max: usize,
     /// Words since the last break.
     count: usize,
-    /// The joined token of one word more than this is next.
+    /// Number of words, less one, of the joined token that comes next.
     next: usize,
 }
 

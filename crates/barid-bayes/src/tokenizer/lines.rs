@@ -1,7 +1,7 @@
-//! Reading: physical lines are decoded and converted one at a time, when the scanner needs more.
+//! Reads, decodes and converts physical lines one at a time, when the scanner needs more text.
 //!
-//! When a line is read matters: how it is decoded depends on what the scanner has seen by then,
-//! and a boundary line makes the scanner begin again with what it was looking at.
+//! The moment of reading matters: the decoding of a line depends on the header fields that the
+//! scanner has seen by then, and a boundary line makes the scanner match the current text again.
 
 use super::charset::{Bounds, Charset};
 use super::decode;
@@ -10,13 +10,14 @@ use super::scan::Scan;
 use crate::limits::LINE_PIECE_LEN;
 use crate::options::WordEncoding;
 
-/// A fill of bogofilter's buffer that never makes it fear to run full.
+/// Fill of bogofilter's buffer, in bytes, below which it never cuts long words.
 const WINDOW_EASY_LEN: usize = 1000;
-/// A line of letters alone from which bogofilter then keeps only the end.
+/// Least length of a line of letters alone of which bogofilter keeps only the end when its buffer
+/// runs full.
 const LONG_WORD_LEN: usize = 60;
 
 impl<'a> Scan<'a> {
-    /// Adds the next line to the text; `false` at the end of the message.
+    /// Adds the next line to the text. Returns `false` at the end of the message.
     pub(super) fn fill(&mut self) -> bool {
         if self.is_ended {
             return false;
@@ -46,8 +47,9 @@ impl<'a> Scan<'a> {
         len > 0
     }
 
-    /// Reads, decodes and converts a line to the end of the text, of which bogofilter's buffer
-    /// holds what is behind `start`; `false` at the end.
+    /// Reads, decodes and converts a line to the end of the text. `start` is the index of the text
+    /// that is added by this fill, `size` the room for it in bogofilter's buffer. Returns `false`
+    /// at the end of the message.
     fn read_line(&mut self, start: usize, size: usize) -> bool {
         let is_opaque = self.parts.part().is_opaque;
         let is_raw = is_opaque || self.options.word_encoding == WordEncoding::Raw;
@@ -71,7 +73,8 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// The next physical line, or piece of one, behind the header lines of our own.
+    /// Returns the next physical line, or a piece of one of at most `limit` bytes. Header lines
+    /// that begin with `spam_header_name` are skipped.
     fn next_line(&mut self, limit: usize) -> Option<&'a [u8]> {
         let mut start = self.at;
         let mut line = self.piece(limit)?;
@@ -97,7 +100,7 @@ impl<'a> Scan<'a> {
         Some(line)
     }
 
-    /// The line behind a header line of our own and those that continue it.
+    /// Returns the line behind a skipped header line and its continuation lines.
     fn behind_own_line(&mut self, limit: usize) -> Option<&'a [u8]> {
         loop {
             let line = self.piece(limit)?;
@@ -115,7 +118,7 @@ impl<'a> Scan<'a> {
         (len > 0).then_some(&rest[..len])
     }
 
-    /// Decodes a line of a body; `false` if it stays as it is.
+    /// Decodes a line of a body into `to`. Returns `false` if the line is used as it is.
     fn decode(&self, line: &[u8], to: &mut Vec<u8>) -> bool {
         to.clear();
         let part = self.parts.part();
@@ -150,13 +153,15 @@ impl<'a> Scan<'a> {
         self.charset.convert(line, self.text.end(), bounds);
     }
 
-    /// Whether text that is valid UTF-8 is taken as that: nothing else was said about it.
+    /// Returns `true` if text that is valid UTF-8 is read as UTF-8: in headers, and in parts that
+    /// declare no known charset.
     fn may_be_utf8(&self) -> bool {
         self.in_header || !self.parts.part().has_charset
     }
 }
 
-/// Whether a piece of a line is of letters, digits and `_` alone, up to a NUL.
+/// Returns `true` if text has only letters, digits, `_` and bytes from 0x80 on, up to the first
+/// NUL.
 fn is_long_word(text: &[u8]) -> bool {
     text.iter()
         .take_while(|byte| **byte != 0)

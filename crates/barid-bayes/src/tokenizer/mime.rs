@@ -1,7 +1,7 @@
-//! Parts of a message: their types, encodings and boundaries, as bogofilter keeps them.
+//! Parts of a message: their types, encodings and boundaries, as bogofilter tracks them.
 //!
-//! The open containers and the part that is read form a stack. A boundary line is looked for from
-//! the innermost container outwards, which closes what is inside.
+//! The open containers and the part that is read form a stack. A boundary line is compared with the
+//! containers from the innermost outwards; the one that it matches closes all parts inside.
 
 use crate::limits::{LINE_PIECE_LEN, PART_DEPTH_MAX};
 
@@ -28,7 +28,7 @@ pub(super) enum Encoding {
     Uuencode,
 }
 
-/// Prefixes of types; the first that fits counts.
+/// Prefixes of types; the first that matches is used.
 const TYPES: [(&str, PartType); 9] = [
     ("text/html", PartType::Html),
     ("text/plain", PartType::Text),
@@ -45,11 +45,12 @@ const TYPES: [(&str, PartType); 9] = [
 pub(super) struct Part {
     pub(super) part_type: PartType,
     pub(super) encoding: Encoding,
-    /// Whether lines are taken as they are: set by the first type that is no text, for good.
+    /// `true` if lines are not decoded or converted: set by the first application, image, audio or
+    /// video type, and never cleared by a later `Content-Type` field.
     pub(super) is_opaque: bool,
-    /// Whether the charset was named for this part.
+    /// `true` if a known charset was declared for this part.
     pub(super) has_charset: bool,
-    /// Whether a disposition was named that is known.
+    /// `true` if the disposition is `inline` or `attachment`.
     pub(super) has_disposition: bool,
     boundary: Vec<u8>,
 }
@@ -65,7 +66,7 @@ impl Part {
         matches!(self.part_type, PartType::Message | PartType::Multipart)
     }
 
-    /// Takes the value of a `Content-Type` field.
+    /// Sets the type from the value of a `Content-Type` field.
     pub(super) fn set_type(&mut self, value: &[u8]) {
         let Some(word) = word(value) else { return };
         let is_prefix = |name: &str| {
@@ -79,7 +80,7 @@ impl Part {
         );
     }
 
-    /// Takes the value of a `Content-Transfer-Encoding` field.
+    /// Sets the encoding from the value of a `Content-Transfer-Encoding` field.
     pub(super) fn set_encoding(&mut self, value: &[u8]) {
         let Some(word) = word(value) else { return };
         self.encoding = if word.eq_ignore_ascii_case(b"quoted-printable") {
@@ -93,14 +94,15 @@ impl Part {
         };
     }
 
-    /// Takes the value of a `Content-Disposition` field.
+    /// Sets the disposition from the value of a `Content-Disposition` field.
     pub(super) fn set_disposition(&mut self, value: &[u8]) {
         let Some(word) = word(value) else { return };
         self.has_disposition =
             word.eq_ignore_ascii_case(b"inline") || word.eq_ignore_ascii_case(b"attachment");
     }
 
-    /// Takes the text behind `boundary=`. A boundary that no line can hold is none.
+    /// Sets the boundary from the text behind `boundary=`. One that is longer than a piece of a
+    /// line, [`LINE_PIECE_LEN`], is ignored.
     pub(super) fn set_boundary(&mut self, value: &[u8]) {
         self.boundary.clear();
         if let Some(word) = word(value)
@@ -111,8 +113,8 @@ impl Part {
     }
 }
 
-/// The first word: behind blanks, up to the next blank or, if it starts with a quote, up to the
-/// next.
+/// Returns the first word: behind blanks, up to the next blank or, if it starts with a quote, up to
+/// the next quote.
 fn word(value: &[u8]) -> Option<&[u8]> {
     let start = value.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
     let value = &value[start..];
@@ -149,7 +151,7 @@ impl Parts {
         self.depth += 1;
     }
 
-    /// The part that is read.
+    /// Returns the part that is read.
     pub(super) fn part(&self) -> &Part {
         &self.parts[self.depth - 1]
     }
@@ -158,7 +160,7 @@ impl Parts {
         &mut self.parts[self.depth - 1]
     }
 
-    /// The type of what holds the part that is read.
+    /// Returns the type of the container of the part that is read; `None` for the message itself.
     pub(super) fn parent_type(&self) -> Option<PartType> {
         let parent = self.depth.checked_sub(2)?;
         Some(self.parts[parent].part_type)
@@ -169,7 +171,7 @@ impl Parts {
         self.push();
     }
 
-    /// Takes a line: whether it is a boundary of an open container. If so, what is inside is
+    /// Returns `true` if a line is a boundary of an open container. If so, the parts inside are
     /// closed, and unless the boundary is a final one the next part begins.
     pub(super) fn take_boundary(&mut self, line: &[u8]) -> bool {
         let Some((depth, is_final)) = self.find_boundary(line) else { return false };

@@ -1,7 +1,7 @@
-//! A message to tokens.
+//! Turns a message into tokens.
 //!
 //! `lines` decodes physical lines as the scanner asks for them, `scan` and the files beside it
-//! apply the rules, and this file does what remains: prefixes, lengths, joined tokens.
+//! apply the rules, and this file adds prefixes, checks lengths and joins tokens.
 
 mod charset;
 mod classes;
@@ -37,8 +37,8 @@ use crate::options::{AddressPrefix, Options};
 
 /// Turns messages into tokens, one after the other. Buffers are kept from message to message.
 ///
-/// Nothing is allocated for a token. Time is linear in the length of a message, and memory bounded
-/// by 1 MiB and its longest line, whatever the message holds.
+/// No memory is allocated per token. For any input, time is linear in the length of the message,
+/// and memory is bounded by a few MiB and the longest line.
 #[derive(Debug)]
 pub struct Tokenizer {
     options: Options,
@@ -56,7 +56,7 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Prepares for messages to be read in one way.
+    /// Returns a tokenizer with these options. An unknown `charset_default` counts as ISO-8859-1.
     pub fn new(options: Options) -> Self {
         let charset_default = Charset::named(options.charset_default.as_bytes());
         let joined = Joined::new(&options);
@@ -76,13 +76,14 @@ impl Tokenizer {
         }
     }
 
-    /// The way messages are read.
+    /// Returns the options that messages are read with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Hands the tokens of a message to `each`, in the order of the message, as often as they
-    /// occur: with [`Profile::Bogofilter`](crate::Profile::Bogofilter) what `bogolexer -p` prints.
+    /// Passes the tokens of a message to `each` in the order of the message, as often as they
+    /// occur: with [`Profile::Bogofilter`](crate::Profile::Bogofilter) those that `bogolexer -p`
+    /// prints.
     ///
     /// `message` is one whole message, with a From_ line if it has one, with LF or CRLF.
     pub fn tokens(&mut self, message: &[u8], each: &mut dyn FnMut(&[u8])) {
@@ -131,20 +132,21 @@ impl Tokenizer {
         while delivery.step(&mut scan) {}
     }
 
-    /// What the last message said of itself.
+    /// Returns the identifiers and other facts found in the last message.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 }
 
-/// What becomes of what the scanner finds.
+/// The last step: makes tokens of the scanner's matches and passes them to `each`.
 struct Delivery<'a> {
-    /// Whether the token is an IP address or a network, which has a prefix of its own.
+    /// `true` if the token is an IP address or one of its networks, which have a prefix of their
+    /// own in headers.
     is_address: bool,
-    /// The address whose networks come next, with `block_on_subnets`.
+    /// The address whose networks are the next tokens, with `block_on_subnets`.
     subnet: &'a mut Vec<u8>,
     token: &'a mut Vec<u8>,
-    /// The words before it, where pairs are made.
+    /// The words before the token, for pairs.
     neighbours: &'a mut Neighbours,
     /// The token with its prefix.
     full: &'a mut Vec<u8>,
@@ -152,8 +154,8 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Delivers what comes next, if anything: a token and the joined ones that end with it, and
-    /// the simple words before. `false` at the end.
+    /// Delivers the simple words that come next, and the token behind them with the joined tokens
+    /// that end with it. Returns `false` at the end of the message.
     fn step(&mut self, scan: &mut Scan<'_>) -> bool {
         if !self.next_network(scan) {
             if !scan.is_ready() {
@@ -179,7 +181,7 @@ impl Delivery<'_> {
         true
     }
 
-    /// Delivers the token, and the joined ones that end with it.
+    /// Delivers the token, and the joined tokens that end with it.
     fn deliver(&mut self, scan: &mut Scan<'_>) {
         scan.joined.push(self.token);
         let prefix = self.prefix(scan);
@@ -213,7 +215,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// The next network of an address.
+    /// Makes the next network of an address the token. Returns `false` if there is none.
     fn next_network(&mut self, scan: &Scan<'_>) -> bool {
         if !scan.options.block_on_subnets || !self.is_address {
             return false;
@@ -243,7 +245,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Writes the token that was found; whether it counts. It is still in front of the text.
+    /// Writes the token that was found, from the front of the text. Returns `true` if it is to be
+    /// delivered.
     fn take(&mut self, scan: &mut Scan<'_>, found: Found, len: usize) -> bool {
         let options = scan.options;
         let len_max = options.token_len_bound();
@@ -264,7 +267,7 @@ impl Delivery<'_> {
                 self.token.extend_from_slice(text);
             }
             Found::Verp => {
-                // A token that is far too long is not worth the copy.
+                // The id is removed first: the length is that of the shortened token.
                 self.token.extend_from_slice(text);
                 verp::without_id(self.token);
             }
@@ -293,8 +296,8 @@ impl Delivery<'_> {
         self.token.len() <= len_max
     }
 
-    /// Writes an IP address: as it is, or without what is beyond 255 and with its networks to
-    /// come.
+    /// Writes an IP address as the token. With `block_on_subnets`, leading zeros are dropped and
+    /// the networks of the address follow.
     fn address(&mut self, text: &[u8], options: &Options) {
         if !options.block_on_subnets {
             return self.token.extend_from_slice(text);
@@ -313,7 +316,8 @@ impl Delivery<'_> {
     }
 }
 
-/// Whether words count here: anywhere in headers that have prefixes, else in text.
+/// Returns `true` if words are tokens here: anywhere in headers with prefixes, else only in text,
+/// HTML and multiparts.
 fn is_text(scan: &Scan<'_>) -> bool {
     scan.tag.is_some()
         || matches!(

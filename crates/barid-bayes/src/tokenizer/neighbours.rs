@@ -39,13 +39,13 @@ impl Neighbours {
         self.words[0].make_ascii_lowercase();
     }
 
-    /// Counts a word of the text. Returns `false` if it has had enough of them.
+    /// Counts a word of the text. Returns `false` after the first [`PAIRED_WORDS_MAX`] words.
     pub(super) fn count(&mut self) -> bool {
         self.count += 1;
         self.count <= PAIRED_WORDS_MAX
     }
 
-    /// Returns the word that was added last but `back`; empty if there is none.
+    /// Returns the word that was added `back` words before the last one; empty if there is none.
     pub(super) fn word(&self, back: usize) -> &[u8] {
         self.words.get(back).map_or(&[], Vec::as_slice)
     }

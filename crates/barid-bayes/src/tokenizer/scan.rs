@@ -1,8 +1,9 @@
 //! The scanner: longest match, the earlier rule among equals, as in bogofilter's `lexer_v3`.
 //!
-//! Every rule that begins with the next byte says how much it matches. A rule reads a further line
-//! only where it could go on. When such a line is a boundary, the state has changed under the
-//! rule: it gives up ([`Scan::is_interrupted`]), and matching begins again in the new state.
+//! Every rule that can begin with the next byte returns the length of its match. A rule reads a
+//! further line only where its match could go on. If such a line is a MIME boundary, the state
+//! changes while the rule runs: it gives up ([`Scan::is_interrupted`]), and matching begins again
+//! in the new state.
 
 use super::charset::Charset;
 use super::classes::{
@@ -16,7 +17,7 @@ use super::work;
 use crate::limits::{LOOKAHEAD_LEN_MAX, RESCANS_FREE, RESCANS_PER_BYTE};
 use crate::options::{Options, Profile};
 
-/// Where in a message the scanner is.
+/// The state of the scanner: the part of a message that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// A header.
@@ -36,7 +37,7 @@ pub(super) enum State {
     PgpBody,
 }
 
-/// What a rule found; the text is what was consumed before.
+/// The kind of token that a rule matched. Its bytes are at the front of [`Scan::text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Word,
@@ -46,14 +47,15 @@ pub(super) enum Found {
     Address,
     /// An address in brackets.
     AddressLiteral,
-    /// A return path that holds the address it was sent to, up to that.
+    /// A return path that contains the address of the receiver (VERP), up to the `=` in that
+    /// address.
     Verp,
-    /// A whole line of which only the name counts.
+    /// A header line of which only the field name is a token.
     Line,
     QueueId,
 }
 
-/// Which header a token stands in.
+/// The header field that a token is in, which determines its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     To,
@@ -79,18 +81,18 @@ impl Tag {
     }
 }
 
-/// A message on its way through the scanner.
+/// The state of the scan of one message.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     pub(super) options: &'a Options,
     pub(super) message: &'a [u8],
-    /// How much of the message was read.
+    /// Offset in `message` of the next line to read.
     pub(super) at: usize,
     pub(super) text: &'a mut Text,
     pub(super) parts: &'a mut Parts,
-    /// Room for a decoded line.
+    /// Buffer for a decoded line.
     pub(super) line: &'a mut Vec<u8>,
-    /// Room for a decoded word.
+    /// Buffer for a decoded word.
     pub(super) word: &'a mut Vec<u8>,
     pub(super) joined: &'a mut Joined,
     pub(super) facts: &'a mut Facts,
@@ -98,27 +100,28 @@ pub(super) struct Scan<'a> {
     pub(super) charset_default: Charset,
     pub(super) state: State,
     pub(super) tag: Option<Tag>,
-    /// Whether lines that are read now belong to a header.
+    /// `true` if the lines that are read now belong to a header.
     pub(super) in_header: bool,
-    /// Whether what follows begins a line.
+    /// `true` if the next byte is the first of a line.
     pub(super) at_line_start: bool,
     pub(super) is_ended: bool,
     pub(super) is_interrupted: bool,
-    /// How much may still be scanned again.
+    /// Bytes that may still be pushed back and scanned again.
     pub(super) rescans_left: u64,
-    /// Places where a VERP address cannot go on, and where no `>` follows in the line.
+    /// Places (see [`Text::place`]) through which no VERP address goes.
     pub(super) no_verp: std::ops::Range<u64>,
+    /// Places after which no `>` follows in the line.
     pub(super) no_bracket: std::ops::Range<u64>,
 }
 
 impl Scan<'_> {
-    /// How much may be scanned again in a message of `len` bytes.
+    /// Returns the number of bytes that may be scanned again in a message of `len` bytes.
     pub(super) fn rescans(len: usize) -> u64 {
         RESCANS_FREE + RESCANS_PER_BYTE * len as u64
     }
 
-    /// The byte at `index`, reading on if need be. `None` at the end, beyond what a rule may look
-    /// at, and once the rule was interrupted.
+    /// Returns the byte at `index`, after reading further lines if necessary. `None` at the end of
+    /// the message, from [`LOOKAHEAD_LEN_MAX`] on, and once the rule was interrupted.
     #[inline]
     pub(super) fn peek(&mut self, index: usize) -> Option<u8> {
         match self.text.get(index) {
@@ -137,7 +140,7 @@ impl Scan<'_> {
         None
     }
 
-    /// The end of the run of bytes in the classes from `start` on.
+    /// Returns the end of the run of bytes from `start` on that are in any of the classes.
     #[inline]
     pub(super) fn run(&mut self, start: usize, classes: u16) -> usize {
         let mut end = start;
@@ -149,7 +152,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The place of the next `wanted` from `start` on, before a line end if `in_line`.
+    /// Returns the index of the next `wanted` from `start` on; with `in_line`, `None` if the line
+    /// ends before it.
     pub(super) fn find(&mut self, start: usize, wanted: u8, in_line: bool) -> Option<usize> {
         let mut from = start;
         loop {
@@ -167,7 +171,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether `literal` stands at `index`, in any case. Reads on only as long as it may.
+    /// Returns `true` if `literal` is at `index`, ignoring ASCII case. Reads further lines only
+    /// while the text so far matches.
     pub(super) fn is_at(&mut self, index: usize, literal: &[u8]) -> bool {
         let mut wanted = literal.iter().enumerate();
         wanted.all(|(offset, wanted)| {
@@ -175,12 +180,12 @@ impl Scan<'_> {
         })
     }
 
-    /// Whether there is a line end at `index`.
+    /// Returns `true` if there is a line feed at `index`.
     pub(super) fn is_line_end(&mut self, index: usize) -> bool {
         self.peek(index) == Some(b'\n')
     }
 
-    /// Takes what was matched away.
+    /// Consumes the `len` bytes that were matched.
     #[inline]
     pub(super) fn take(&mut self, len: usize) {
         self.at_line_start = false;
@@ -235,7 +240,7 @@ impl Scan<'_> {
         self.options.profile == Profile::Modern && self.options.multi_token_bound() < 2
     }
 
-    /// Whether anything follows; its first line was read if so.
+    /// Returns `true` if there is more text, after reading a line if necessary.
     #[inline]
     pub(super) fn is_ready(&mut self) -> bool {
         self.is_interrupted = false;
@@ -244,8 +249,9 @@ impl Scan<'_> {
         is_ready
     }
 
-    /// Applies the rules once, after [`Scan::is_ready`]: what was found, if anything, how long it
-    /// is, and how much of the text it takes. That is still in front; the caller takes it away.
+    /// Applies the rules once, after [`Scan::is_ready`]. Returns the kind of the token, its length
+    /// and the bytes of text to consume, which the caller does with [`Scan::take`]; `None` if no
+    /// token was found.
     pub(super) fn next(&mut self) -> Option<(Found, usize, usize)> {
         let first = self.text.get(0)?;
         if classes::is(first, FRONT) {
@@ -257,7 +263,7 @@ impl Scan<'_> {
         self.mark(first)
     }
 
-    /// Passes over what has no meaning in this state; whether there was any.
+    /// Skips bytes that have no meaning in this state. Returns `true` if there were any.
     #[inline]
     fn skip_idle(&mut self, first: u8) -> bool {
         let idle = match self.state {
@@ -274,7 +280,7 @@ impl Scan<'_> {
         len > 0
     }
 
-    /// Numbers that can be no part of an address.
+    /// Skips a number that cannot begin an IP address. Returns `true` if there was one.
     fn skip_number(&mut self) -> bool {
         let text = self.text.rest();
         let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -285,7 +291,7 @@ impl Scan<'_> {
         is_number
     }
 
-    /// The rules that begin with something else than a letter.
+    /// Applies the rules that begin with another byte than a letter.
     fn mark(&mut self, first: u8) -> Option<(Found, usize, usize)> {
         match first {
             b'\n' => return self.line_end(),
@@ -317,7 +323,7 @@ impl Scan<'_> {
         self.skip(1)
     }
 
-    /// Passes over a byte or more, unless the rule was interrupted.
+    /// Skips `len` bytes, unless the rule was interrupted.
     pub(super) fn skip(&mut self, len: usize) -> Option<(Found, usize, usize)> {
         if !self.is_interrupted {
             self.take(len);
@@ -325,7 +331,7 @@ impl Scan<'_> {
         None
     }
 
-    /// What a rule found, unless it was interrupted.
+    /// Returns a match of `len` bytes, `None` if the rule was interrupted.
     pub(super) fn found(&mut self, found: Found, len: usize) -> Option<(Found, usize, usize)> {
         (!self.is_interrupted).then_some((found, len, len))
     }
@@ -360,7 +366,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Four numbers up to 255 with dots; the end.
+    /// Matches an IPv4 address, four numbers up to 255 with dots. Returns its end.
     fn address(&mut self, start: usize) -> Option<usize> {
         let mut at = start;
         for field in 0..4 {
@@ -376,7 +382,8 @@ impl Scan<'_> {
         Some(at)
     }
 
-    /// How long the number up to 255 at `start` is: no more is looked at than may belong to it.
+    /// Returns the length of the number up to 255 at `start`. It reads no byte that cannot belong
+    /// to the number.
     fn number(&mut self, start: usize) -> Option<usize> {
         let first = self.peek(start).filter(u8::is_ascii_digit)?;
         let Some(second) = self.peek(start + 1).filter(u8::is_ascii_digit) else { return Some(1) };
@@ -410,7 +417,7 @@ impl Scan<'_> {
         end
     }
 
-    /// Boundaries, the lines around PGP signatures, and the end of a strict comment.
+    /// Matches boundaries, the lines around PGP signatures, and the end of a strict comment.
     fn dash(&mut self) -> Option<(Found, usize, usize)> {
         if self.state == State::StrictComment && self.is_at(0, b"-->") {
             self.state = State::Html;
@@ -444,7 +451,7 @@ impl Scan<'_> {
         self.skip(if is_whole { 2 } else { 1 })
     }
 
-    /// Words: their first byte is a letter.
+    /// Matches a word, whose first byte is a letter.
     #[inline]
     fn word(&mut self) -> Option<(Found, usize, usize)> {
         let (mut run, mut len) = classes::word(self.text.rest());
@@ -477,7 +484,7 @@ impl Scan<'_> {
         self.found(Found::Word, len)
     }
 
-    /// Passes over a word that is longer than may be looked at, to its end.
+    /// Skips a word of [`LOOKAHEAD_LEN_MAX`] bytes or more to its end.
     fn endless_word(&mut self, run: usize) -> Option<(Found, usize, usize)> {
         let mut run = run;
         while run > 0 && !self.is_interrupted {
@@ -487,7 +494,8 @@ impl Scan<'_> {
         None
     }
 
-    /// Blanks of a header: a queue id follows `id` (RFC 5321 §4.4), on the next line perhaps.
+    /// Matches the queue id behind a blank and `id` in a header (RFC 5321 §4.4), which may be on a
+    /// continuation line.
     fn queue_id(&mut self) -> Option<(Found, usize, usize)> {
         if !self.is_at(1, b"id") {
             return self.skip(1);

@@ -1,16 +1,16 @@
 //! Tokens of the form of a message, for the modern profile: the order of its header fields, the
-//! form of addresses and of the Message-ID, and that of addresses of the web.
+//! patterns of addresses and of the Message-ID, and the form of URLs.
 //!
 //! Forms outlive words: a program that sends mail keeps the order of its fields while texts and
-//! names change. Only fields that the sender's program or a mailing list writes count, none of
-//! those that hosts on the way add, and no names or hosts of receivers, so that nothing is learned
-//! of the mailbox that holds a message.
+//! names change. Only fields that the sender's program or a mailing list writes are used, none that
+//! hosts on the way add, and no names or hosts of receivers, so that the tokens depend only on the
+//! message and not on the mailbox that it is in.
 
 use super::Delivery;
 use super::scan::Scan;
 use super::work;
 
-/// Fields that the program of the sender writes, or a mailing list.
+/// Fields that the sender's program or a mailing list writes.
 const ORDERED: [&[u8]; 22] = [
     b"from",
     b"to",
@@ -36,11 +36,11 @@ const ORDERED: [&[u8]; 22] = [
     b"list-unsubscribe",
 ];
 
-/// Most fields of a header that are looked at.
+/// Most fields of a header that are read.
 const FIELDS_MAX: usize = 500;
-/// Longest value of a field that is looked at.
+/// Most bytes of a field's value that are read.
 const VALUE_LEN_MAX: usize = 1000;
-/// Longest path of an address of the web that is looked at.
+/// Most bytes behind the host of a URL that are read.
 const PATH_LEN_MAX: usize = 250;
 /// Longest name, and longest pattern, in a token.
 const NAME_LEN_MAX: usize = 20;
@@ -78,7 +78,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Delivers how addresses are written, and about how many there are.
+    /// Delivers the style in which addresses are written, and the binary logarithm of their number.
     fn how_written(&mut self, field: &[u8], value: &[u8]) {
         let how: &[u8] = match value {
             _ if value.contains(&b'"') => b"quoted",
@@ -91,7 +91,7 @@ impl Delivery<'_> {
         self.form(field, &[how, &digit((addresses + 1).ilog2() as usize)]);
     }
 
-    /// Delivers the form of an address of the web whose host is the next `len` bytes.
+    /// Delivers the form of a URL whose host is the next `len` bytes.
     pub(super) fn web_address(&mut self, scan: &Scan<'_>, len: usize) {
         let (host, rest) = scan.text.rest().split_at(len);
         let rest = &rest[..rest.len().min(PATH_LEN_MAX)];
@@ -129,7 +129,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Delivers a form in small letters, unless a word list cannot hold it.
+    /// Delivers a form in small letters, unless it has a NUL, which no token in a word list may
+    /// have.
     fn form(&mut self, what: &[u8], parts: &[&[u8]]) {
         self.full.clear();
         self.full.extend_from_slice(b"form:");
@@ -144,7 +145,7 @@ impl Delivery<'_> {
     }
 }
 
-/// The fields of a header as they stand: names, and values with the lines that continue them.
+/// The fields of a header in order: names, and values with their continuation lines.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

@@ -1,14 +1,14 @@
-//! The quick way through plain words, which most of a message is made of.
+//! A fast path for plain words, which make up most of a message.
 //!
-//! It does what the rules of `scan` would do, as long as nothing but words and bytes without
-//! meaning follow, all of them in lines that were read already.
+//! It gives the same tokens as the rules of `scan` as long as the text has only words and bytes
+//! without meaning, all of them in lines that were read already.
 
 use super::classes::{self, BLANK, FRONT, IDLE, IDLE_HTML, IDLE_TAG, IDLE_TEXT};
 use super::scan::{Scan, State};
 use super::{Delivery, is_text};
 
 impl Delivery<'_> {
-    /// Delivers words up to something else.
+    /// Delivers words up to the first byte that needs the rules of `scan`.
     pub(super) fn simple_words(&mut self, scan: &mut Scan<'_>) {
         let options = scan.options;
         let is_simple = options.multi_token_count < 2 && !options.replace_non_ascii;
@@ -76,8 +76,8 @@ impl Delivery<'_> {
     }
 }
 
-/// The bytes without meaning where the scanner is; `None` where words have more meaning than
-/// usual.
+/// Returns the class of bytes without meaning in the scanner's state; `None` where the fast path
+/// does not apply.
 fn idle(scan: &Scan<'_>) -> Option<u16> {
     match scan.state {
         State::Header if scan.at_line_start => None,
@@ -90,13 +90,14 @@ fn idle(scan: &Scan<'_>) -> Option<u16> {
     }
 }
 
-/// Whether words count where the scanner is.
+/// Returns `true` if words are tokens in the scanner's state.
 fn is_kept(scan: &Scan<'_>) -> bool {
     is_text(scan) && matches!(scan.state, State::Header | State::Text | State::Html | State::Tag)
         || scan.state == State::PgpHead && is_text(scan)
 }
 
-/// Whether a queue id may follow a blank of a header: `id` comes next, or a line that is not read.
+/// Returns `true` if a queue id may follow a blank in a header: `next`, the byte behind the blank,
+/// begins `id`, or is in a line that was not read yet.
 fn may_be_id(next: Option<&u8>) -> bool {
     matches!(next, None | Some(b'i' | b'I'))
 }

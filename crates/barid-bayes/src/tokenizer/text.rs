@@ -1,13 +1,13 @@
-//! The text that was decoded and not yet scanned.
+//! The buffer of text that was decoded and not yet scanned.
 //!
-//! Lines are added at the end; what was scanned is pushed back in front when it has to be scanned
-//! again. The sizes of bogofilter's own buffer are followed in numbers, because how much of a line
-//! it reads at once depends on them.
+//! Lines are added at the end; text that has to be scanned again is pushed back in front. The fill
+//! and size of bogofilter's own buffer are simulated, because they determine how much of a line it
+//! reads at once.
 
 use super::work;
 use crate::limits::{BUFFER_KEPT_LEN, RAW_PIECE_LEN};
 
-/// Free bytes kept in front for what is pushed back.
+/// Free bytes in front for text that is pushed back.
 const HEADROOM: usize = 512;
 /// Consumed bytes that may stay in front of the text.
 const CONSUMED_MAX: usize = 64 * 1024;
@@ -20,14 +20,14 @@ pub(super) struct Text {
     start: usize,
     /// Bytes ever added at the end.
     added: u64,
-    /// Where bogofilter's buffer would begin, its fill and its size.
+    /// Start of bogofilter's simulated buffer in `bytes`, then its fill and its size.
     window_start: i64,
     window_len: usize,
     window_size: usize,
 }
 
 impl Text {
-    /// Empties it for the next message.
+    /// Empties the buffer for the next message.
     pub(super) fn reset(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_LEN);
@@ -50,8 +50,8 @@ impl Text {
         self.bytes.get(self.start + index).copied()
     }
 
-    /// Whether `end` stands before the byte at `index`, as far as what was consumed is still
-    /// there.
+    /// Returns `true` if `end` directly precedes the byte at `index`. Consumed bytes count if they
+    /// are still in the buffer.
     pub(super) fn is_behind(&self, index: usize, end: &[u8]) -> bool {
         self.bytes[..self.start + index].ends_with(end)
     }
@@ -61,8 +61,8 @@ impl Text {
         self.start += len;
     }
 
-    /// The place of the byte at `index` among all that were ever added; what was pushed back takes
-    /// the places in front of what follows it.
+    /// Returns the place of the byte at `index`: its number among all bytes ever added. Bytes that
+    /// were pushed back take the places before the byte that follows them.
     pub(super) fn place(&self, index: usize) -> u64 {
         let behind = self.bytes.len().saturating_sub(self.start + index) as u64;
         self.added.saturating_sub(behind)
@@ -97,7 +97,7 @@ impl Text {
         self.bytes[self.start..self.start + text.len()].copy_from_slice(text);
     }
 
-    /// Follows how bogofilter's buffer is shifted when `len` bytes are pushed back before `end`.
+    /// Simulates the shift of bogofilter's buffer when `len` bytes are pushed back before `end`.
     fn note_push_back(&mut self, end: usize, len: usize) {
         let lowest = end as i64 - self.window_start - len as i64 + 1;
         if len > 0 && lowest < 2 {
@@ -106,8 +106,8 @@ impl Text {
         }
     }
 
-    /// Before reading on: how many bytes bogofilter would have room for, and how many its buffer
-    /// held until now.
+    /// Prepares for adding a line. Returns the bytes that bogofilter's buffer held until now, and
+    /// the bytes for which it has room, at most [`RAW_PIECE_LEN`].
     pub(super) fn begin_read(&mut self) -> (usize, usize) {
         let waiting = self.rest().len();
         if waiting == 0 {
@@ -128,12 +128,12 @@ impl Text {
         (used, (self.window_size - waiting - 1).min(RAW_PIECE_LEN))
     }
 
-    /// The buffer to add to, after [`Text::begin_read`]; [`Text::end_read`] follows.
+    /// Returns the buffer to append a line to, between [`Text::begin_read`] and [`Text::end_read`].
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// After reading: `len` bytes were added.
+    /// Ends the adding of a line: `len` bytes were appended.
     pub(super) fn end_read(&mut self, len: usize) {
         self.added += len as u64;
         self.window_len += len;

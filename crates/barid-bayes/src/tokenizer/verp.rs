@@ -1,20 +1,21 @@
-//! Return paths that hold the address they were sent to: `list-123-user=example.org@host`.
+//! Return paths that contain the receiver's address (VERP): `list-123-user=example.org@host`.
 
 use super::classes::{self, ALNUM, BACK, FRONT, MID};
 use super::scan::Scan;
 
-/// How far the parts of `word-id-word` have come, all possibilities at once.
+/// The set of states that a match of `word-id-word` may be in: a `-` may end a word or belong to
+/// it, so all possibilities are followed at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ways {
-    /// In the first word, and whether it may end here.
+    /// In the first word, and where it may end.
     first: bool,
     first_end: bool,
-    /// Before the id, in it, behind a digit that is not its first byte, and where it may end.
+    /// Before the id, in it, behind a digit that is not its first byte, and where the id may end.
     id_start: bool,
     id: bool,
     id_digit: bool,
     id_end: bool,
-    /// Before the last word, in it, and whether it may end here.
+    /// Before the last word, in it, and where it may end.
     last_start: bool,
     last: bool,
     last_end: bool,
@@ -48,7 +49,8 @@ impl Ways {
 }
 
 impl Scan<'_> {
-    /// The end of the token, before the `=`, and of the whole; `run` bytes of a word are known.
+    /// Returns the end of the token, before the `=`, and the end of the whole match. The first
+    /// `run` bytes are known to belong to a word.
     pub(super) fn verp(&mut self, run: usize) -> Option<(usize, usize)> {
         let mut ways = Ways { first: true, first_end: true, ..Ways::default() };
         let mut at = 1;
@@ -80,7 +82,7 @@ impl Scan<'_> {
         end.map(|end| (at, end))
     }
 
-    /// No start from here up to `end` gives anything.
+    /// Records that no match starts before `end`.
     fn note_no_verp(&mut self, end: usize) {
         if self.is_interrupted {
             return;
@@ -88,7 +90,7 @@ impl Scan<'_> {
         self.no_verp = self.text.place(0)..self.text.place(end);
     }
 
-    /// `=word@word` at `start`: the end of the last word.
+    /// Returns the end of the last word of `=word@word` at `start`.
     fn verp_end(&mut self, start: usize) -> Option<usize> {
         let middle = self.verp_word(start + 1)?;
         if middle.0 != middle.1 || self.peek(middle.1) != Some(b'@') {
@@ -97,7 +99,7 @@ impl Scan<'_> {
         self.verp_word(middle.1 + 1).map(|(end, _)| end)
     }
 
-    /// The end of the word at `start`, and of the run of bytes that it is part of.
+    /// Returns the end of the word at `start`, and of the run of bytes that it is part of.
     fn verp_word(&mut self, start: usize) -> Option<(usize, usize)> {
         let first = self.peek(start)?;
         if !classes::is(first, FRONT) {
@@ -110,8 +112,8 @@ impl Scan<'_> {
     }
 }
 
-/// Replaces what is between the first and the last `-` by `#`, if it is more than two bytes, in a
-/// token of return paths.
+/// Replaces the text between the first and the last `-` of a return path's token by `#`, if it has
+/// more than two bytes.
 pub(super) fn without_id(token: &mut Vec<u8>) {
     let first = token.iter().position(|&byte| byte == b'-');
     let last = token.iter().rposition(|&byte| byte == b'-');

@@ -14,7 +14,7 @@ use super::dovecot::Dovecot;
 use super::material::Material;
 use super::step::{Program, Side, Store, Work};
 use super::system::{System, give, restore};
-use crate::lab::{Launcher, Runner, fresh_folder, short};
+use crate::lab::{Runner, fresh_folder, short};
 
 /// Makes the mailboxes of all sides.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<'a> Maker<'a> {
     fn own(&self, side: Side, folder: PathBuf) -> Barid {
         let (program, source) = (self.options.program.clone(), self.material.mbox.clone());
         let runner =
-            Runner { launcher: Launcher::new(program.clone()), folder: self.work.to_owned() };
+            Runner { launcher: self.options.launcher.clone(), folder: self.work.to_owned() };
         Barid { program, store: side.store, folder, source, runner }
     }
 

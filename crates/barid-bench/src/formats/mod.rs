@@ -30,8 +30,8 @@ use anyhow::{Result, ensure};
 use barid_testkit::disk;
 
 use crate::lab::{
-    self, CCLIENT, Facts, Litter, Machine, Progress, Screen, counted, dovecot, drop_caches,
-    grouped, is_interrupted, make_folder, version,
+    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Screen, counted, dovecot,
+    drop_caches, grouped, is_interrupted, make_folder, version,
 };
 use maker::Maker;
 use material::Material;
@@ -46,6 +46,8 @@ pub const MESSAGES: u64 = 40_000;
 pub struct Options {
     /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
+    /// The process that starts the measured programs.
+    pub launcher: Launcher,
     /// Number of messages.
     pub messages: u64,
     /// Number of timed rounds.

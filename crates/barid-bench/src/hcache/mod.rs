@@ -52,6 +52,8 @@ use survey::Survey;
 pub struct Options {
     /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
+    /// The process that starts the measured programs.
+    pub launcher: Launcher,
     /// The mailbox, a Maildir.
     pub maildir: PathBuf,
     /// Number of timed rounds.
@@ -122,7 +124,7 @@ fn rounds<'a>(
     stop: &'a AtomicBool,
 ) -> Rounds<'a> {
     let caches = folder.join("setups");
-    let launcher = Launcher::new(options.program.clone());
+    let launcher = options.launcher.clone();
     let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
         program,
         maildir: maildir.to_owned(),

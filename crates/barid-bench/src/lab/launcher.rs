@@ -48,11 +48,6 @@ impl Launcher {
         Self { program }
     }
 
-    /// Returns the program.
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
-    }
-
     /// Wraps `command` so that it runs in a small process that writes `report` and kills the
     /// command at the deadline. The result has the arguments and environment changes of `command`,
     /// but no standard streams yet.

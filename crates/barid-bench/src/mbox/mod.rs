@@ -53,6 +53,8 @@ const COPIES: u64 = 4;
 pub struct Options {
     /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
+    /// The process that starts the measured programs.
+    pub launcher: Launcher,
     /// The mbox; `None` to generate one.
     pub mbox: Option<PathBuf>,
     /// Number of messages in a generated mailbox.
@@ -134,7 +136,7 @@ fn rounds<'a>(
     notes: &mut Vec<String>,
     stop: &'a AtomicBool,
 ) -> Rounds<'a> {
-    let launcher = Launcher::new(options.program.clone());
+    let launcher = options.launcher.clone();
     let runner = Runner { launcher, folder: work.to_owned() };
     let mut groups: Vec<Vec<Box<dyn System>>> =
         vec![vec![Box::new(barid(options, work, &runner))], Vec::new()];
@@ -174,7 +176,7 @@ fn facts(options: &Options, material: &Material, work: &Path, notes: Vec<String>
     if options.peers.iter().any(|peer| *peer != Side::CClient) && program("dovecot").is_some() {
         peers.push(dovecot()?);
     }
-    if options.peers.contains(&Side::CClient) {
+    if options.peers.contains(&Side::CClient) && CClientPeer::new().is_some() {
         peers.push(CCLIENT.to_owned());
     }
     let mail = match &options.mbox {

@@ -51,6 +51,8 @@ pub const TOKENS: u64 = 5_000_000;
 pub struct Options {
     /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
+    /// The process that starts the measured programs.
+    pub launcher: Launcher,
     /// Number of messages of spam.
     pub spam: u64,
     /// Number of messages of ham.
@@ -129,7 +131,7 @@ fn filters(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Ve
         }
         let folder = work.join("runs");
         disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        let runner = Runner { launcher: Launcher::new(options.program.clone()), folder };
+        let runner = Runner { launcher: options.launcher.clone(), folder };
         match Filter::new(side, &options.program, work, runner) {
             Some(filter) => filters.push(filter),
             None => screen.line(&format!("note: {side} is not installed"))?,

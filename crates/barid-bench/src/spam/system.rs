@@ -21,6 +21,8 @@ use crate::limits::{DAEMON_DEADLINE, SAMPLE_INTERVAL};
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) side: Side,
+    /// The program under test.
+    barid: PathBuf,
     /// The programs that filter messages and that read and write word lists.
     programs: Programs,
     /// The filter's own folder.
@@ -89,7 +91,8 @@ impl Filter {
         let programs =
             if side.is_own() { Some(Programs::own(barid)) } else { Programs::of_build(side) };
         let folder = folder.join(side.folder());
-        programs.map(|programs| Self { side, programs, folder, runner })
+        let barid = barid.to_owned();
+        programs.map(|programs| Self { side, barid, programs, folder, runner })
     }
 
     /// Returns the programs that are run, and their libraries.
@@ -101,7 +104,7 @@ impl Filter {
     /// Describes the small program that runs as bogofilter; `None` if that is barid itself.
     pub(crate) fn small_program(&self) -> Option<String> {
         let files = &self.programs.files;
-        let is_small = files.first().is_some_and(|path| path != self.runner.launcher.program());
+        let is_small = files.first().is_some_and(|path| *path != self.barid);
         let how = if files.len() == 1 { "statically linked" } else { "dynamically linked" };
         (self.side == Side::DropIn && is_small)
             .then(|| format!("barid bogofilter: the program bogofilter beside barid, {how}"))
@@ -144,7 +147,7 @@ impl Filter {
     fn spam(&self) -> String {
         let [cache, state] =
             ["cache", "state"].map(|name| quoted(&self.folder.join(name).to_string_lossy()));
-        let barid = quoted(&self.runner.launcher.program().to_string_lossy());
+        let barid = quoted(&self.barid.to_string_lossy());
         format!("{barid} --cache-dir {cache} --state-dir {state} spam")
     }
 
@@ -186,7 +189,7 @@ impl Filter {
         let path = self.list(list).join("wordlist.db");
         let errors = self.folder.join("daemon");
         let file = disk::create(&errors).with_context(|| errors.display().to_string())?;
-        let mut command = Command::new(self.runner.launcher.program());
+        let mut command = Command::new(&self.barid);
         command.args(["spam", "daemon", "--wordlist"]).arg(&path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         let daemon = Daemon(command.spawn().context("the daemon")?);

@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 
-use barid::spam::AnyList;
-use barid::wordlist::{Change, Entry, Error, keys};
+use barid_wordlist::{AnyList, Change, Entry, Error, keys};
 
 use super::Asked;
 use crate::said::{Stop, tell};
@@ -143,8 +142,8 @@ fn to_latin1(token: &[u8]) -> Vec<u8> {
 mod tests {
     use std::sync::Arc;
 
-    use barid::vfs::{CrashVfs, MemVfs, Vfs};
-    use barid::wordlist::{Batch, Counts, Created, Native, WordList as _};
+    use barid_vfs::{CrashVfs, MemVfs, Vfs};
+    use barid_wordlist::{Batch, Counts, Created, Native, WordList as _};
 
     use super::*;
 

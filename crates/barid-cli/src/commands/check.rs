@@ -16,7 +16,6 @@ use clap::{Args, ValueHint};
 use crate::commands::change::locks::parse_time;
 use crate::context::{Context, parse_spec};
 use crate::exit::{NotThere, Outcome};
-use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, size};
@@ -244,7 +243,7 @@ fn write_summary(
 ) {
     let mut json = Json::line(out, "check");
     json.key("mailbox").bytes(name);
-    json.key("format").str(format_name(found.format));
+    json.key("format").str(found.format.name());
     json.key("messages").number(found.messages);
     json.key("damages").number(found.damages.len() as u64 + found.more);
     json.key("left").number(left);

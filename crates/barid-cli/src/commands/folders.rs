@@ -8,7 +8,6 @@ use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, report};
-use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::grouped;
@@ -91,7 +90,7 @@ fn write_json(out: &mut Vec<u8>, folder: &Folder, counts: Option<Counts>) {
     json.key("name").bytes(folder.name.as_bytes());
     json.key("depth").number(folder.depth.into());
     match folder.format {
-        Some(format) => json.key("format").str(format_name(format)),
+        Some(format) => json.key("format").str(format.name()),
         None => json.key("format").null(),
     }
     if let Some(counts) = counts {
@@ -142,7 +141,7 @@ fn write_tree(
         out.extend_from_slice(style.reset.as_bytes());
         out.extend_from_slice(visible(folder.name.as_bytes()).as_bytes());
         if let Some(format) = folder.format {
-            let format = format!("  {}({}){}", style.dim, format_name(format), style.reset);
+            let format = format!("  {}({}){}", style.dim, format.name(), style.reset);
             out.extend_from_slice(format.as_bytes());
         }
         out.push(b'\n');

@@ -1,6 +1,5 @@
 //! The commands, one file each: the arguments (`Args`) and the function (`run`).
 
-pub(crate) mod bench;
 pub(crate) mod bogo;
 pub(crate) mod cache;
 pub(crate) mod change;

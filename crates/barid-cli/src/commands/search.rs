@@ -6,8 +6,8 @@ use barid::query::{
     Day, ReturnOptions, SearchError, SearchProgram, SearchRequest, SearchResult, looks_like_imap,
     parse_imap, parse_short,
 };
-use barid::vfs::{OsVfs, Vfs as _};
-use barid::{Found, Mailbox, UidSet, local_zone_minutes};
+use barid::vfs::{OsVfs, Vfs as _, local_zone_minutes};
+use barid::{Found, Mailbox, UidSet};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;

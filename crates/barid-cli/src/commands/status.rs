@@ -10,7 +10,6 @@ use crate::commands::change::locks::parse_time;
 use crate::commands::change::undo::warn_of_replaced;
 use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
-use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped, size};
@@ -79,7 +78,7 @@ fn write_json(
     let status = &mailbox.status();
     let mut json = Json::line(out, "status");
     json.key("path").bytes(path);
-    json.key("format").str(format_name(status.format));
+    json.key("format").str(status.format.name());
     json.key("messages").number(status.messages.into());
     json.key("recent").number(status.recent.into());
     json.key("unseen").number(status.unseen.into());
@@ -117,7 +116,7 @@ fn write_table(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, el
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("mailbox", visible(path));
-    row("format", format_name(status.format).to_owned());
+    row("format", status.format.name().to_owned());
     let (unseen, recent) = (grouped(status.unseen.into()), grouped(status.recent.into()));
     row(
         "messages",

@@ -62,6 +62,19 @@ fn configuration_files_say_the_same() {
     pair.same(&["-d", "@", "--config-file=nowhere", "-v"], &message);
 }
 
+#[test]
+fn a_configuration_that_cannot_be_read_is_told_by_its_error() {
+    let Some(pair) = Pair::new() else { return };
+    for (args, reason) in [
+        (["-c", "."], "Cannot open .: Is a directory"),
+        (["-c", "nowhere"], "Cannot open nowhere: No such file or directory"),
+    ] {
+        let output = pair.run(Side::Ours, "bogofilter", &args, b"");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(reason), "{text}");
+    }
+}
+
 fn same_but_for_words(pair: &Pair, args: &[&str], message: &[u8]) {
     let [mut theirs, mut ours] =
         [Side::Theirs, Side::Ours].map(|side| pair.run(side, "bogofilter", args, message));

@@ -1,17 +1,18 @@
 //! Carrying out a plan, and restoring the stored bytes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{OpenOptions, Ownership, Timestamp, Vfs, replace_as};
 
 use super::doctor::{CheckOptions, Held};
 use super::keep::{Entry, Kept, Old};
 use super::plan::{Edit, Plan, Segment, Step, hash, hash_file};
 use crate::redo::{self, Change};
-use crate::{Error, Result};
 
 /// Carries out the plan: edits at once by way of the redo journal, then one step after the other.
 /// It may be stopped between two steps.
@@ -114,8 +115,8 @@ enum State {
     Before,
 }
 
-/// Restores all entries that are not as they were; returns the number of files restored.
-pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<u64> {
+/// Restores all entries that are not as they were; returns the files restored.
+pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<BTreeSet<PathBuf>> {
     let entries = &kept.manifest.entries;
     let states: Result<Vec<State>> =
         entries.iter().map(|entry| state(vfs, &held.folder, entry)).collect();
@@ -127,7 +128,17 @@ pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<u64> {
     let edits: Result<Vec<Edit>> =
         to_undo().filter_map(|(entry, _)| reversed(vfs, held, entry, kept).transpose()).collect();
     write_in_place(vfs, held, &edits?)?;
-    Ok(to_undo().count() as u64)
+    Ok(to_undo().filter_map(|(entry, _)| file_of(entry)).collect())
+}
+
+/// Returns the file that an entry changes, by its name before the repair; `None` for a folder.
+fn file_of(entry: &Entry) -> Option<PathBuf> {
+    match entry {
+        Entry::Edit { name, .. } => Some(PathBuf::from(OsStr::from_bytes(name))),
+        Entry::Write { path, .. } | Entry::Remove { path, .. } => Some(path.clone()),
+        Entry::Rename { from, .. } => Some(from.clone()),
+        Entry::MakeDir { .. } => None,
+    }
 }
 
 fn state(vfs: &dyn Vfs, folder: &Path, entry: &Entry) -> Result<State> {

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::Result;
 use barid_types::Uid;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use super::limits::{DAMAGES_MAX, VOID_READ_LEN};
 use super::plan::{Edit, Plan, Segment, Step};
-use crate::Result;
 
 /// Severity of a damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,23 +1,21 @@
 //! Check, repair and undo of any format.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_vfs::Vfs;
+use barid_mailbox::{Error, Format, Result, Storage};
+use barid_vfs::{StopVfs, Vfs};
 
 use super::damage::{Damage, Diagnosis, Severity};
 use super::keep::{self, Manifest};
 use super::{carry, limits};
-use crate::maildir::Maildir;
-use crate::mbox::MboxMailbox;
-use crate::mbx::MbxMailbox;
-use crate::mh::MhFolder;
-use crate::mix::MixMailbox;
+use crate::detect::open_damaged;
 use crate::redo::{Found, Place};
-use crate::{Error, Format, FormatName, Mailbox, MailboxSpec, MboxOptions, Result};
+use crate::{MailboxSpec, MboxOptions};
 
 /// Options of a check or a repair.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +24,8 @@ pub struct CheckOptions {
     pub mbox: MboxOptions,
     /// Folder of journals that cannot be beside the mailbox.
     pub state_dir: Option<PathBuf>,
-    /// Once `true`, a repair ends after its current step with [`Error::RepairStopped`].
+    /// Once `true`, a repair ends within its diagnosis, or after its current step, with
+    /// [`Error::RepairStopped`].
     pub stop: Option<Arc<AtomicBool>>,
     /// Called with the number of steps that a repair has done, and their total.
     pub progress: Option<RepairProgress>,
@@ -43,6 +42,12 @@ impl fmt::Debug for RepairProgress {
 }
 
 impl CheckOptions {
+    /// Fails if the repair is to stop; to be called around a diagnosis, before which `done` steps
+    /// were done. The diagnosis is one more.
+    fn look(&self, path: &Path, done: usize) -> Result<()> {
+        self.step(path, done, if done == 0 { 0 } else { done + 1 })
+    }
+
     /// Reports progress; fails if the repair is to stop and steps are left.
     pub(super) fn step(&self, path: &Path, done: usize, total: usize) -> Result<()> {
         let (done, total) = (done as u64, total as u64);
@@ -90,7 +95,8 @@ pub struct RepairReport {
 pub struct UndoReport {
     /// Folder from which the bytes were restored.
     pub kept: PathBuf,
-    /// Number of files and names restored; those that were as before already are not counted.
+    /// Number of files that have their bytes and names again, each counted once; those that were as
+    /// before already are not counted.
     pub files: u64,
 }
 
@@ -130,7 +136,7 @@ impl Held {
 }
 
 /// The operations of a format for check and repair.
-pub(crate) trait Doctor: Mailbox {
+pub(crate) trait Doctor: Storage {
     /// Takes the locks.
     fn hold(&self, purpose: Purpose) -> Result<Held>;
 
@@ -149,7 +155,7 @@ pub fn check(
     spec: &MailboxSpec,
     options: &CheckOptions,
 ) -> Result<CheckReport> {
-    let doctor = doctor(vfs, spec, &options.mbox)?;
+    let doctor = open_damaged(vfs, spec, &options.mbox)?;
     let held = doctor.hold(Purpose::Look)?;
     let diagnosis = look(&*doctor, &held, options)?;
     Ok(report(&*doctor, diagnosis).0)
@@ -171,15 +177,20 @@ pub fn repair(
     options: &CheckOptions,
     side_dir: &Path,
 ) -> Result<RepairReport> {
-    let doctor = doctor(vfs, spec, &options.mbox)?;
+    let stopping = StopVfs::new(Arc::clone(vfs), options.stop.clone());
+    let own: Arc<dyn Vfs> = Arc::new(stopping.clone());
+    let doctor = open_damaged(&own, spec, &options.mbox)?;
     expect_finished(&*doctor, options)?;
     let held = doctor.hold(Purpose::Write)?;
     expect_free(&**vfs, &held)?;
     let mut done: Option<RepairReport> = None;
+    let mut steps = 0;
     for round in 0..limits::ROUNDS_MAX {
-        options.step(doctor.path(), 0, 0)?;
-        let diagnosis = look(&*doctor, &held, options)?;
-        options.step(doctor.path(), 0, 0)?;
+        options.look(doctor.path(), steps)?;
+        let diagnosis = stopping.ending(|| look(&*doctor, &held, options));
+        // An error may be that of the request to stop.
+        options.look(doctor.path(), steps)?;
+        let diagnosis = diagnosis?;
         if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
             let what = "the repair would have to write more than 200 MB at once, or to keep \
                         more than could be put back";
@@ -195,6 +206,7 @@ pub fn repair(
         let kept = keep::keep(&**vfs, side_dir, &manifest, &plan)?;
         report.kept.get_or_insert(kept);
         carry::out(&**vfs, &held, &plan, (doctor.path(), options))?;
+        steps += plan.steps.len() + usize::from(!plan.edits.is_empty());
     }
     Ok(done.expect("because there is one round at least"))
 }
@@ -211,14 +223,14 @@ pub fn undo(
     options: &CheckOptions,
     side_dir: &Path,
 ) -> Result<Option<UndoReport>> {
-    let doctor = doctor(vfs, spec, &options.mbox)?;
+    let doctor = open_damaged(vfs, spec, &options.mbox)?;
     expect_finished(&*doctor, options)?;
     let Some(mut last) = keep::last(&**vfs, side_dir)? else { return Ok(None) };
     let held = doctor.hold(Purpose::Write)?;
     expect_free(&**vfs, &held)?;
-    let mut files = 0;
+    let mut files = BTreeSet::new();
     loop {
-        files += carry::back(&**vfs, &held, &last)?;
+        files.append(&mut carry::back(&**vfs, &held, &last)?);
         keep::mark_undone(&**vfs, &last.folder)?;
         // The second round repaired what the first one could not see: both are one repair.
         let before = match last.manifest.goes_on {
@@ -227,7 +239,10 @@ pub fn undo(
         };
         match before {
             Some(before) => last = before,
-            None => return Ok(Some(UndoReport { kept: last.folder, files })),
+            None => {
+                let files = files.len() as u64;
+                return Ok(Some(UndoReport { kept: last.folder, files }));
+            }
         }
     }
 }
@@ -241,8 +256,8 @@ pub fn open(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
     options: &MboxOptions,
-) -> Result<Box<dyn Mailbox>> {
-    Ok(doctor(vfs, spec, options)?)
+) -> Result<Box<dyn Storage>> {
+    Ok(open_damaged(vfs, spec, options)?)
 }
 
 /// Diagnoses, unless a change is unfinished: then nothing else can be determined.
@@ -289,66 +304,6 @@ fn expect_free(vfs: &dyn Vfs, held: &Held) -> Result<()> {
             Err(Error::Unrecoverable { path: held.folder.clone(), what })
         }
     }
-}
-
-/// Opens the mailbox of `spec` in the format that is named, or in the one detected.
-fn doctor(
-    vfs: &Arc<dyn Vfs>,
-    spec: &MailboxSpec,
-    options: &MboxOptions,
-) -> Result<Box<dyn Doctor>> {
-    let (vfs, path) = (Arc::clone(vfs), spec.path.clone());
-    let is_dir =
-        vfs.metadata(&path).map_err(Error::at(&path))?.file_type == barid_vfs::FileType::Dir;
-    let named = spec.format.filter(|format| wants_dir(*format) == is_dir);
-    if let Some(format) = named {
-        expect_no_other(&vfs, spec, options, format)?;
-    }
-    let format = match named {
-        Some(FormatName::Maildir) => Format::Maildir,
-        Some(FormatName::Mh) => Format::Mh,
-        Some(FormatName::Mix) => Format::Mix,
-        Some(FormatName::Mbx) => Format::Mbx,
-        _ => crate::open_with(Arc::clone(&vfs), spec, options.clone())?.format(),
-    };
-    let variant = match spec.format {
-        Some(FormatName::MboxVariant(variant)) => Some(variant),
-        _ if format == Format::Mmdf => Some(crate::Variant::Mmdf),
-        _ => None,
-    };
-    Ok(match format {
-        Format::Maildir => Box::new(Maildir::new(vfs, path)),
-        Format::Mh => Box::new(MhFolder::new(vfs, path)),
-        Format::Mix => Box::new(MixMailbox::new(vfs, path)),
-        Format::Mbx => Box::new(MbxMailbox::new(vfs, path, options.clone())),
-        _ => Box::new(MboxMailbox::open_with(vfs, &path, variant, options.clone())?),
-    })
-}
-
-/// Refuses a mailbox that is certainly of another format than the one named: a repair would remove
-/// all of it.
-fn expect_no_other(
-    vfs: &Arc<dyn Vfs>,
-    spec: &MailboxSpec,
-    options: &MboxOptions,
-    named: FormatName,
-) -> Result<()> {
-    let path = &spec.path;
-    let metadata = vfs.metadata(path).map_err(Error::at(path))?;
-    let is_empty = !wants_dir(named) && metadata.size == 0;
-    if is_empty || crate::open_with(Arc::clone(vfs), spec, options.clone()).is_ok() {
-        return Ok(());
-    }
-    match crate::detect(vfs.as_ref(), path)? {
-        Some(found) if found != named.format() => {
-            Err(Error::NotAMailbox { path: path.clone(), reason: "it is one of another format" })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn wants_dir(format: FormatName) -> bool {
-    matches!(format, FormatName::Maildir | FormatName::Mh | FormatName::Mix)
 }
 
 const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names it");

@@ -9,11 +9,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{OpenOptions, Timestamp, Vfs, create_dir_durable};
 
 use super::limits::{KEPT_LEN_MAX, MANIFEST_LEN_MAX, STEPS_MAX};
 use super::plan::{Plan, Step, Whole, hash};
-use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"baridREP";
 const VERSION: u32 = 1;

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{Timestamp, Vfs};
 
 use super::keep::{self, KEPT, MANIFEST, UNDONE};
-use crate::{Error, Result};
 
 /// A repair with stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, Timestamp, Vfs};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -11,7 +12,6 @@ use super::limits::{
     EDIT_LEN_MAX, FILE_LEN_MAX, KEPT_LEN_MAX, MANIFEST_LEN_MAX, READ_LEN, STEPS_MAX,
 };
 use crate::redo::FileChange;
-use crate::{Error, Result};
 
 /// Maximum length of a manifest entry, in bytes, without its paths and pieces.
 const ENTRY_LEN: usize = 80;

@@ -9,6 +9,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use barid_mailbox::{Error, NewMessage, Result, Steps};
 use barid_state::Ledger;
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{File, Ownership, Process, Timestamp};
@@ -19,9 +20,8 @@ use super::name::{self, Letters};
 use super::uidlist::{self, Found, UidList};
 use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
+use crate::files::write_message_file;
 use crate::given::given_uids;
-use crate::sync::Steps;
-use crate::{Error, NewMessage, Result};
 
 /// A message written to `tmp`.
 struct Delivery {
@@ -121,7 +121,7 @@ fn write_one(
         }
     };
     let write = || {
-        message.write_to(&*file, &tmp)?;
+        write_message_file(message, &*file, &tmp)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
             file.set_times(vfs.now(), Timestamp { unix_nanos }).map_err(Error::at(&tmp))?;
@@ -199,8 +199,17 @@ fn give_uids(
     Ok(given.uids.into_iter().map(Some).collect())
 }
 
-/// Renames all files; returns the number of barriers.
+/// Renames all files; returns the number of barriers. An error leaves none of them.
 fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
+    let renamed = try_rename_all(maildir, deliveries);
+    if renamed.is_err() {
+        let targets: Vec<_> = deliveries.iter().map(|delivery| delivery.target.clone()).collect();
+        drop(maildir.vfs.remove_files(&targets));
+    }
+    renamed
+}
+
+fn try_rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
     for delivery in deliveries {
         let rename = maildir.vfs.rename(&delivery.tmp, &delivery.target);
         rename.map_err(Error::at(&delivery.target))?;

@@ -4,14 +4,15 @@
 use super::Dirs;
 use super::layout::ARRIVALS_LOOKED_AT_MAX;
 use super::list::Listing;
-use crate::Stamp;
+
+use crate::file_stamps::FileStamps;
 use crate::files::{HeadReader, is_changing, is_unfinished};
 
 /// Removes files that are still being written from the new ones, and returns their keys. Costs an
 /// `lstat` for each new file, and a read of those that were changed just now. If there are very
 /// many new files, they are checked only if a folder was changed just now; otherwise reading them
 /// detects it.
-pub(super) fn hold_back(dirs: &Dirs, listing: &mut Listing, stamp: &Stamp) -> Vec<u64> {
+pub(super) fn hold_back(dirs: &Dirs, listing: &mut Listing, stamp: &FileStamps) -> Vec<u64> {
     let is_settled = stamp.is_settled(0) && stamp.is_settled(1);
     if is_settled && listing.fresh.len() > ARRIVALS_LOOKED_AT_MAX {
         return Vec::new();

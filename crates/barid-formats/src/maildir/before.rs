@@ -1,12 +1,12 @@
 //! The known state of a Maildir, loaded for comparison.
 
+use barid_mailbox::{Known, MessageName, Result, sink_error};
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 
 use super::name;
 use super::state::State;
 use super::table::{Index, Name, Names};
-use crate::scan::sink_error;
-use crate::{Known, Location, Result, Stamp};
+use crate::file_stamps::FileStamps;
 
 /// One known message.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Row {
 #[derive(Debug, Default)]
 pub(super) struct Before {
     /// The stamp of which it is true.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamps,
     /// State that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<State>,
     /// The UIDVALIDITY.
@@ -59,7 +59,9 @@ pub(super) struct Before {
 impl Before {
     /// Loads the known messages; `None` if there are none, or if a Maildir cannot have left them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
-        let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
+        let (Some(stamp), Some(state)) =
+            (FileStamps::of_known(known), State::from_bytes(known.state()))
+        else {
             return Ok(None);
         };
         let mut before = Self {
@@ -73,7 +75,7 @@ impl Before {
         before.rows.reserve(known.len() as usize);
         let mut sound = before.uidvalidity.is_some();
         sink_error(known.visit(0, &mut |message| {
-            let Location::File { name, in_new, mark } = message.location else {
+            let Some(MessageName { name, in_new, mark }) = message.location.message_name() else {
                 sound = false;
                 return false;
             };

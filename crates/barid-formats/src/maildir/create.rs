@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{Error, Result};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{Vfs, create_dir_durable};
 
@@ -13,10 +14,10 @@ use super::layout::{CUR, NEW, TMP, UIDLIST};
 use super::uidlist::{self, UidList};
 use super::uids::take_lock;
 use super::written::guid;
-use crate::{CreateOptions, Error, Result};
+use crate::CreateOptions;
 
-/// See [`crate::create()`]; returns `false` if the first scan is to give it a UIDVALIDITY.
-pub(crate) fn create(vfs: &Arc<dyn Vfs>, path: &Path, options: &CreateOptions) -> Result<bool> {
+/// See [`crate::create()`]. The first scan gives it a UIDVALIDITY if the options name none.
+pub(crate) fn create(vfs: &Arc<dyn Vfs>, path: &Path, options: &CreateOptions) -> Result<()> {
     let make = |path: &Path| {
         create_dir_durable(vfs.as_ref(), path, options.dir_mode()).map_err(Error::at(path))
     };
@@ -27,7 +28,7 @@ pub(crate) fn create(vfs: &Arc<dyn Vfs>, path: &Path, options: &CreateOptions) -
         write_uidlist(vfs, path, uidvalidity, options.uidnext)?;
     }
     make(&path.join(CUR))?;
-    Ok(options.uidvalidity.is_some())
+    Ok(())
 }
 
 fn write_uidlist(

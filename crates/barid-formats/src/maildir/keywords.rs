@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_types::{Keyword, KeywordMask, KeywordTable};
 use barid_vfs::{Timestamp, Vfs};
 
 use super::layout::{KEYWORDS_LEN_MAX, KEYWORDS_LOCK, LETTERS};
 use super::name::Letters;
-use crate::{Error, Result};
 
 /// The keywords of the file, by letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

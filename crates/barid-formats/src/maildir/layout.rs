@@ -45,7 +45,7 @@ pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
 /// meanwhile, so that a name renamed all the time may stay unseen a few times in a row.
 pub(super) const PASSES_UNDER_CHANGE: u32 = 7;
 /// Maximum number of repeated listings in one scan, for messages renamed meanwhile.
-pub(super) const RELISTS_MAX: u32 = 64;
+pub(super) const RELISTS_MAX: u32 = 256;
 /// Maximum number of searches for a message under another name before it counts as gone.
 pub(super) const RENAME_RETRIES_MAX: u32 = 10;
 /// Names without a file that the state stores; beyond, `dovecot-uidlist` is read whole.

@@ -6,6 +6,7 @@
 //! long unchanged, or after two listings during which they did not change. Where they never stop
 //! changing, the name is kept.
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileType, Vfs};
 
 use super::Dirs;
@@ -13,7 +14,7 @@ use super::before::Before;
 use super::layout::{PASSES_MAX, PASSES_UNDER_CHANGE, PASSES_WITHOUT_NEWS};
 use super::name;
 use super::table::{Index, Name, Names};
-use crate::{Error, Result, Stamp};
+use crate::file_stamps::FileStamps;
 
 /// A name that is new, or of which something changed.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ pub(super) fn list(
     vfs: &dyn Vfs,
     dirs: &Dirs,
     before: &Before,
-    stamp: &Stamp,
+    stamp: &FileStamps,
     wanted: [bool; 2],
 ) -> Result<Listing> {
     let rows = before.rows.len();
@@ -103,7 +104,7 @@ impl Listing {
         vfs: &dyn Vfs,
         dirs: &Dirs,
         before: &Before,
-        stamp: &Stamp,
+        stamp: &FileStamps,
         mut wanted: [bool; 2],
     ) -> Result<[bool; 2]> {
         let mut stamp = *stamp;
@@ -111,7 +112,7 @@ impl Listing {
         let mut believed_after = PASSES_WITHOUT_NEWS;
         for pass in 0..PASSES_MAX {
             self.pass(dirs, before, wanted, pass as u8)?;
-            let mut after = Stamp { taken: vfs.now(), ..stamp };
+            let mut after = FileStamps { taken: vfs.now(), ..stamp };
             [after.files[0], after.files[1]] = dirs.stamps()?;
             let quiet = after.same_files(&stamp);
             let missing = self.is_missing(before, wanted);

@@ -9,6 +9,7 @@ mod arriving;
 mod before;
 mod check;
 mod create;
+mod format;
 mod keywords;
 mod layout;
 mod list;
@@ -34,15 +35,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_mailbox::{
+    Caps, ChangeSet, Error, Format, Known, Location, MessageName, NewMessage, OpenMessage, ReadAs,
+    Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
+};
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
-pub(crate) use self::create::create;
+pub(crate) use self::format::FORMATS;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
-use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
-    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
-};
+use crate::file_stamps::{FileStampRules, FileStamps};
 
 /// A Maildir.
 #[derive(Debug)]
@@ -107,10 +109,14 @@ impl Dirs {
 impl Maildir {
     /// Opens the file of a message.
     fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>)> {
-        let Location::File { name, in_new, .. } = location else {
+        // A cache that is damaged may name anything.
+        let message = location.message_name();
+        let is_file = |name: &[u8]| !name.is_empty() && name[0] != b'.' && !name.contains(&b'/');
+        let Some(MessageName { name, in_new, .. }) = message.filter(|found| is_file(found.name))
+        else {
             return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
         };
-        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
+        let path = path_of(if in_new { &self.paths.new } else { &self.paths.cur }, name);
         match self.vfs.open(&path, OpenOptions::READ) {
             Ok(file) => Ok((path, file)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -121,34 +127,10 @@ impl Maildir {
     }
 }
 
-impl Mailbox for Maildir {
-    fn format(&self) -> Format {
-        Format::Maildir
-    }
-
-    fn caps(&self) -> Caps {
-        Caps {
-            append: true,
-            flags: true,
-            expunge: true,
-            keywords_max: LETTERS as u32,
-            keyword_len_max: Keyword::LEN_MAX as u32,
-            keywords_beyond_ascii: true,
-            uids: true,
-            delays: false,
-        }
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {
-        Ok(keywords::Keywords::read(&*self.vfs, &self.paths.keywords)?.names().cloned().collect())
-    }
-
+impl Maildir {
+    /// Takes the stamp.
     /// Four `stat` calls.
-    fn stamp(&self) -> Result<Stamp> {
+    pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
         let taken = self.vfs.now();
         let stamp = |path: &Path, required: bool| match self.vfs.metadata(path) {
             Ok(metadata) => Ok(FileStamp::from(&metadata)),
@@ -163,7 +145,48 @@ impl Mailbox for Maildir {
             stamp(&self.paths.uidlist, false)?,
             stamp(&self.paths.keywords, false)?,
         ];
-        Ok(Stamp { files, taken })
+        Ok(FileStamps { files, taken })
+    }
+}
+
+impl Storage for Maildir {
+    fn format(&self) -> Format {
+        format::FORMAT
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            append: true,
+            flags: true,
+            expunge: true,
+            keywords_max: LETTERS as u32,
+            keyword_len_max: Keyword::LEN_MAX as u32,
+            keywords_beyond_ascii: true,
+            uids: true,
+            delays: false,
+            message_len_max: None,
+            needs_header: false,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {
+        Ok(keywords::Keywords::read(&*self.vfs, &self.paths.keywords)?.names().cloned().collect())
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(self.file_stamps()?.into())
+    }
+
+    fn names_messages(&self) -> bool {
+        true
+    }
+
+    fn stamp_rules(&self) -> &'static dyn StampRules {
+        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -204,13 +227,15 @@ impl Mailbox for Maildir {
 
     /// Nobody changes files of a Maildir in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
-        let Location::File { name, in_new, .. } = location else { return Ok(false) };
-        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
+        let Some(MessageName { name, in_new, .. }) = location.message_name() else {
+            return Ok(false);
+        };
+        let path = path_of(if in_new { &self.paths.new } else { &self.paths.cur }, name);
         Ok(crate::files::link(&*self.vfs, &path, to)?.is_some())
     }
 
     fn sync(
-        &mut self,
+        &self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
@@ -243,6 +268,6 @@ fn path_of(dir: &Path, name: &[u8]) -> PathBuf {
 
 /// Returns `true` if a file is the same in two stamps, and was old enough at the earlier one for
 /// that to prove that it is unchanged.
-fn settled(before: &Stamp, now: &Stamp, at: usize) -> bool {
+fn settled(before: &FileStamps, now: &FileStamps, at: usize) -> bool {
     before.files[at] == now.files[at] && before.is_settled(at)
 }

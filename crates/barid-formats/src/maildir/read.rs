@@ -4,9 +4,13 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use barid_mailbox::{
+    DefectKind, Error, Location, MailboxDefect, MessageName, Result, ScanSink, ScannedMessage,
+    Sinks, sink_error,
+};
 use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
-use barid_vfs::{FileType, Metadata, OpenOptions, Timestamp};
+use barid_vfs::{FileType, Metadata, OpenOptions, Timestamp, Workers};
 
 use super::Dirs;
 use super::keywords::Slots;
@@ -16,8 +20,6 @@ use super::name;
 use super::relist::Relisted;
 use super::unread::Unread;
 use crate::files::{blank_line, header_end, is_ours, is_unfinished};
-use crate::scan::sink_error;
-use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
 /// A message to be read.
 #[derive(Clone, Copy, Debug)]
@@ -87,10 +89,10 @@ impl Reading<'_> {
     ) -> Result<(Totals, Option<T>)> {
         let shared = Shared::default();
         let chunks = self.jobs.len().div_ceil(CHUNK_MESSAGES);
-        let helpers = self.threads.max(1).min(chunks.max(1)) - 1;
+        let helpers = Workers::take(self.threads.min(chunks).saturating_sub(1));
         let (mut totals, done) = std::thread::scope(|scope| {
             let beside = beside.map(|work| scope.spawn(work));
-            for _ in 0..helpers {
+            for _ in 0..helpers.count() {
                 scope.spawn(|| self.work(&shared));
             }
             let totals = self.work(&shared);
@@ -242,7 +244,7 @@ impl Reader<'_> {
         let seconds = metadata.modified.unix_seconds();
         let message = ScannedMessage {
             uid: Some(job.uid),
-            location: Location::File { name, in_new, mark: name::mark(&metadata) },
+            location: Location::from(MessageName { name, in_new, mark: name::mark(&metadata) }),
             header,
             size: metadata.size,
             rfc822_size,

@@ -15,7 +15,7 @@ use super::Dirs;
 use super::before::Before;
 use super::list::{Listing, Seen};
 use super::name;
-use crate::{Error, Result};
+use barid_mailbox::{Error, Result};
 
 /// Finds the new names of known messages whose files are gone. Costs a `stat` per candidate.
 pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {

@@ -4,6 +4,10 @@
 //! messages while the UIDs are written; report. Known messages are dropped and all are read again
 //! only where UIDs contradict them.
 
+use barid_mailbox::{
+    ChangedMessage, DefectKind, Error, Known, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanStats, Sinks,
+};
 use barid_state::Ledger;
 use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
 use barid_vfs::{FileStamp, Timestamp};
@@ -18,11 +22,8 @@ use super::state::State;
 use super::uids::{LedgerView, Uids};
 use super::written::{Assigned, LedgerChange};
 use super::{Dirs, Maildir, arriving, name, unread};
+use crate::file_stamps::FileStamps;
 use crate::files::arriving_defect;
-use crate::{
-    ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
-    ScanReport, ScanStats, Sinks, Stamp,
-};
 
 /// Timeout of the lock of the ledger, held by another process that gives out UIDs.
 const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +61,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
-        let stamp = self.maildir.stamp()?;
+        let stamp = self.maildir.file_stamps()?;
         let wanted = self.wanted(&stamp, context.full_check);
         let mut listing =
             list::list(self.maildir.vfs.as_ref(), self.dirs, self.before, &stamp, wanted)?;
@@ -109,7 +110,7 @@ impl Pass<'_> {
     }
 
     /// Returns which of `new` and `cur` must be listed.
-    fn wanted(&self, stamp: &Stamp, full_check: bool) -> [bool; 2] {
+    fn wanted(&self, stamp: &FileStamps, full_check: bool) -> [bool; 2] {
         let all = full_check || self.before.state.is_none();
         [0, 1].map(|at| all || !super::settled(&self.before.stamp, stamp, at))
     }
@@ -152,7 +153,7 @@ impl Pass<'_> {
 
     fn report(
         &self,
-        mut stamp: Stamp,
+        mut stamp: FileStamps,
         file_stamp: FileStamp,
         listing: &Listing,
         words: Words,
@@ -188,7 +189,7 @@ impl Pass<'_> {
         let slots = words.slots;
         let state = State { list: assigned.list, slots, orphans, unread };
         ScanReport {
-            stamp,
+            stamp: stamp.into(),
             state: state.to_bytes(),
             uidvalidity: assigned.uidvalidity,
             uidnext: assigned.uidnext,
@@ -268,7 +269,7 @@ struct Words {
 }
 
 impl Words {
-    fn load(maildir: &Maildir, before: &Before, stamp: &Stamp) -> Result<Self> {
+    fn load(maildir: &Maildir, before: &Before, stamp: &FileStamps) -> Result<Self> {
         let keywords = if stamp.files[3] == FileStamp::default() {
             Keywords::default()
         } else {

@@ -1,4 +1,5 @@
-//! State that a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+//! State that a scan leaves for the next one ([`barid_mailbox::ScanReport::state`]), as versioned
+//! bytes.
 
 use barid_types::{Uid, UidValidity};
 

@@ -12,6 +12,10 @@
 
 use std::io::ErrorKind;
 
+use barid_mailbox::{
+    ChangeSet, Error, FlagChanges, Known, MessageName, NewMessage, Result, Steps, SyncContext,
+    SyncFigures, SyncReport, sink_error,
+};
 use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
@@ -20,12 +24,6 @@ use super::layout::{EXPUNGE_BATCH, RENAME_RETRIES_MAX};
 use super::name::{self, Letters};
 use super::relist::Relisted;
 use super::{Dirs, Maildir, append, path_of, uids};
-use crate::scan::sink_error;
-use crate::sync::Steps;
-use crate::{
-    ChangeSet, Error, FlagChanges, Known, Location, NewMessage, Result, SyncContext, SyncFigures,
-    SyncReport,
-};
 
 /// Applies changes and appends.
 pub(super) fn sync(
@@ -241,7 +239,7 @@ impl Work<'_> {
     fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
-            if let Location::File { name, in_new, .. } = message.location {
+            if let Some(MessageName { name, in_new, .. }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
                     targets.push(Target { name: name.to_vec(), in_new, twin });
@@ -408,10 +406,8 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
     Ok(found)
 }
 
-fn target(message: &crate::KnownMessage<'_>) -> Option<Target> {
-    let Location::File { name, in_new, .. } = message.location else {
-        return None;
-    };
+fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<Target> {
+    let MessageName { name, in_new, .. } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
     Some(Target { name: name.to_vec(), in_new, twin })
 }

@@ -6,13 +6,13 @@
 //! inode, and its UID is in the ledger, since `dovecot-uidlist` can store a name only once. A
 //! `sync` gives the twin a name of its own, as Dovecot does.
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::Metadata;
 
 use super::Dirs;
 use super::before::Before;
 use super::list::{Listing, Seen, Sighting};
 use super::name;
-use crate::{Error, Result};
 
 /// A file that exists now.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
@@ -18,7 +19,6 @@ use super::layout::{UIDLIST_LEN_MAX, UIDLIST_TMP};
 use super::name;
 use super::state::ListState;
 use super::table::Index;
-use crate::{Error, Result};
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use barid_mailbox::{Error, Result, Steps};
 use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, DotLockOptions, LockError, Vfs};
@@ -20,8 +21,7 @@ use super::list::{Listing, Seen};
 use super::name;
 use super::uidlist::{Found, Line, UidList};
 use super::written::Assigned;
-use crate::sync::Steps;
-use crate::{Error, Result, Stamp};
+use crate::file_stamps::FileStamps;
 
 /// Inputs for giving out UIDs.
 pub(super) struct Uids<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Uids<'a> {
     pub(super) uidlist: &'a Path,
     pub(super) before: &'a Before,
     pub(super) listing: &'a Listing,
-    pub(super) stamp: &'a Stamp,
+    pub(super) stamp: &'a FileStamps,
     /// UIDVALIDITY and next UID that were announced once, even if nothing else known is valid.
     pub(super) announced: Option<(UidValidity, Uid)>,
     pub(super) writable: bool,

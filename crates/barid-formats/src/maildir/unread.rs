@@ -2,6 +2,7 @@
 
 use std::io;
 
+use barid_mailbox::{DefectKind, Error, MailboxDefect, Result};
 use barid_types::Uid;
 use barid_vfs::{Dir, OpenOptions};
 
@@ -10,7 +11,6 @@ use super::before::Before;
 use super::layout::{CUR, HEAD_LEN, HEADER_LEN_MAX, NEW, UNREAD_NAMED_MAX};
 use super::list::{Listing, Seen};
 use crate::files::{blank_line, header_end, is_ours};
-use crate::{DefectKind, Error, MailboxDefect, Result};
 
 /// The messages that could not be read.
 #[derive(Debug, Default)]

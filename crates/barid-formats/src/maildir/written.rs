@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use barid_mailbox::Result;
 use barid_state::{LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, FileStamp, Vfs};
@@ -11,7 +12,6 @@ use super::read::Job;
 use super::state::ListState;
 use super::uidlist::{self, UidList};
 use super::uids::{LedgerView, Loaded, Plan, Uids};
-use crate::Result;
 
 /// All UIDs, and the writes that make them durable.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The From_ line: what separates the messages of an mbox, and when its message arrived.
+//! The From_ line: separates the messages of an mbox and gives the date of arrival.
 //!
 //! Programs disagree on what is a From_ line, so where one of them sees two messages another sees
 //! one. Each [`FromProfile`] accepts exactly what its program accepts; [`FromProfile::Union`]
@@ -7,12 +7,12 @@
 
 use std::cell::RefCell;
 
-use barid_types::InternalDate;
+use barid_types::{CivilDay, InternalDate};
 use jiff::civil::DateTime;
 
 use super::MboxMailbox;
 
-/// Whose idea of a From_ line counts.
+/// Program whose rules decide which lines are From_ lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FromProfile {
     /// A line that any of the others accepts.
@@ -39,8 +39,8 @@ pub(super) struct FromDate {
     zone: Option<i16>,
 }
 
-/// Tells whether `line` (without its line end) is a From_ line and gives its date, which is `None`
-/// where the line separates messages although no date can be read from it.
+/// Parses `line` (without its line end) as a From_ line. Returns `None` if it is not one, and
+/// `Some(None)` if it separates messages but no date can be read from it.
 pub(super) fn parse(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
     let rest = line.strip_prefix(b"From ")?;
     match profile {
@@ -54,8 +54,8 @@ pub(super) fn parse(line: &[u8], profile: FromProfile) -> Option<Option<FromDate
     }
 }
 
-/// c-client's test, backwards from the end of the line. It compares only spaces, colons and signs;
-/// what is between them makes a date or does not.
+/// Applies c-client's test, backwards from the end of the line. It compares only spaces, colons and
+/// signs, so a line can pass whose date is invalid.
 fn c_client(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
     let mut end = line.len();
     if end >= 41 {
@@ -117,7 +117,7 @@ fn c_client(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
     Some(date())
 }
 
-/// Reads forwards through the bytes of a line; beyond the end are NULs, which match nothing.
+/// Reads the bytes of a line forwards; beyond the end are NULs, which match nothing.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         len
     }
 
-    /// Exactly `len` digits.
+    /// Reads exactly `len` digits.
     fn digits(&mut self, len: usize) -> Option<i16> {
         let value = number(self.0.get(..len)?)?;
         self.skip(len);
@@ -160,7 +160,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Dovecot's test, forwards. A numeric zone before the year is skipped unread, as Dovecot does.
+/// Applies Dovecot's test, forwards. A numeric zone before the year is skipped unread, as in
+/// Dovecot.
 fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
     let mut cursor = Cursor(rest);
     if cursor.peek(0) == b'"' {
@@ -174,7 +175,7 @@ fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
     }
     cursor.skip(memchr::memchr(b' ', cursor.0)?);
     cursor.spaces();
-    // The line end counts as one of the 21 bytes that are wanted.
+    // The line end counts as one of the 21 bytes that Dovecot requires.
     if cursor.0.len() < 20 {
         return None;
     }
@@ -237,7 +238,7 @@ fn one_or_two_digits(cursor: &mut Cursor<'_>) -> Option<i8> {
     cursor.digits(len).map(|value| value as i8)
 }
 
-/// NeoMutt's regular expressions: the strict one accepts nothing that the lax one does not.
+/// Applies NeoMutt's regular expressions: the strict one accepts nothing that the lax one does not.
 fn mutt(rest: &[u8]) -> Option<Option<FromDate>> {
     let mut sender = Cursor(rest);
     sender.word();
@@ -300,7 +301,7 @@ fn trim_start(text: &[u8]) -> &[u8] {
     text.strip_prefix(b" ").unwrap_or(text)
 }
 
-/// The value of at most four digits, all of them digits.
+/// Parses one to four digits.
 fn number(text: &[u8]) -> Option<i16> {
     if text.is_empty() || text.len() > 4 {
         return None;
@@ -315,7 +316,7 @@ fn month(text: &[u8]) -> Option<i8> {
     Some(month as i8 + 1)
 }
 
-/// The minutes of `+hhmm`.
+/// Parses `+hhmm` or `-hhmm`; in minutes.
 fn zone_offset(text: &[u8]) -> Option<i16> {
     let digits = number(text.get(1..5)?)?;
     let minutes = digits / 100 * 60 + digits % 100;
@@ -326,8 +327,8 @@ fn zone_offset(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// The minutes of a zone of three letters as c-client's `mail_parse_date` has them, and in the
-/// union a few more; what is not known is read as UTC (RFC 5322 §4.3).
+/// Parses a zone of three letters, in minutes, with the offsets of c-client's `mail_parse_date`
+/// and, in the union, a few more. An unknown name is read as UTC (RFC 5322 §4.3).
 fn zone_name(text: &[u8], profile: FromProfile) -> Option<i16> {
     let hours = match text {
         b"ADT" => -3,
@@ -353,14 +354,14 @@ const MONTHS: [&[u8]; 12] = [
 ];
 const WEEKDAYS: [&[u8]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 
-/// Days remembered: a mailbox is mostly in order, so few are needed.
+/// Days whose offset is cached: a mailbox is mostly in order, so few are needed.
 const DAYS: usize = 256;
 const NO_DAY: i64 = i64::MIN;
 
-/// The local zone, with the offsets of the days that were asked for lately.
+/// The local zone, with a cache of the offsets of recently used days.
 pub(super) struct LocalZone<'a> {
     mailbox: &'a MboxMailbox,
-    /// Days on which one offset holds from the first to the last second: day and offset in seconds.
+    /// Days that have one offset from the first to the last second: day since 1970, and seconds.
     days: RefCell<[(i64, i32); DAYS]>,
 }
 
@@ -369,14 +370,16 @@ impl<'a> LocalZone<'a> {
         Self { mailbox, days: RefCell::new([(NO_DAY, 0); DAYS]) }
     }
 
-    /// The instant of a date; what is no date of the calendar gives `None`. A time that occurs
-    /// twice is the first one, and one that a clock change leaves out is counted from before it.
+    /// Converts a date to an instant; `None` if the calendar does not have it. Of a local time that
+    /// occurs twice the first is meant; one that a clock change skips is counted with the offset
+    /// before the change.
     pub(super) fn resolve(&self, date: &FromDate) -> Option<InternalDate> {
         let second = date.second.min(59);
         let civil =
             DateTime::new(date.year, date.month, date.day, date.hour, date.minute, second, 0)
                 .ok()?;
-        let days = days_since_1970(date.year, date.month, date.day);
+        let (month, day) = (date.month as u32, date.day as u32);
+        let days = CivilDay { year: i64::from(date.year), month, day }.since_1970()?;
         let of_day = i64::from(date.hour) * 3600 + i64::from(date.minute) * 60 + i64::from(second);
         let as_utc = days * 86_400 + of_day;
         if let Some(zone_minutes) = date.zone {
@@ -406,14 +409,4 @@ impl<'a> LocalZone<'a> {
         }
         Some(offset)
     }
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_since_1970(year: i16, month: i8, day: i8) -> i64 {
-    let (month, day) = (i64::from(month), i64::from(day));
-    let year = i64::from(year) - i64::from(month <= 2);
-    let era_year = year.rem_euclid(400);
-    let year_day = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let era_day = era_year * 365 + era_year / 4 - era_year / 100 + year_day;
-    year.div_euclid(400) * 146_097 + era_day - 719_468
 }

@@ -1,7 +1,7 @@
-//! Who holds a lock, for an error that helps.
+//! Finds the holder of a lock, to name it in an error message.
 //!
-//! A lock file names its holder, and so does c-client's session lock; who holds a lock of the
-//! kernel is told by `/proc/locks`, where there is such a thing. All of it is a hint, nothing more.
+//! A lock file names its holder, and so does c-client's session lock. The holder of a kernel lock
+//! is read from `/proc/locks`, where that exists. All of it is a hint only.
 
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use barid_vfs::{File, LockKind, Metadata, OpenOptions, Vfs};
 
 use super::layout::{COMM_LEN_MAX, KERNEL_LOCKS_LEN_MAX};
 
-/// What stands in the way of a lock.
+/// Reason why a lock could not be taken.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// A lock file, and what it says.
+    /// Another program's lock file, and its content.
     LockFile(Option<String>),
-    /// c-client's session lock, and the process that it names.
+    /// c-client's session lock, and the process id in its file.
     Session(Option<u32>),
-    /// A lock of the kernel on this file.
+    /// A kernel lock of this kind on the file with this metadata.
     Kernel(LockKind, Metadata),
     /// The file was replaced while its locks were taken.
     Replaced,
 }
 
 impl Obstacle {
-    /// The holder in a few words. Reads a few files.
+    /// Describes the holder in a few words. Reads a few files of `/proc`.
     pub(super) fn describe(&self, vfs: &dyn Vfs) -> String {
         match self {
             Self::LockFile(content) => {
@@ -49,7 +49,7 @@ fn by_lock_file(vfs: &dyn Vfs, content: Option<&str>) -> String {
     }
 }
 
-/// A process with the name of its program, where the system tells.
+/// Describes a process by its id and, where `/proc` has it, the name of its program.
 fn process(vfs: &dyn Vfs, pid: Option<u32>) -> String {
     let Some(pid) = pid else { return "another program".to_owned() };
     let mut bytes = [0; COMM_LEN_MAX];
@@ -63,8 +63,8 @@ fn process(vfs: &dyn Vfs, pid: Option<u32>) -> String {
     }
 }
 
-/// The process that `/proc/locks` says to hold such a lock on the file. An open-file-description
-/// lock has none.
+/// Returns the process that holds such a lock on the file according to `/proc/locks`. For an
+/// open-file-description lock the kernel lists no process.
 pub(super) fn by_kernel(vfs: &dyn Vfs, kind: LockKind, metadata: &Metadata) -> Option<u32> {
     let file = vfs.open(Path::new("/proc/locks"), OpenOptions::READ).ok()?;
     let table = read_table(&*file)?;
@@ -91,7 +91,7 @@ fn of_line(line: &str, class: &str, metadata: &Metadata) -> Option<u32> {
     same.then_some(pid)
 }
 
-/// A file whose size nobody knows before it is read.
+/// Reads a file of `/proc`, whose metadata does not give its size.
 fn read_table(file: &dyn File) -> Option<String> {
     let mut bytes = vec![0; KERNEL_LOCKS_LEN_MAX];
     let len = file.read_full_at(&mut bytes, 0).ok()?;

@@ -1,10 +1,10 @@
 //! The locks under which an mbox is read and written.
 //!
-//! Reading takes what Dovecot's `mbox_read_locks` asks for, a shared `fcntl` lock, and c-client's
-//! shared `flock` beside it. Writing takes the list of [`MboxOptions::write_locks`]: by default
-//! c-client's session lock (`session.rs`) if messages may move, the lock file, and both locks of
-//! the kernel exclusively. Programs disagree on the order, so no lock is waited for while another
-//! is held: what cannot be had at once is tried again with nothing held, until the deadline.
+//! Reading takes a shared `fcntl` lock, as Dovecot's `mbox_read_locks` does, and c-client's shared
+//! `flock` besides. Writing takes the list of [`MboxOptions::write_locks`]: by default c-client's
+//! session lock (`session.rs`) if messages may move, the lock file, and both kernel locks
+//! exclusively. Programs disagree on the order, so no lock is waited for while another is held: if
+//! one is not free, all are released and tried again after a pause, until the deadline.
 //!
 //! [`MboxOptions::write_locks`]: super::MboxOptions::write_locks
 
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{
     DotLock, DotLockOptions, File, LockError, LockKind, LockMode, Metadata, OpenOptions, Timestamp,
     Vfs,
@@ -23,29 +24,28 @@ use super::MboxMailbox;
 use super::holder::Obstacle;
 use super::layout::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TOUCH_INTERVAL, STALE_AFTER};
 use super::session::{Session, SessionLock};
-use crate::{Error, Result};
 
-/// A lock under which an mbox is written. Which of them, and in what order, must suit the other
-/// programs that write it.
+/// A lock under which an mbox is written. The set of locks, and their order, must match that of the
+/// other programs that write the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MboxLock {
-    /// c-client's session lock, for what moves messages. Where its file cannot be used, the other
-    /// locks must do.
+    /// c-client's session lock, taken for changes that may move messages. If its file cannot be
+    /// used, the other locks must do.
     Session,
-    /// `FILE.lock`. Where it cannot be created, the other locks must do (Dovecot's `dotlock_try`).
+    /// `FILE.lock`. If it cannot be created, the other locks must do (Dovecot's `dotlock_try`).
     Dotlock,
     /// `flock`, as c-client takes it.
     Flock,
-    /// `fcntl`, as Dovecot and mutt take it, but of the open file: it outlives other descriptors of
-    /// the file in this process.
+    /// `fcntl`, as Dovecot and mutt take it, but as an open-file-description lock: closing another
+    /// descriptor of the file in this process does not release it.
     Fcntl,
 }
 
 impl MboxLock {
-    /// All, in c-client's order: what suits every program on one machine.
+    /// All locks, in c-client's order: suits every program on one machine.
     pub const ALL: [Self; 4] = [Self::Session, Self::Dotlock, Self::Flock, Self::Fcntl];
 
-    /// The name as in Dovecot's `mbox_write_locks`; `session` for c-client's.
+    /// Returns the name as in Dovecot's `mbox_write_locks`; `session` for c-client's.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -56,17 +56,18 @@ impl MboxLock {
     }
 }
 
-/// What the locks for writing are for.
+/// Kind of write that the locks are taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Messages are put behind the others, which stay where they are.
+    /// Messages are added behind the others, which stay where they are.
     Append,
     /// Messages may move.
     Change,
 }
 
-/// Takes the locks for reading, those of them that are taken for writing too; they are released
-/// with the file. A file system without locks is read without.
+/// Takes shared kernel locks for reading: `flock` and `fcntl`, as far as they are among the write
+/// locks. They are released when the file is closed. On a file system without locks the file is
+/// read without any.
 ///
 /// # Errors
 /// [`Error::Locked`] after the timeout.
@@ -89,19 +90,19 @@ pub(super) fn lock_for_reading(mailbox: &MboxMailbox, file: &dyn File) -> Result
     })
 }
 
-/// The locks for writing; released when dropped, the last taken first.
+/// The held write locks; released when dropped, the last taken first.
 #[derive(Debug)]
 pub(super) struct WriteLocks {
     file: Box<dyn File>,
-    /// Absent where the directory cannot be written, and where it is not wanted.
+    /// `None` if the directory cannot be written, or the lock is not wanted.
     dotlock: Option<DotLock>,
-    /// `None` where it is not wanted.
+    /// `None` if the lock is not wanted.
     session: Option<Session>,
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
-    /// When the mailbox was last changed before the locks were taken.
+    /// Modification time of the mailbox when the locks were taken.
     modified: Timestamp,
-    /// When the lock file was last touched.
+    /// Time of the last touch of the lock file, in nanoseconds since 1970.
     touched_nanos: AtomicI64,
 }
 
@@ -109,17 +110,17 @@ impl WriteLocks {
     /// Opens the file and takes all locks.
     ///
     /// # Errors
-    /// [`Error::Locked`] with the name of a holder after the timeout.
+    /// [`Error::Locked`], which names a holder, after the timeout.
     pub(super) fn acquire(mailbox: &MboxMailbox, purpose: Purpose) -> Result<Self> {
         let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
         until_deadline(mailbox, || Attempt::make(mailbox, &path, purpose))
     }
 
-    /// Takes the locks as [`WriteLocks::acquire`] does, for what `purpose` returns at each attempt;
-    /// `None` once it returns that.
+    /// Takes the locks as [`WriteLocks::acquire`] does, and asks `purpose` before each attempt.
+    /// Returns `None` once `purpose` returns that: the locks are not needed any more.
     ///
     /// # Errors
-    /// As [`WriteLocks::acquire`]; those of `purpose`.
+    /// As [`WriteLocks::acquire`], and errors of `purpose`.
     pub(super) fn acquire_while(
         mailbox: &MboxMailbox,
         purpose: impl Fn() -> Result<Option<Purpose>>,
@@ -131,23 +132,23 @@ impl WriteLocks {
         })
     }
 
-    /// The file that is locked.
+    /// Returns the locked file.
     pub(super) fn file(&self) -> &dyn File {
         &*self.file
     }
 
-    /// Its path without symbolic links: what lock files and journals stand beside.
+    /// Returns the path without symbolic links; lock files and journals stand beside it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// When the mailbox had last been changed as the locks were taken.
+    /// Returns the modification time of the mailbox when the locks were taken.
     pub(super) fn modified(&self) -> Timestamp {
         self.modified
     }
 
-    /// Whether no c-client session has the mailbox open. One may have numbered messages without
-    /// having written it yet.
+    /// Returns `true` if no c-client session has the mailbox open. Such a session may have numbered
+    /// messages without having written the UIDs yet.
     pub(super) fn excludes_sessions(&self) -> bool {
         matches!(self.session, None | Some(Session::Ours(_) | Session::Nowhere))
     }
@@ -157,11 +158,12 @@ impl WriteLocks {
         !matches!(self.session, Some(Session::Held(_)))
     }
 
-    /// Shows that the lock file is in use, if that was long ago; to be called all the time.
+    /// Touches the lock file if the last touch was over [`LOCK_TOUCH_INTERVAL`] ago, so that others
+    /// do not take it for stale. To be called regularly while the locks are held.
     ///
     /// # Errors
-    /// [`Error::Io`] if another has taken the lock file away: what only knows lock files may write
-    /// the mailbox from then on.
+    /// [`Error::Io`] if another program removed the lock file: programs that know only lock files
+    /// may then write the mailbox.
     pub(super) fn touch(&self) -> Result<()> {
         let now = self.vfs.now().unix_nanos;
         let since = now.saturating_sub(self.touched_nanos.load(Ordering::Relaxed));
@@ -173,16 +175,16 @@ impl WriteLocks {
     }
 }
 
-/// One attempt to take all locks, none of which is waited for. What was taken is released when it
+/// One attempt to take all locks without waiting for any. Locks taken so far are released when it
 /// is dropped.
 struct Attempt {
     file: Box<dyn File>,
     metadata: Metadata,
     dotlock: Option<DotLock>,
     session: Option<Session>,
-    /// Somebody's lock file, which may be stale.
+    /// Another program's lock file, which may be stale.
     foreign: Option<Obstacle>,
-    /// Whether a lock of the kernel is held.
+    /// `true` once a kernel lock is held.
     has_kernel_lock: bool,
 }
 
@@ -232,7 +234,8 @@ impl Attempt {
         obstacle
     }
 
-    /// Another's lock file is no obstacle yet.
+    /// Tries to create the lock file. One of another program is not an obstacle yet: it may turn
+    /// out to be stale.
     fn try_dotlock(&mut self, mailbox: &MboxMailbox, path: &Path) -> Result<Option<Obstacle>> {
         match DotLock::acquire(&mailbox.vfs, path, dotlock_options(false)) {
             Ok(dotlock) => self.dotlock = Some(dotlock),
@@ -253,7 +256,7 @@ impl Attempt {
         Ok(None)
     }
 
-    /// Only who holds a lock of the kernel may judge that a lock file is stale.
+    /// Replaces a stale lock file. Only the holder of a kernel lock may judge that it is stale.
     fn break_stale(&mut self, mailbox: &MboxMailbox, path: &Path) -> Result<Option<Obstacle>> {
         let Some(foreign) = self.foreign.take() else { return Ok(None) };
         if !self.has_kernel_lock {
@@ -280,7 +283,7 @@ fn dotlock_options(break_stale: bool) -> DotLockOptions {
     }
 }
 
-/// Tries until it succeeds or the time is up, pausing between with nothing held.
+/// Repeats an attempt until it succeeds or the time is up; no lock is held during the pauses.
 fn until_deadline<T>(
     mailbox: &MboxMailbox,
     mut attempt: impl FnMut() -> Attempted<T>,
@@ -305,7 +308,7 @@ fn until_deadline<T>(
     }
 }
 
-/// A lock that the file system does not have counts as taken.
+/// Tries to take a kernel lock. Returns `true` also if the file system has no such locks.
 fn try_kernel_lock(file: &dyn File, kind: LockKind, mode: LockMode) -> io::Result<bool> {
     match file.try_lock(kind, mode) {
         Err(error) if is_unsupported(&error) => Ok(true),
@@ -313,8 +316,8 @@ fn try_kernel_lock(file: &dyn File, kind: LockKind, mode: LockMode) -> io::Resul
     }
 }
 
-/// The file system has no such locks. (`EBADF`: NFS makes an exclusive `flock` an `fcntl` lock,
-/// which a descriptor for reading cannot take.)
+/// Returns `true` if the file system has no such locks. (`EBADF`: NFS makes an exclusive `flock` an
+/// `fcntl` lock, which needs a descriptor open for writing.)
 fn is_unsupported(error: &io::Error) -> bool {
     const ENOLCK: i32 = 37;
     const EOPNOTSUPP: i32 = 95;
@@ -323,7 +326,7 @@ fn is_unsupported(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP | EBADF))
 }
 
-/// No lock file can be made here.
+/// Returns `true` if no lock file can be created here.
 fn is_denied(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | StorageFull)

@@ -1,15 +1,16 @@
 //! mbox: many messages in one file, in any of its variants, and MMDF.
 //!
 //! [`MboxMailbox`] reads a file in one pass, whatever its size, with as many threads as are allowed
-//! (`scan.rs`, `parallel.rs`); when the file only grew, it reads no more than what was appended
-//! (`tail.rs`). Where messages begin and end is defined in `walk.rs`, what separates them in
-//! `from_line.rs`. UIDs come from `X-UID` and `X-IMAPbase` where these are credible, else from the
+//! (`scan.rs`, `parallel.rs`); when the file only grew, it reads only the appended messages
+//! (`tail.rs`). `walk.rs` defines where messages begin and end, `from_line.rs` the lines that
+//! separate them. UIDs come from `X-UID` and `X-IMAPbase` where these are credible, else from the
 //! ledger (`uids.rs`).
 
 mod append;
 mod change;
 mod check;
 mod compressed;
+mod format;
 mod from_line;
 mod holder;
 mod layout;
@@ -23,82 +24,77 @@ mod tail;
 mod uids;
 mod walk;
 mod window;
-mod zone;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use barid_mailbox::{
+    Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadKept,
+    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage,
+    SyncContext, SyncReport, Unfinished,
+};
 use barid_types::KeywordTable;
-use barid_vfs::{FileStamp, Vfs};
+use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
 
 pub use self::append::write_message;
 pub use self::change::WritingOptions;
 use self::compressed::SharedText;
+pub(crate) use self::format::{DEFAULT_FORMAT, FORMATS};
 pub use self::from_line::FromProfile;
-use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, KEYWORD_LEN_MAX, KEYWORDS_MAX, WINDOW_LEN};
+use self::layout::{
+    CHUNK_LEN_MIN, CHUNKS_LEN_MAX, KEYWORD_LEN_MAX, KEYWORDS_MAX, LARGE_LEN_MAX, WINDOW_LEN,
+};
 pub use self::lock::MboxLock;
 use self::status::Separators;
-pub use self::zone::local_zone_minutes;
-use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
-    ReadKept, ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext,
-    SyncReport, Unfinished, spans,
-};
+use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::spans;
 
-/// How an mbox guards its bodies against being taken for From_ lines.
+/// Quoting of body lines that would otherwise be read as From_ lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// `From ` at the start of a line became `>From `, for good.
+    /// `From ` at the start of a body line is stored as `>From ` and stays so when it is read.
     Mboxo,
-    /// `From `, `>From `, ... got one more `>`, which reading takes away.
+    /// Every line of `>`s and `From ` is stored with one more `>`, which reading removes.
     Mboxrd,
     /// Like [`Variant::Mboxo`], with a `Content-Length`.
     Mboxcl,
-    /// Nothing is quoted: `Content-Length` tells where a body ends.
+    /// Nothing is quoted: `Content-Length` gives the end of a body.
     Mboxcl2,
-    /// Not an mbox: the separators are lines of four control characters.
+    /// MMDF, not an mbox: the separators are lines of four control characters.
     Mmdf,
 }
 
 impl Variant {
     /// All variants.
     pub const ALL: [Self; 5] = [Self::Mboxo, Self::Mboxrd, Self::Mboxcl, Self::Mboxcl2, Self::Mmdf];
-
-    /// The format.
-    pub const fn format(self) -> Format {
-        match self {
-            Self::Mboxo => Format::Mboxo,
-            Self::Mboxrd => Format::Mboxrd,
-            Self::Mboxcl => Format::Mboxcl,
-            Self::Mboxcl2 => Format::Mboxcl2,
-            Self::Mmdf => Format::Mmdf,
-        }
-    }
 }
 
-/// How an mbox is to be read.
+/// Options for reading, locking and writing an mbox.
 #[derive(Clone, Debug)]
 pub struct MboxOptions {
-    /// Which lines separate messages.
+    /// Program whose rules decide which lines separate messages.
     pub profile: FromProfile,
-    /// The zone of From_ lines that name none; the system's if `None`, looked up when needed.
+    /// Zone of From_ lines that name none. `None` means the system's zone, looked up when needed.
     pub zone: Option<TimeZone>,
-    /// How long to wait for another program's lock.
+    /// Longest wait for another program's lock.
     pub lock_timeout: Duration,
-    /// Once true, no lock is waited for any longer.
+    /// Set to `true` to stop waiting for a lock before the timeout.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Which locks are taken for writing, in this order.
+    /// Locks taken for writing, in this order.
     pub write_locks: Vec<MboxLock>,
-    /// The folder of c-client's session locks.
+    /// Folder of c-client's session locks.
     pub session_dir: PathBuf,
-    /// Bytes that one sink takes; chosen by the size of the file if `None`.
+    /// Folder for the text of a compressed file in which reading goes back, in a file without a
+    /// name. `None` to decompress again instead.
+    pub spill_dir: Option<PathBuf>,
+    /// Bytes of the file scanned into one sink; chosen by the size of the file if `None`.
     pub chunk_len: Option<u64>,
-    /// Bytes read at once.
+    /// Bytes read from the file at once.
     pub window_len: usize,
-    /// How changes are cut into pieces.
+    /// Bounds on how a change is split into journal steps.
     pub writing: WritingOptions,
 }
 
@@ -112,6 +108,7 @@ impl Default for MboxOptions {
             stop: None,
             write_locks: MboxLock::ALL.to_vec(),
             session_dir: PathBuf::from("/tmp"),
+            spill_dir: None,
             chunk_len: None,
             window_len: WINDOW_LEN,
             writing: WritingOptions::default(),
@@ -131,11 +128,11 @@ pub struct MboxMailbox {
 }
 
 impl MboxMailbox {
-    /// Opens a mailbox: nothing is looked at yet. What is called `*.gz`, `*.bz2`, `*.xz` or `*.zst`
-    /// is decompressed, and can only be read.
+    /// Opens a mailbox without touching the disk. A file named `*.gz`, `*.bz2`, `*.xz` or `*.zst`
+    /// is decompressed while it is read, and cannot be written.
     ///
-    /// `variant` is what is known of the quoting; with `None` the file is read as mboxo whose
-    /// lengths are believed where they are true.
+    /// `variant` is the quoting, where it is known. With `None` the file is read as mboxo, and a
+    /// `Content-Length` that leads to a separator is believed.
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, variant: Option<Variant>) -> Result<Self> {
         Self::open_with(vfs, path, variant, MboxOptions::default())
     }
@@ -147,14 +144,14 @@ impl MboxMailbox {
         variant: Option<Variant>,
         options: MboxOptions,
     ) -> Result<Self> {
-        let compressed = SharedText::of(path);
+        let compressed = SharedText::of(path, options.spill_dir.clone());
         let zone = options.zone.clone().map(OnceLock::from).unwrap_or_default();
         Ok(Self { vfs, path: path.to_owned(), variant, options, compressed, zone })
     }
 
-    /// The zone of From_ lines that name none.
+    /// Returns the zone of From_ lines that name none.
     fn zone(&self) -> &TimeZone {
-        self.zone.get_or_init(|| zone::local(&*self.vfs))
+        self.zone.get_or_init(|| local_zone(&*self.vfs))
     }
 
     fn separators(&self) -> Separators {
@@ -164,23 +161,33 @@ impl MboxMailbox {
         }
     }
 
-    /// Bytes that one sink takes of a file of `size` bytes.
+    /// Returns the number of bytes that one sink gets of a file of `size` bytes.
     fn chunk_len(&self, size: u64, threads: usize) -> u64 {
         self.options.chunk_len.unwrap_or_else(|| {
-            (size / (threads.max(1) as u64 * 16)).clamp(CHUNK_LEN_MIN, CHUNK_LEN_MAX)
+            // Each thread has the chunk that it reads, and one that may have to wait.
+            let most = (CHUNKS_LEN_MAX / (threads as u64 * 2)).max(CHUNK_LEN_MIN);
+            (size / (threads as u64 * 16)).clamp(CHUNK_LEN_MIN, most)
         })
     }
 
-    fn stamp_of(&self, file: FileStamp) -> Stamp {
-        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
+    fn stamp_of(&self, file: FileStamp) -> FileStamps {
+        let mut stamp = FileStamps { taken: self.vfs.now(), ..FileStamps::default() };
         stamp.files[0] = file;
         stamp
     }
 }
 
-impl Mailbox for MboxMailbox {
+impl MboxMailbox {
+    /// Takes the stamp.
+    pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
+        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        Ok(self.stamp_of((&metadata).into()))
+    }
+}
+
+impl Storage for MboxMailbox {
     fn format(&self) -> Format {
-        self.variant.unwrap_or(Variant::Mboxo).format()
+        self.variant.map_or(DEFAULT_FORMAT, Variant::format)
     }
 
     fn caps(&self) -> Caps {
@@ -196,6 +203,8 @@ impl Mailbox for MboxMailbox {
             keywords_beyond_ascii: false,
             uids: false,
             delays: true,
+            message_len_max: Some(LARGE_LEN_MAX),
+            needs_header: true,
         }
     }
 
@@ -221,14 +230,17 @@ impl Mailbox for MboxMailbox {
         self.compressed.is_some()
     }
 
-    /// Those of `X-IMAPbase`.
+    /// Returns the keywords of `X-IMAPbase`.
     fn listed_keywords(&self, known: &dyn Known) -> Result<KeywordTable> {
         append::listed_keywords(self, known)
     }
 
     fn stamp(&self) -> Result<Stamp> {
-        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
-        Ok(self.stamp_of((&metadata).into()))
+        Ok(self.file_stamps()?.into())
+    }
+
+    fn stamp_rules(&self) -> &'static dyn StampRules {
+        &FileStampRules
     }
 
     fn scan(
@@ -256,11 +268,11 @@ impl Mailbox for MboxMailbox {
         stamp: &Stamp,
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
-        read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+        read::read(self, location, read_as, Some(&FileStamps::of(stamp).files[0]), buffer)
     }
 
     fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>> {
-        read::open(self, location, &stamp.files[0])
+        read::open(self, location, &FileStamps::of(stamp).files[0])
     }
 
     fn read_many(
@@ -270,7 +282,8 @@ impl Mailbox for MboxMailbox {
         stamp: &Stamp,
         buffer: &mut Vec<u8>,
     ) -> Vec<Result<ReadMessage>> {
-        let files = read::Together::open(self, read_as, &stamp.files[0]);
+        let file = FileStamps::of(stamp).files[0];
+        let files = read::Together::open(self, read_as, &file);
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
@@ -282,11 +295,11 @@ impl Mailbox for MboxMailbox {
         read::unquote(self, buffer, 0, header_len)
     }
 
-    /// The commit point is the COMMIT of the journal; of a change within one sector of the disk it
-    /// is the `fsync` of the file, and for appends see `append/mod.rs`. The order of writing, and
-    /// what a crash leaves: `change/run.rs`.
+    /// The commit point is the COMMIT of the journal. For a change within one disk sector it is the
+    /// `fsync` of the file; for appends see `append/mod.rs`. The order of writes, and the state
+    /// that a crash leaves, are described in `change/run.rs`.
     fn sync(
-        &mut self,
+        &self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
@@ -306,7 +319,7 @@ impl Mailbox for MboxMailbox {
         change::abandoned(self, state_dir)
     }
 
-    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+    fn recover(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         change::recover_mailbox(self, context)
     }
 }

@@ -1,21 +1,22 @@
 //! Reading a file in chunks on many threads, with the result of one walk from its beginning.
 //!
-//! The file is cut into chunks, and each thread takes the next one. Where the first message of a
-//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a
-//! thread guesses that it is at the first From_ line of the chunk. Chunks become certain one after
-//! the other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
-//! unfinished. So the messages are exactly those of one walk from the beginning, and no chunk is
-//! read more than twice.
+//! The file is cut into chunks, and each thread takes the next one. The first message of a chunk
+//! depends on everything before it, since a `Content-Length` may hide From_ lines, so a thread
+//! assumes that it is at the first From_ line of the chunk. Chunks become certain one after the
+//! other (`Frontier`). If the assumption was wrong, the chunk's sink is dropped unfinished and the
+//! chunk is read again. So the messages are exactly those of one walk from the beginning, and no
+//! chunk is read more than twice.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::layout::CHUNKS_AHEAD_MAX;
+use super::layout::{CHUNKS_AHEAD_MAX, CHUNKS_LEN_MAX, SCAN_THREADS_MAX};
 use super::scan::{Found, Opened, Reader, Shared, lock};
 use super::status::Separators;
 use super::walk::{Next, Separator};
-use crate::{Error, Result, ScanContext, ScanSink};
+use barid_mailbox::{Error, Result, ScanContext, ScanSink};
+use barid_vfs::on_threads;
 
-/// Reads all chunks and gives what was found in the order of the file, and the bytes read.
+/// Reads all chunks; returns what was found, in file order, and the number of bytes read.
 pub(super) fn chunks(
     shared: &Shared<'_>,
     opened: &Opened,
@@ -24,32 +25,28 @@ pub(super) fn chunks(
 ) -> Result<(Found, u64)> {
     let size = opened.size();
     let mmdf = shared.mailbox.separators() == Separators::Mmdf;
+    let threads = context.thread_count().clamp(1, SCAN_THREADS_MAX);
     let chunk_len = match mmdf || shared.mailbox.compressed.is_some() {
         true => size,
-        false => shared.mailbox.chunk_len(size, context.thread_count()),
+        false => shared.mailbox.chunk_len(size, threads),
     };
     let plan = Plan { size, chunk_len: chunk_len.max(1) };
-    let threads = context.thread_count().clamp(1, plan.count() as usize);
+    let threads = threads.min(plan.count() as usize);
+    let ahead_max = (CHUNKS_LEN_MAX / plan.chunk_len / threads as u64).saturating_sub(1);
+    let ahead_max = ahead_max.min(CHUNKS_AHEAD_MAX) as usize;
     let frontier = Frontier::new(Next::Message(first));
     let progress = context.progress;
     let work = || {
         let reader = Reader::new(shared, opened.source(shared.mailbox));
-        let worker = Worker { reader, plan, frontier: &frontier, pending: Vec::new(), progress };
+        let (frontier, pending) = (&frontier, Vec::new());
+        let worker = Worker { reader, plan, ahead_max, frontier, pending, progress };
         frontier.guard(|| worker.run())
     };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        work();
-        for other in others {
-            if let Err(panic) = other.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-    });
+    on_threads(threads, work);
     frontier.into_found()
 }
 
-/// How a file is cut into chunks.
+/// Division of a file into chunks of equal length.
 #[derive(Clone, Copy)]
 struct Plan {
     size: u64,
@@ -65,13 +62,13 @@ impl Plan {
         chunk * self.chunk_len
     }
 
-    /// Where a chunk ends. The last one takes what a growing file adds while it is walked over.
+    /// Returns the end of a chunk. The last one includes bytes added while the file is read.
     fn end(self, chunk: u64) -> u64 {
         if chunk + 1 == self.count() { u64::MAX } else { (chunk + 1) * self.chunk_len }
     }
 }
 
-/// How far it is certain where messages begin.
+/// The part of the file, from its start, in which the message boundaries are certain.
 struct Frontier {
     state: Mutex<State>,
     moved: Condvar,
@@ -82,18 +79,18 @@ struct State {
     unclaimed: u64,
     /// The first chunk that is not yet certain.
     chunk: u64,
-    /// What the first message that starts in it or behind it is.
+    /// First message that starts in that chunk or behind it.
     entry: Next,
-    /// Of chunks read ahead of that: where they started and what follows them.
+    /// Start and end of the chunks that were read ahead of it.
     ahead: Vec<Ahead>,
-    /// What was found in finished chunks.
+    /// Results of finished chunks, by chunk number.
     found: Vec<(u64, Found)>,
     bytes_read: u64,
     failure: Option<Error>,
     failed: bool,
 }
 
-/// A chunk that was read on a guess.
+/// A chunk that was read from an assumed first message.
 #[derive(Clone, Copy)]
 struct Ahead {
     chunk: u64,
@@ -116,7 +113,7 @@ impl Frontier {
         Self { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// Runs a worker; its error stops the others, and so does its panic.
+    /// Runs a worker; its error or panic stops the others.
     fn guard(&self, work: impl FnOnce() -> Result<u64>) {
         struct OnPanic<'f>(&'f Frontier);
         impl Drop for OnPanic<'_> {
@@ -153,7 +150,7 @@ impl Frontier {
 }
 
 impl State {
-    /// Makes certain what can be; `end_of` gives the end of a chunk.
+    /// Moves the frontier over all chunks whose assumed first message proved right.
     fn advance(&mut self, plan: Plan) {
         while self.chunk < plan.count() {
             let end = plan.end(self.chunk);
@@ -191,13 +188,15 @@ struct Pending<'a> {
 struct Worker<'a> {
     reader: Reader<'a>,
     plan: Plan,
+    /// Chunks that may wait until they are certain.
+    ahead_max: usize,
     frontier: &'a Frontier,
     pending: Vec<Pending<'a>>,
     progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
 impl Worker<'_> {
-    /// Takes chunks until there are none; returns how many bytes were read.
+    /// Reads chunks until none is left; returns the number of bytes read.
     fn run(mut self) -> Result<u64> {
         loop {
             let (chunk, entry) = {
@@ -213,7 +212,7 @@ impl Worker<'_> {
                 (chunk, (state.chunk == chunk).then_some(state.entry))
             };
             self.read(chunk, entry)?;
-            self.settle(CHUNKS_AHEAD_MAX)?;
+            self.settle(self.ahead_max)?;
             if let Some(progress) = self.progress {
                 progress(self.plan.end(chunk).min(self.plan.size), self.plan.size);
             }
@@ -222,7 +221,8 @@ impl Worker<'_> {
         Ok(self.reader.walker.window.bytes_read)
     }
 
-    /// Reads a chunk from its true first message, or from the first one that it seems to have.
+    /// Reads a chunk from its first message: that of `entry`, or if that is not known yet, the
+    /// first one found in the chunk.
     fn read(&mut self, chunk: u64, entry: Option<Next>) -> Result<()> {
         let (start, end) = (self.plan.start(chunk), self.plan.end(chunk));
         let mailbox = self.reader.shared.mailbox;
@@ -245,8 +245,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Finishes chunks that have become certain, reads those again that were guessed wrong, and
-    /// waits until no more than `most` are open.
+    /// Finishes chunks that have become certain, reads again those whose assumption was wrong, and
+    /// waits until at most `most` are pending.
     fn settle(&mut self, most: usize) -> Result<()> {
         loop {
             let (certain, entry) = {
@@ -285,7 +285,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads a chunk from its true first message; it stays the first of those that are pending.
+    /// Reads a chunk from its true first message; it stays the first of the pending ones.
     fn read_again(&mut self, chunk: u64, entry: Next) -> Result<()> {
         self.read(chunk, Some(entry))?;
         self.pending.sort_by_key(|pending| pending.chunk);

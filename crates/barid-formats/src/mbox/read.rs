@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use barid_mailbox::{Error, Extent, Location, OpenMessage, ReadAs, Result};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::change;
@@ -12,14 +13,14 @@ use super::walk::separator_in;
 use super::window::{FileSource, Source};
 use super::{MboxMailbox, Variant};
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
-/// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
-/// Costs an open, an fstat, one read and a close; in a compressed file, what
-/// [`SharedText::append_range`](super::compressed::SharedText::append_range) costs.
+/// Appends the bytes of a message to `buffer` after checking that its separator is still in place.
+/// Returns the length of its head in them. Costs an open, an fstat, one read and a close; in a
+/// compressed file, the cost of
+/// [`SharedText::append_range`](super::compressed::SharedText::append_range).
 ///
-/// If it is told how the file was when the message was `found`, and the file is another now, it is
-/// read again under the lock: a process may have been moving messages meanwhile.
+/// `found` is the stamp of the file when the message was located. If the file has another one now,
+/// the message is read again under the lock: a process may have been moving messages meanwhile.
 pub(super) fn read(
     mailbox: &MboxMailbox,
     location: &Location<'_>,
@@ -27,7 +28,7 @@ pub(super) fn read(
     found: Option<&FileStamp>,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return Err(Error::Unsupported {
             path: mailbox.path.clone(),
             what: "the message is located in another format",
@@ -43,7 +44,7 @@ pub(super) fn read(
     let start = buffer.len();
     let open = || mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at());
     if let Some(text) = &mailbox.compressed {
-        text.append_range((&*mailbox.vfs, &mailbox.path), before..end, buffer).map_err(at())?;
+        text.append_range((&mailbox.vfs, &*mailbox.path), before..end, buffer).map_err(at())?;
     } else if let Some(found) = found {
         let file = open()?;
         if !read_unchanged(&*file, found, before..end, buffer).map_err(at())? {
@@ -83,16 +84,16 @@ pub(super) fn read(
     }
 }
 
-/// Opens a message for reading piece by piece; checks that its separator is still where it was.
+/// Opens a message for reading in pieces after checking that its separator is still in place.
 ///
-/// If the file is another than when the message was `found`, it stays locked as long as the message
-/// is open, so that nothing moves meanwhile.
+/// If the stamp of the file is not `found`, that of when the message was located, the file stays
+/// locked while the message is open, so that nothing moves.
 pub(super) fn open<'m>(
     mailbox: &'m MboxMailbox,
     location: &Location<'_>,
     found: &FileStamp,
 ) -> Result<OpenMessage<'m>> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return Err(Error::Unsupported {
             path: mailbox.path.clone(),
             what: "the message is located in another format",
@@ -115,12 +116,12 @@ pub(super) fn open<'m>(
     let mut message = OpenMessage::new(separator_len.into(), len, move |buffer, from| {
         let read = match &mailbox.compressed {
             Some(text) => {
-                let place = (&*mailbox.vfs, &*mailbox.path);
+                let place = (&mailbox.vfs, &*mailbox.path);
                 text.read_full_at(place, buffer, offset + from).map_err(at())?
             }
             None => file.read_full_at(buffer, offset + from).map_err(at())?,
         };
-        // Afterwards: what is written from now on was not read.
+        // Checked after reading, so that a write during the read is noticed.
         let now = FileStamp::from(&mailbox.vfs.metadata(&mailbox.path).map_err(at())?);
         if read == buffer.len() && now == stamp { Ok(()) } else { Err(gone()) }
     });
@@ -132,17 +133,17 @@ pub(super) fn open<'m>(
     }
 }
 
-/// A file of which many messages are read.
+/// An open file of which many messages are read.
 pub(super) struct Together<'m> {
     mailbox: &'m MboxMailbox,
-    /// `None` if it is compressed.
+    /// `None` if the mailbox is compressed.
     file: Option<Box<dyn File>>,
     read_as: ReadAs,
     found: &'m FileStamp,
 }
 
 impl<'m> Together<'m> {
-    /// `None` if the file cannot be read that way, or not at all.
+    /// Returns `None` if the file cannot be opened.
     pub(super) fn open(
         mailbox: &'m MboxMailbox,
         read_as: ReadAs,
@@ -162,12 +163,12 @@ impl Spans for Together<'_> {
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
         let Self { mailbox, file, .. } = self;
         if let Some(text) = &mailbox.compressed {
-            let read = text.read_full_at((&*mailbox.vfs, &mailbox.path), buffer, offset);
+            let read = text.read_full_at((&mailbox.vfs, &*mailbox.path), buffer, offset);
             return read.is_ok_and(|len| len == buffer.len());
         }
         let Some(file) = file else { return false };
         let read = file.read_full_at(buffer, offset);
-        // Afterwards: what is written from now on was not read.
+        // Checked after reading, so that a write during the read is noticed.
         let now = file.metadata().map(|now| FileStamp::from(&now));
         matches!((read, now), (Ok(len), Ok(now)) if len == buffer.len() && now == *self.found)
     }
@@ -186,7 +187,7 @@ impl Spans for Together<'_> {
     }
 }
 
-/// Reads a range of a file that is still as it was found; `false` if it is not.
+/// Reads a range of a file; returns `false` if its stamp is no longer `found`.
 fn read_unchanged(
     file: &dyn File,
     found: &FileStamp,
@@ -197,11 +198,12 @@ fn read_unchanged(
         return Ok(false);
     }
     append_range(&mut FileSource { file, size: found.size }, range, buffer)?;
-    // Now, not before: what is written from now on was not read.
+    // Checked after reading, so that a write during the read is noticed.
     Ok(FileStamp::from(&file.metadata()?) == *found)
 }
 
-/// Reads a range while nobody moves anything, unless a crash has left that unfinished.
+/// Reads a range under the read lock. Fails if a crash has left a change unfinished, since messages
+/// may then be half moved.
 fn read_locked(
     mailbox: &MboxMailbox,
     file: &dyn File,
@@ -218,8 +220,8 @@ fn read_locked(
     append_range(&mut FileSource { file, size }, range, buffer).map_err(at())
 }
 
-/// Whether the header at `start` still ends where it did: fields that are not part of a message's
-/// key may have grown in front of that.
+/// Returns `true` if the header at `start` still has `header_len` bytes. Fields that are not part
+/// of the message key may have grown in it.
 fn has_header(bytes: &[u8], start: usize, header_len: u32, separators: Separators) -> bool {
     let Some(message) = bytes.get(start..) else { return false };
     let found = status::head(message, true, separators, &mut Owned::default());
@@ -231,7 +233,7 @@ fn is_separator(bytes: &[u8], separators: Separators) -> bool {
     found.is_some_and(|(len, _)| len as usize == bytes.len())
 }
 
-/// Appends a range of the file, or as much of it as there is.
+/// Appends a range of the file, or the part of it that exists.
 fn append_range(
     source: &mut FileSource<'_>,
     range: Range<u64>,
@@ -244,8 +246,8 @@ fn append_range(
     Ok(())
 }
 
-/// Takes one `>` from every line from `start` on that is quoted, if it is sure that it was quoted;
-/// returns how long the first `header_len` of these bytes are now.
+/// Removes one `>` from every quoted line from `start` on if the variant is mboxrd, where quoting
+/// is unambiguous. Returns the new length of the first `header_len` bytes.
 pub(super) fn unquote(
     mailbox: &MboxMailbox,
     buffer: &mut Vec<u8>,
@@ -274,12 +276,12 @@ pub(super) fn unquote(
     unquoted_header_len
 }
 
-/// Whether [`unquote`] would change something.
+/// Returns `true` if [`unquote`] would change the text.
 pub(super) fn is_quoted(mailbox: &MboxMailbox, text: &[u8]) -> bool {
     mailbox.variant == Some(Variant::Mboxrd) && next_quoted(text, 0, 0).is_some()
 }
 
-/// The next line at or after `from` that starts with `>`s and `From `.
+/// Returns the start of the next line at or after `from` that begins with `>`s and `From `.
 fn next_quoted(buffer: &[u8], start: usize, from: usize) -> Option<usize> {
     let is_quoted = |at: usize| {
         let line = &buffer[at..];

@@ -1,7 +1,11 @@
-//! Comparing a mailbox with what is known of it: nothing is read, the tail, or the whole file.
+//! Compares a mailbox with its known state: reads nothing, the tail, or the whole file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use barid_mailbox::{
+    DefectKind, Error, Extent, Known, Location, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanSink, ScanStats, ScannedMessage, Sinks,
+};
 use barid_state::MessageKey;
 use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
@@ -17,12 +21,9 @@ use super::uids::{self, Before, Item, Items};
 use super::walk::{Next, Separator, Walked, Walker};
 use super::window::{FileSource, Source, Window};
 use super::{MboxMailbox, tail};
-use crate::{
-    DefectKind, Error, Known, Location, Mailbox, MailboxDefect, Result, ScanContext, ScanReport,
-    ScanSink, ScanStats, ScannedMessage, Sinks, Stamp,
-};
+use crate::file_stamps::FileStamps;
 
-/// Compares the mailbox with what is known: reads nothing, the tail, or everything.
+/// Compares the mailbox with its known state: reads nothing, the tail, or the whole file.
 pub(super) fn scan(
     mailbox: &MboxMailbox,
     known: &dyn Known,
@@ -40,12 +41,12 @@ pub(super) fn scan(
     report(mailbox, &opened.stamp, whole, known, context)
 }
 
-/// The file, locked for reading, and its stamp.
+/// The file, locked for reading, with its stamp.
 pub(super) struct Opened {
     /// The file.
     pub(super) file: Arc<dyn File>,
-    /// What it was when it had just been locked.
-    pub(super) stamp: Stamp,
+    /// Its stamp when it had just been locked.
+    pub(super) stamp: FileStamps,
     /// Its size without NULs at the end.
     size: u64,
     damage: Damage,
@@ -62,7 +63,7 @@ impl Opened {
         Ok(Self { file, stamp, size: metadata.size, damage: Damage::default() })
     }
 
-    /// Leaves out NULs at the end.
+    /// Excludes NULs at the end from the size.
     pub(super) fn find_end(&mut self, mailbox: &MboxMailbox) -> Result<()> {
         if mailbox.compressed.is_some() {
             return Ok(());
@@ -75,8 +76,8 @@ impl Opened {
         Ok(())
     }
 
-    /// Fails if the file was cut since it was stamped. (What replaces it has another inode, and
-    /// what is written into it another stamp: the next scan will see either.)
+    /// Fails if the file was cut since it was stamped. (Replacing it changes the inode, and writing
+    /// into it the stamp: the next scan will see either.)
     pub(super) fn check_not_cut(&self, mailbox: &MboxMailbox) -> Result<()> {
         let now = self.file.metadata().map_err(Error::at(&mailbox.path))?;
         match now.size < self.stamp.files[0].size {
@@ -85,12 +86,12 @@ impl Opened {
         }
     }
 
-    /// Its size when it was stamped, without NULs that an interrupted append left at the end.
+    /// Returns the size when the file was stamped, without NULs that an interrupted append left.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Makes windows over the file.
+    /// Returns a source of the text, for a window.
     pub(super) fn source<'s>(&'s self, mailbox: &'s MboxMailbox) -> Box<dyn Source + 's> {
         match &mailbox.compressed {
             None => Box::new(FileSource { file: &*self.file, size: self.size() }),
@@ -99,42 +100,42 @@ impl Opened {
     }
 }
 
-/// What the threads of a scan share.
+/// State shared by the threads of a scan.
 pub(super) struct Shared<'a> {
     pub(super) mailbox: &'a MboxMailbox,
     pub(super) sinks: &'a dyn Sinks,
-    /// The keywords; X-IMAPbase comes first, what only messages name follows.
+    /// The keywords: first those of X-IMAPbase, then those that only messages name.
     pub(super) keywords: Mutex<KeywordTable>,
-    /// Where the pseudo message is, which is not shown.
+    /// Offset of the pseudo message, which is not shown.
     pub(super) pseudo_offset: Option<u64>,
 }
 
 impl Shared<'_> {
-    /// Whether a Content-Length that leads nowhere is worth a word: not where it means nothing
-    /// (MMDF), or is not always followed (compressed).
+    /// Returns `true` if a Content-Length that leads nowhere is reported: it is ignored in MMDF,
+    /// and not always followed in a compressed file.
     fn tells_lying_lengths(&self) -> bool {
         let mailbox = self.mailbox;
         mailbox.separators() != Separators::Mmdf && mailbox.compressed.is_none()
     }
 }
 
-/// What was found in one chunk.
+/// Results of one chunk, or of all.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) items: Items,
     pub(super) last: Option<Last>,
-    /// What makes it doubtful which messages there are.
+    /// Defects that leave it in doubt where messages begin.
     pub(super) defects: Vec<MailboxDefect>,
     pub(super) messages: u64,
     lying_lengths: LyingLengths,
 }
 
-/// The messages whose `Content-Length` leads nowhere. They end at the next From_ line, so which
-/// messages there are is as certain as without it.
+/// Messages whose `Content-Length` leads nowhere. They end at the next From_ line, so the message
+/// boundaries are as certain as without the field.
 #[derive(Default)]
 struct LyingLengths {
     count: u64,
-    /// Where the first of them are.
+    /// Offsets of the first [`LYING_LENGTHS_MAX`] of them.
     offsets: Vec<u64>,
 }
 
@@ -155,7 +156,8 @@ impl LyingLengths {
     fn defects(self) -> impl Iterator<Item = MailboxDefect> {
         let more = self.count - self.offsets.len() as u64;
         let last = self.offsets.last().copied().unwrap_or_default();
-        let what = format!("Content-Length leads to no From_ line in {more} more messages");
+        let messages = if more == 1 { "message" } else { "messages" };
+        let what = format!("Content-Length leads to no From_ line in {more} more {messages}");
         let rest = (more > 0).then(|| structure(last, what));
         let named = |offset| structure(offset, "Content-Length leads to no From_ line".to_owned());
         self.offsets.into_iter().map(named).chain(rest)
@@ -177,7 +179,7 @@ pub(super) struct Last {
 }
 
 impl Found {
-    /// Adds what was found in the chunk that follows.
+    /// Adds the results of the chunk that follows.
     pub(super) fn append(&mut self, next: Self) {
         self.items.append(next.items);
         self.last = next.last.or(self.last);
@@ -187,14 +189,14 @@ impl Found {
         self.lying_lengths.append(next.lying_lengths);
     }
 
-    /// Everything that is to be told.
+    /// Returns all defects to report.
     pub(super) fn into_defects(self) -> Vec<MailboxDefect> {
         let mut defects = self.defects;
         defects.extend(self.lying_lengths.defects());
         defects
     }
 
-    /// Fills in what the notes say of the last message.
+    /// Writes the last message into the notes.
     pub(super) fn note(&self, notes: &mut Notes) {
         if let Some(last) = &self.last {
             notes.last_offset = last.separator.offset;
@@ -207,17 +209,17 @@ impl Found {
     }
 }
 
-/// One thread's tools.
+/// The reader of one thread.
 pub(super) struct Reader<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) walker: Walker<'a>,
     tools: Tools<'a>,
 }
 
-/// What a thread needs beside its walker.
+/// State of a thread beside its walker.
 struct Tools<'a> {
     zone: LocalZone<'a>,
-    /// The thread's copy of the keywords, which may lag behind.
+    /// The thread's copy of the shared keywords, which may lack new ones.
     keywords: KeywordTable,
     scratch: Vec<u8>,
 }
@@ -237,7 +239,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Walks from `first` to the last message that starts before `limit`, and says what follows.
+    /// Walks from `first` to the last message that starts before `limit`; returns what follows it.
     pub(super) fn walk(
         &mut self,
         first: Separator,
@@ -261,7 +263,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An error on the way from a walker.
+/// An error of a walker or of its visitor.
 enum WalkError {
     Io(std::io::Error),
     Mailbox(Error),
@@ -282,7 +284,7 @@ impl WalkError {
     }
 }
 
-/// Hands one message to the sink.
+/// Passes one message to the sink.
 fn take(
     shared: &Shared<'_>,
     tools: &mut Tools,
@@ -320,12 +322,12 @@ fn take(
     found.messages += 1;
     sink.message(&ScannedMessage {
         uid: None,
-        location: Location::Span {
+        location: Location::from(Extent {
             offset,
             separator_len: walked.separator.len,
             header_len,
             body_len: walked.body_len,
-        },
+        }),
         header: walked.header,
         size: u64::from(header_len) + walked.body_len,
         rfc822_size: None,
@@ -337,12 +339,12 @@ fn take(
     .map_err(Error::Sink)
 }
 
-/// The date of a From_ line; 1970 where it has none.
+/// Returns the date of a From_ line; 1970 if it has none.
 fn internal_date(zone: &LocalZone<'_>, separator: &Separator) -> InternalDate {
     separator.date.and_then(|date| zone.resolve(&date)).unwrap_or_default()
 }
 
-/// The key of a message.
+/// Returns the message key of a header.
 pub(super) fn key_of(header: &[u8]) -> MessageKey {
     MessageKey(barid_message::header_key(header))
 }
@@ -360,12 +362,13 @@ fn slot_of(
     })
 }
 
-/// A poisoned lock means that another thread panicked, and then so will this one's scope.
+/// Locks a mutex. A poisoned one means that another thread panicked; the scope of this one then
+/// panics too.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a scan of the whole file found.
+/// Results of a scan of the whole file.
 struct Whole {
     found: Found,
     base: Option<Base>,
@@ -422,17 +425,20 @@ fn whole(
     Ok(Whole { found, base, notes, keywords, bytes_read })
 }
 
-/// Gives UIDs and puts the report together.
+/// Assigns UIDs and builds the report.
 fn report(
     mailbox: &MboxMailbox,
-    stamp: &Stamp,
+    stamp: &FileStamps,
     whole: Whole,
     known: &dyn Known,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
     let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last: 0 };
-    let is_settled =
-        || mailbox.stamp().is_ok_and(|now| now.same_files(stamp) && whole.found.defects.is_empty());
+    let is_settled = || {
+        mailbox
+            .file_stamps()
+            .is_ok_and(|now| now.same_files(stamp) && whole.found.defects.is_empty())
+    };
     let assigned = with_ledger(mailbox, context, |ledger| {
         uids::assign(
             ledger,
@@ -447,8 +453,8 @@ fn report(
     let is_cut_short =
         whole.found.defects.iter().any(|defect| defect.kind == DefectKind::Unreadable);
     Ok(ScanReport {
-        stamp: *stamp,
-        // Without notes the next opening looks, and tells, again.
+        stamp: (*stamp).into(),
+        // Without notes the next opening scans, and reports, again.
         state: if is_cut_short { Vec::new() } else { whole.notes.to_bytes() },
         uidvalidity: assigned.validity,
         uidnext: assigned.uidnext,
@@ -468,7 +474,7 @@ fn report(
     })
 }
 
-/// Runs with the ledger locked. It stays locked for the caller's commit if UIDs were given out.
+/// Runs with the ledger locked. It stays locked for the caller's commit if UIDs were assigned.
 pub(super) fn with_ledger<T>(
     mailbox: &MboxMailbox,
     context: &mut ScanContext<'_>,

@@ -1,15 +1,15 @@
-//! c-client's session lock: who holds it may change where messages are.
+//! c-client's session lock: only its holder may change the positions of messages.
 //!
-//! A program that has an mbox open for writing by c-client remembers the offsets of its messages,
-//! and holds, for as long as it lives, a `flock` on a file of the temporary folder named after the
-//! mailbox's device and inode, in small hexadecimal digits: `/tmp/.fd01.2a3b4c`. The lock is what
-//! counts, never the file, which is often left behind.
+//! A program that has an mbox open for writing by c-client remembers the offsets of its messages.
+//! For as long as it runs it holds a `flock` on a file of the temporary folder that is named after
+//! the mailbox's device and inode in lower-case hexadecimal: `/tmp/.fd01.2a3b4c`. Only the lock
+//! counts, not the file, which is often left behind.
 //!
-//! c-client sends the process that the file of another holder names `SIGUSR2`, and if that could be
-//! sent it waits 15 s for the lock; else it opens read-only at once. The signal ends a program that
-//! is not prepared for it. So we name ourselves only if `SIGUSR2` is caught or ignored here, and
-//! else a process that no system can have ([`NOBODY`]), behind which stands our own id for the
-//! error messages of our own.
+//! If another process holds the lock, c-client sends `SIGUSR2` to the process that the file names.
+//! If the signal could be sent it waits 15 s for the lock, else it opens the mailbox read-only at
+//! once. The signal ends a program that does not handle it. So barid writes its own process id only
+//! if `SIGUSR2` is caught or ignored here. Otherwise it writes an id that no process can have
+//! ([`NOBODY`]) and its own behind it, for barid's error messages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,20 @@ use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs};
 use super::holder::by_kernel;
 use super::layout::{SESSION_LEN_MAX, SESSION_TRIES, STATUS_LEN_MAX};
 
-/// A process id above the highest that Linux gives (2^22), which still is a C `int`.
+/// A process id above the highest that Linux assigns (2^22), which still is a C `int`.
 const NOBODY: u32 = i32::MAX as u32;
 
-/// What became of an attempt to take the session lock.
+/// Outcome of an attempt to take the session lock.
 #[derive(Debug)]
 pub(super) enum Session {
-    /// It is ours.
+    /// This process holds it.
     Ours(#[expect(dead_code, reason = "it is held until it is dropped")] SessionLock),
-    /// Another process has it; its id, where the file tells.
+    /// Another process holds it; its id, if the file or `/proc/locks` names one.
     Held(Option<u32>),
-    /// There is no folder for such locks, so nobody has it.
+    /// There is no folder for such locks, so nobody holds it.
     Nowhere,
-    /// Its file cannot be used: a link, no space, or locked by who could not write the mailbox.
+    /// Its file cannot be used: it is a link, the disk is full, or a user who may not write the
+    /// mailbox has locked it.
     Unusable,
 }
 
@@ -45,9 +46,9 @@ pub(super) struct SessionLock {
 }
 
 impl SessionLock {
-    /// Tries to lock the file of `dir` that stands for the mailbox. Waits for nobody.
+    /// Tries to lock the file in `dir` that stands for the mailbox, without waiting.
     ///
-    /// Costs a dozen calls where there is no such file.
+    /// Costs a dozen system calls if there is no such file yet.
     pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> Session {
         let path = dir.join(format!(".{:x}.{:x}", mailbox.device, mailbox.inode));
         for _ in 0..SESSION_TRIES {
@@ -61,7 +62,7 @@ impl SessionLock {
         Session::Held(None)
     }
 
-    /// `None` if the file came or went meanwhile.
+    /// Returns `None` if the file was created or removed meanwhile.
     fn try_once(
         vfs: &Arc<dyn Vfs>,
         path: &Path,
@@ -75,7 +76,7 @@ impl SessionLock {
         };
         let file = match file {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
-            // It went, unless the folder is missing, which the next try finds out.
+            // The file was removed, unless the folder is missing, which the next try finds out.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     && vfs.metadata(path.parent().unwrap_or(Path::new("/"))).is_ok() =>
@@ -94,7 +95,7 @@ impl SessionLock {
         }
         let pid = vfs.process().pid;
         let text = if survives_usr2(&**vfs) { pid.to_string() } else { format!("{NOBODY} {pid}") };
-        // The lock holds whatever the file says.
+        // The lock is valid whatever the file contains.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
         let lock = Self { vfs: Arc::clone(vfs), path: path.to_owned(), file };
         Ok(Some(Session::Ours(lock)))
@@ -103,7 +104,7 @@ impl SessionLock {
 
 impl Drop for SessionLock {
     fn drop(&mut self) {
-        // What cannot be removed is another user's: at least nothing stale is to stand in it.
+        // A file that cannot be removed is another user's: at least leave no stale id in it.
         let _ = self.file.set_len(0);
         let _ = self.vfs.remove_file(&self.path);
     }
@@ -112,14 +113,14 @@ impl Drop for SessionLock {
 fn create(vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
     let options = OpenOptions { no_follow: true, ..OpenOptions::create_new(0o666) };
     let file = vfs.open(path, options)?;
-    // Whoever else may open the mailbox must be able to open this, whatever our umask.
+    // Every user who may open the mailbox must be able to open this, whatever our umask.
     let _ = file.set_mode(0o666);
     Ok(file)
 }
 
-/// Whether `SIGUSR2` does not end this process, as Linux tells of it.
+/// Returns `true` if `SIGUSR2` does not end this process, according to `/proc/self/status`.
 fn survives_usr2(vfs: &dyn Vfs) -> bool {
-    // Its number, but on MIPS and a few older machines.
+    // Its number, except on MIPS and a few older machines.
     const SIGUSR2: u32 = 12;
     let known = cfg!(any(
         target_arch = "x86_64",
@@ -143,13 +144,13 @@ fn survives_usr2(vfs: &dyn Vfs) -> bool {
     known && masks.fold(0, |all, mask| all | mask) >> (SIGUSR2 - 1) & 1 == 1
 }
 
-/// A regular file of one name; anything else is a trap.
+/// Returns `true` for a regular file with one link; anything else may be an attack.
 fn is_sound(metadata: &Metadata) -> bool {
     metadata.file_type == FileType::File && metadata.links == 1
 }
 
-/// What a lock is that another process holds. Anybody can lock the file, which all may open; a
-/// session has only who may write the mailbox.
+/// Judges a lock that another process holds. Anybody can lock the file, which all may open; only a
+/// user who may write the mailbox can have a session.
 fn held(vfs: &dyn Vfs, file: &dyn File, mailbox: &Metadata) -> io::Result<Session> {
     let found = file.metadata()?;
     let pid = by_kernel(vfs, LockKind::Flock, &found).filter(|pid| *pid != 0);
@@ -161,8 +162,9 @@ fn held(vfs: &dyn Vfs, file: &dyn File, mailbox: &Metadata) -> io::Result<Sessio
     })
 }
 
-/// Whether a user may be able to open the mailbox for writing. Who is in its group, and whom lists
-/// of access rights name (the bits of the group stand for those), only the system knows.
+/// Returns `true` if a user may be able to open the mailbox for writing. Only the system knows the
+/// members of its group and of access control lists (for which the group bits stand), so a mailbox
+/// that its group or others may write counts as writable by all.
 fn may_write(user: u32, mailbox: &Metadata) -> bool {
     const OWNER: u32 = 0o200;
     const GROUP_AND_OTHERS: u32 = 0o022;
@@ -171,7 +173,7 @@ fn may_write(user: u32, mailbox: &Metadata) -> bool {
         || user == mailbox.uid && mailbox.mode & OWNER != 0
 }
 
-/// The process that a session lock names: ours stand behind [`NOBODY`].
+/// Reads the process id in a session lock's file; barid's own may stand behind [`NOBODY`].
 fn holder(file: &dyn File) -> Option<u32> {
     let mut bytes = [0; SESSION_LEN_MAX];
     let len = file.read_full_at(&mut bytes, 0).ok()?;
@@ -264,7 +266,7 @@ mod tests {
         for (uid, mode) in [(77, 0o600), (1000, 0o660), (1000, 0o666)] {
             assert!(matches!(take(&vfs, uid, mode), Session::Held(Some(4711))), "{uid} {mode:o}");
         }
-        // The owner of the file need not be who locks it.
+        // The owner of the file need not be the user who locks it.
         disk.create_dir_all(Path::new("/proc"), 0o755).unwrap();
         let found = file.metadata().unwrap();
         let (major, minor) = (found.device >> 8 & 0xfff, found.device & 0xff);

@@ -1,8 +1,8 @@
 //! The end of a header, and the header fields that mailboxes own: Status, X-Status, X-Keywords,
 //! X-UID, X-IMAP and X-IMAPbase; and Content-Length.
 //!
-//! Found in the same pass that looks for the end of the header. Letters may stand in either of
-//! Status and X-Status, as in c-client; names are compared without regard to ASCII case, as in
+//! All are found in the pass that looks for the end of the header. Flag letters are accepted in
+//! both Status and X-Status, as in c-client; names are compared without regard to ASCII case, as in
 //! Dovecot.
 
 use barid_state::MessageKey;
@@ -15,7 +15,7 @@ use super::layout::{
     BASE_NUMBER_MAX, DROPS_MAX, FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR,
 };
 
-/// What ends a header.
+/// End of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadEnd {
     /// A blank line.
@@ -24,34 +24,34 @@ pub(super) enum HeadEnd {
     Separator,
     /// The end of the file.
     Eof,
-    /// The limit: more of the header follows.
+    /// The length limit: more of the header follows.
     Cut,
 }
 
-/// A stretch of a header.
+/// Start and end of a range of a header.
 type Stretch = (u32, u32);
 
-/// What the fields of a header say that mailboxes own.
+/// Values of the header fields that mailboxes own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Owned {
     flags: FlagSet,
     old: bool,
-    /// X-UID.
+    /// Value of X-UID.
     pub(super) uid: Option<u32>,
-    /// Content-Length.
+    /// Value of Content-Length.
     pub(super) content_length: Option<u64>,
     has_content_length: bool,
     keywords: Option<Stretch>,
     base: Option<Stretch>,
-    /// The field of `base` is X-IMAP.
+    /// `true` if `base` is the value of X-IMAP.
     pub(super) pseudo: bool,
-    /// Where the fields are that do not count for the key of the header; `drops` of them, of which
-    /// only so many are remembered.
+    /// Ranges of the fields that are not part of the message key. `drops` counts them; only the
+    /// first [`DROPS_MAX`] are remembered.
     dropped: [Stretch; DROPS_MAX],
     drops: usize,
 }
 
-/// What separates the messages of a file.
+/// Kind of separator between the messages of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separators {
     /// From_ lines.
@@ -60,8 +60,9 @@ pub(super) enum Separators {
     Mmdf,
 }
 
-/// Finds the end of the header that `bytes` starts with, and its length. `whole` says that nothing
-/// follows `bytes`; if something does and the end is not in them, the answer is `None`.
+/// Finds the end of the header that `bytes` starts with; returns its length and what ends it.
+/// `whole` means that nothing follows `bytes`. Returns `None` if the end is not in `bytes` and more
+/// follows.
 pub(super) fn head(
     bytes: &[u8],
     whole: bool,
@@ -107,7 +108,7 @@ pub(super) fn head(
     }
 }
 
-/// Whether a separator stands at the start of `bytes`; `None` if more bytes are needed to tell.
+/// Returns `true` if `bytes` starts with a separator; `None` if more bytes are needed.
 fn separator(bytes: &[u8], whole: bool, separators: Separators) -> Option<bool> {
     match separators {
         Separators::Mmdf => Some(bytes.starts_with(MMDF_SEPARATOR)),
@@ -125,7 +126,7 @@ fn from_line_of(line: &[u8], profile: FromProfile) -> bool {
         && from_line::parse(line.strip_suffix(b"\r").unwrap_or(line), profile).is_some()
 }
 
-/// What a line belongs to that continues the one before.
+/// Field that a folded line continues.
 #[derive(Clone, Copy)]
 enum Folds {
     Foreign,
@@ -135,7 +136,7 @@ enum Folds {
 }
 
 impl Owned {
-    /// Takes note of a line, which starts at `offset` of the header.
+    /// Records the field in a line that starts at `offset` of the header.
     fn note(&mut self, line: &[u8], offset: u32) -> Folds {
         let Some(colon) = memchr(b':', line) else { return Folds::Foreign };
         let (name, value) = (line[..colon].trim_ascii_end(), &line[colon + 1..]);
@@ -199,7 +200,7 @@ impl Owned {
         }
     }
 
-    /// Takes note that a stretch does not count for the key.
+    /// Records a range that is not part of the message key.
     fn drop_stretch(&mut self, start: u32, end: u32) {
         if let Some(slot) = self.dropped.get_mut(self.drops) {
             *slot = (start, end);
@@ -207,13 +208,13 @@ impl Owned {
         self.drops += 1;
     }
 
-    /// The key of the header: [`barid_message::header_key`], but from what is known already where
-    /// that suffices.
+    /// Returns the message key, equal to [`barid_message::header_key`], but without parsing the
+    /// header again if the recorded ranges suffice.
     pub(super) fn key(&self, header: &[u8], scratch: &mut Vec<u8>) -> MessageKey {
         let Some(dropped) = self.dropped.get(..self.drops) else {
             return MessageKey(barid_message::header_key(header));
         };
-        // What is cut short is rare too.
+        // A header that was cut short is rare as well.
         if memchr(b'\r', header).is_some() || !header.ends_with(b"\n") {
             return MessageKey(barid_message::header_key(header));
         }
@@ -251,18 +252,18 @@ impl Owned {
         Folds::Dropped
     }
 
-    /// The flags; a message not marked old is \Recent.
+    /// Returns the flags; a message not marked old is \Recent.
     pub(super) fn flags(&self) -> FlagSet {
         if self.old { self.flags } else { self.flags.with(Flag::Recent) }
     }
 
-    /// Whether X-Keywords names any.
+    /// Returns `true` if there is an X-Keywords field.
     pub(super) fn has_keywords(&self) -> bool {
         self.keywords.is_some()
     }
 
-    /// The keywords of X-Keywords in the slots of `table`, where `intern` gives a slot to those
-    /// that have none.
+    /// Returns the mask of the keywords of X-Keywords. `slot` gives the slot of a keyword; one for
+    /// which it returns `None` is left out.
     pub(super) fn keywords(
         &self,
         header: &[u8],
@@ -277,14 +278,14 @@ impl Owned {
         KeywordMask(mask)
     }
 
-    /// X-IMAPbase or X-IMAP.
+    /// Parses X-IMAPbase or X-IMAP.
     pub(super) fn base(&self, header: &[u8]) -> Option<Base> {
         let (start, end) = self.base?;
         Base::read(header.get(start as usize..end as usize)?, self.pseudo)
     }
 }
 
-/// What the first message says of the whole mailbox.
+/// Properties of the whole mailbox from the header of the first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Base {
     /// UIDVALIDITY.
@@ -293,12 +294,12 @@ pub(super) struct Base {
     pub(super) uid_last: u32,
     /// The keywords in the order of their slots.
     pub(super) keywords: KeywordTable,
-    /// It is not a message, just the home of this field.
+    /// The first message is the pseudo message, which only carries this field.
     pub(super) pseudo: bool,
 }
 
 impl Base {
-    /// Reads the text of the field; `None` also if its numbers are too high to be believed.
+    /// Parses the value of the field; `None` also if its numbers exceed [`BASE_NUMBER_MAX`].
     pub(super) fn read(text: &[u8], pseudo: bool) -> Option<Self> {
         let mut words = words_of(text);
         let mut number = || unpadded(words.next()?);
@@ -316,17 +317,17 @@ fn words(header: &[u8], stretch: Stretch) -> impl Iterator<Item = &[u8]> {
     words_of(header.get(stretch.0 as usize..stretch.1 as usize).unwrap_or_default())
 }
 
-/// What stands between white space.
+/// Splits a text at white space.
 pub(super) fn words_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// The keyword of that name, if it can be one.
+/// Returns the keyword of that name, if it is a valid one.
 pub(super) fn keyword(name: &[u8]) -> Option<Keyword> {
     Keyword::new(std::str::from_utf8(name).ok()?)
 }
 
-/// A decimal number with white space around it.
+/// Parses a decimal number with white space around it.
 pub(super) fn unpadded(text: &[u8]) -> Option<u32> {
     let text = text.trim_ascii();
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {

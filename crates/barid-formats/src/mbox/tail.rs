@@ -1,11 +1,11 @@
-//! Reading only what was appended.
+//! Reads only the appended messages of a file that grew.
 //!
-//! A file that grew is read from its old end on if the last message known is still there, by its
-//! From_ line and the key of its header, and a From_ line stands at the old end. What is before is
-//! not looked at, which the report says. Costs the reads of the last header, of the first header
-//! where that holds `X-IMAPbase`, and of what is new.
+//! The file is read from its old end on if the last known message is still there, by its From_ line
+//! and the key of its header, and a From_ line stands at the old end. Nothing before is checked,
+//! which the report says (`tail_verified`). Costs the reads of the last header, of the first header
+//! if it holds `X-IMAPbase`, and of the new messages.
 //!
-//! After that an equal stamp that is racy is as good as the last message still being there: the
+//! After such a scan, an equal but racy stamp is accepted if the last message is still there: the
 //! rest is verified when it is fetched.
 
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,8 @@ use super::scan::{Found, Opened, Reader, Shared, key_of, with_ledger};
 use super::status::{self, Base, Owned, Separators};
 use super::uids::{self, Before};
 use super::walk::{Separator, separator_in};
-use crate::{Error, Known, Racy, Result, ScanContext, ScanReport, ScanStats, Sinks};
+use crate::file_stamps::FileStamps;
+use barid_mailbox::{Error, Known, Result, ScanContext, ScanReport, ScanStats, Sinks};
 
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
@@ -26,7 +27,9 @@ pub(super) fn scan(
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
 ) -> Result<Option<ScanReport>> {
-    let Some(old) = known.stamp().filter(|_| !context.full_check) else { return Ok(None) };
+    let Some(old) = FileStamps::of_known(known).filter(|_| !context.full_check) else {
+        return Ok(None);
+    };
     let Some(notes) = Notes::from_bytes(known.state()) else { return Ok(None) };
     let (Some(validity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
         return Ok(None);
@@ -36,7 +39,7 @@ pub(super) fn scan(
     }
     let (old_file, file) = (old.files[0], opened.stamp.files[0]);
     let mut report = ScanReport {
-        stamp: opened.stamp,
+        stamp: opened.stamp.into(),
         state: known.state().to_vec(),
         uidvalidity: validity,
         uidnext,
@@ -51,13 +54,13 @@ pub(super) fn scan(
         stats: ScanStats::default(),
     };
     let unchanged = old.same_files(&opened.stamp);
-    if unchanged && old.racy() == Racy::No {
+    if unchanged && old.are_settled() {
         return Ok(Some(report));
     }
     if mailbox.compressed.is_some() {
         return Ok(None);
     }
-    // Of a file of which only the tail was verified an equal stamp need not prove more than that.
+    // After a tail scan, an equal stamp need not prove more than the last message.
     let grew = file.size > old_file.size || (unchanged && known.tail_verified());
     if old_file.inode != file.inode || !grew || !notes.tail_sound {
         return Ok(None);
@@ -75,14 +78,14 @@ pub(super) fn scan(
     };
     if !ahead.ends_in_text(opened) {
         opened.find_end(mailbox)?;
-        // The NULs that were read already are no text either.
+        // Drop the NULs that were read already.
         let len = opened.size().saturating_sub(ahead.offset);
         ahead.bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     }
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
 }
 
-/// The end of the known part.
+/// State of checking the end of the known part.
 struct Tail<'a> {
     mailbox: &'a MboxMailbox,
     opened: &'a Opened,
@@ -120,8 +123,8 @@ impl Tail<'_> {
         Ok(is_there.then_some(last))
     }
 
-    /// Checks that the last known message is where it was and that a separator follows it; gives
-    /// that separator, and what was read behind it.
+    /// Checks that the last known message is where it was and that a separator follows it. Returns
+    /// that separator, and the bytes that were read behind the old end.
     fn verify(&mut self) -> Result<Option<(Separator, Ahead)>> {
         let (notes, separators) = (self.notes, self.mailbox.separators());
         let Some(last) = self.last()? else { return Ok(None) };
@@ -139,7 +142,7 @@ impl Tail<'_> {
         offset + bytes.len() as u64 >= self.opened.size()
     }
 
-    /// The separator at the old end; `bytes` begin with the last byte before that.
+    /// Returns the separator at the old end; `bytes` begins with the last byte before that.
     fn follows(&self, bytes: &[u8], separators: Separators) -> Option<Separator> {
         let (last, mut rest) = bytes.split_first()?;
         if *last != b'\n' {
@@ -162,7 +165,7 @@ impl Tail<'_> {
         Some(Separator { offset, len, date })
     }
 
-    /// What `X-IMAPbase` says now; `None` if the first header is not what it was.
+    /// Returns the present `X-IMAPbase`; `None` if the first header no longer has its length.
     #[expect(clippy::option_option, reason = "cannot be told, is absent, is there")]
     fn base(&mut self) -> Result<Option<Option<Base>>> {
         if self.notes.base_validity.is_none() {
@@ -186,14 +189,14 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Whether it shows that no NULs stand at the end of the file.
+    /// Returns `true` if the bytes show that no NULs stand at the end of the file.
     fn ends_in_text(&self, opened: &Opened) -> bool {
         let is_all = self.offset + self.bytes.len() as u64 >= opened.size();
         is_all && self.bytes.last().is_some_and(|byte| *byte != 0)
     }
 }
 
-/// Where and with what the new messages begin.
+/// Start of the new messages, and what is needed to read them.
 struct Start {
     notes: Notes,
     first: Separator,
@@ -201,7 +204,7 @@ struct Start {
     ahead: Ahead,
 }
 
-/// Reads what is new.
+/// Reads the new messages.
 fn read(
     mailbox: &MboxMailbox,
     opened: &Opened,

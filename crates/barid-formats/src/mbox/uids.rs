@@ -1,32 +1,32 @@
-//! Which UID each message has.
+//! Assigns UIDs to the messages of a scan.
 //!
-//! A message keeps the UID of its `X-UID` if that is credible: above the one before and not above
-//! the last one that `X-IMAPbase` says was given out. Any other message is looked for in the ledger
-//! by its key, and by its order among messages of the same key. UIDs ascend in file order, so what
-//! was put before an older message, and everything behind it, gets new UIDs above all others, as in
-//! Dovecot. UIDVALIDITY is the mailbox's own; it rises above that if a UID that the ledger gave out
-//! would come to mean another message.
+//! A message keeps the UID of its `X-UID` if that is credible: above that of the message before,
+//! and not above the last UID assigned according to `X-IMAPbase`. Any other message is looked up in
+//! the ledger by its key, and by its order among messages of the same key. UIDs ascend in file
+//! order, so a message inserted before an older one gets a new UID above all others, and so does
+//! everything behind it, as in Dovecot. UIDVALIDITY is the mailbox's own; it rises if a UID that
+//! the ledger assigned would come to mean another message.
 
 use std::ops::Range;
 
+use barid_mailbox::Result;
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::Timestamp;
 
 use super::status::Base;
-use crate::Result;
 
-/// What is needed to know of a message to find its UID.
+/// Properties of a message that decide its UID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
-    /// What it is.
+    /// Its message key.
     pub(super) key: MessageKey,
     /// Its X-UID; 0 if it has none.
     pub(super) uid: u32,
 }
 
-/// Items in the order of the file, in the pieces that they were found in: all in one would for a
-/// moment be held twice. There is one for every message of a mailbox that is scanned as a whole.
+/// Items in file order, in the pieces in which they were found: joining them would hold all twice
+/// for a moment. There is one for every message of a mailbox that is scanned as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Items(Vec<Piece>);
 
@@ -47,12 +47,12 @@ impl Items {
         }
     }
 
-    /// Adds those that follow.
+    /// Adds the items that follow.
     pub(super) fn append(&mut self, mut next: Self) {
         self.0.append(&mut next.0);
     }
 
-    /// Gives back what was taken for more items.
+    /// Frees unused capacity.
     pub(super) fn shrink(&mut self) {
         self.0.iter_mut().for_each(Piece::shrink);
     }
@@ -77,8 +77,8 @@ impl Piece {
         self.keys.push(item.key);
     }
 
-    /// What is left is copied: a piece that was cut where it is would leave a hole behind it that
-    /// is too small for the next to grow in.
+    /// Copies the items to a new allocation: shrinking in place would leave a gap behind it that is
+    /// too small for the next piece to grow in.
     fn shrink(&mut self) {
         self.keys = self.keys.as_slice().to_vec();
         self.uids = self.uids.as_slice().to_vec();
@@ -90,7 +90,7 @@ impl Piece {
     }
 }
 
-/// What is known before the first item.
+/// State before the first item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     /// The UIDVALIDITY of the cache.
@@ -101,10 +101,10 @@ pub(super) struct Before {
     pub(super) last: u32,
 }
 
-/// The UIDs.
+/// Result of [`assign`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
-    /// One for each item.
+    /// The UID of each item.
     pub(super) uids: Vec<Uid>,
     /// Their UIDVALIDITY.
     pub(super) validity: UidValidity,
@@ -112,12 +112,12 @@ pub(super) struct Assigned {
     pub(super) uidnext: Uid,
 }
 
-/// Gives every item its UID; what is new is in the ledger, for the caller to commit. It must be
-/// locked. `is_settled` says whether the items are still all there is in the mailbox: only then may
-/// what the ledger has beside them be dropped. The answer is `None`, and nothing was changed, if
-/// the items are just the tail and the whole mailbox must be seen to number them.
+/// Gives every item its UID and adds new ones to the ledger, which must be locked and which the
+/// caller commits. `is_settled` returns `true` if the items are still all messages of the mailbox:
+/// only then are other entries removed from the ledger. Returns `None`, with nothing changed, if
+/// the items are only the tail and the whole mailbox is needed to number them.
 ///
-/// Costs O(items + entries) where the order did not change, else O(n log n).
+/// Costs O(items + entries) if the order did not change, else O(n log n).
 pub(super) fn assign(
     ledger: &mut Ledger,
     base: Option<&Base>,
@@ -167,7 +167,7 @@ pub(super) fn assign(
     let gone = if !is_tail { gone(entries, &numbered.uids) } else { Vec::new() };
     let mut dirty = old_validity != Some(validity);
     let count = numbered.new.iter().map(|stretch| stretch.len()).sum();
-    // A delivery grows it bit by bit.
+    // For a delivery, the ledger's own growth is enough.
     if !is_tail {
         ledger.reserve(count);
     }
@@ -185,7 +185,7 @@ pub(super) fn assign(
     Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }))
 }
 
-/// What is damaged is lost: all its UIDs are void.
+/// Replaces a damaged or lost ledger: all its UIDs become void.
 fn replace_if_damaged(ledger: &mut Ledger, now: Timestamp) -> Result<()> {
     match ledger.entries() {
         Err(barid_state::Error::Damaged { .. }) => {
@@ -194,7 +194,7 @@ fn replace_if_damaged(ledger: &mut Ledger, now: Timestamp) -> Result<()> {
         }
         entries => {
             entries?;
-            // What it was of is not known: no UID that it may have given out is given again.
+            // A lost ledger's content is unknown: no UID that it may have assigned is used again.
             if ledger.is_lost() {
                 ledger.replace(ledger.next_uidvalidity(now), Vec::new());
             }
@@ -212,13 +212,13 @@ fn above(validity: UidValidity, known: Option<UidValidity>) -> UidValidity {
 
 struct Numbered {
     uids: Vec<Uid>,
-    /// The items whose UID is in no place yet, ascending, as stretches.
+    /// Ranges, ascending, of the items whose UID is neither in the mailbox nor in the ledger.
     new: Vec<Range<usize>>,
     next: Uid,
 }
 
 impl Numbered {
-    /// What the ledger is to have of the items whose UID is in no place yet.
+    /// Returns the ledger entries of the items in `new`.
     fn new_entries<'a>(&'a self, items: &'a Items) -> impl Iterator<Item = LedgerEntry> + 'a {
         let mut new = self.new.iter().peekable();
         let pairs = items.iter().zip(&self.uids).enumerate();
@@ -230,7 +230,7 @@ impl Numbered {
     }
 }
 
-/// `None` if the UIDs do not suffice.
+/// Numbers the items; `None` if the UIDs run out.
 fn number(
     items: &Items,
     matching: &mut Matching<'_>,
@@ -266,7 +266,7 @@ struct Matching<'a> {
     entries: &'a [LedgerEntry],
     /// The first entry that may still be found.
     at: usize,
-    /// The places of entries, by key and place; made when the order is first found to differ.
+    /// Entry indexes sorted by key and index; built when the order is first found to differ.
     by_key: Option<Vec<u32>>,
 }
 
@@ -303,7 +303,7 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// Whether a UID of the ledger now means another message.
+/// Returns `true` if a UID of the ledger now means another message.
 fn is_conflict(entries: &[LedgerEntry], items: &Items, uids: &[Uid]) -> bool {
     let mut messages = items.iter().zip(uids).peekable();
     entries.iter().any(|entry| {
@@ -313,7 +313,7 @@ fn is_conflict(entries: &[LedgerEntry], items: &Items, uids: &[Uid]) -> bool {
     })
 }
 
-/// Entries of the ledger whose message is in the mailbox no more.
+/// Returns the UIDs of ledger entries whose message is no longer in the mailbox.
 fn gone(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
     let mut at = 0;
     let is_gone = |gone: &Uid| {
@@ -325,7 +325,7 @@ fn gone(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
     entries.iter().map(|entry| entry.uid).filter(is_gone).collect()
 }
 
-/// The entries of all items whose UID is not that of their X-UID.
+/// Returns the entries of all items whose UID is not that of their X-UID.
 fn own_entries(items: &Items, numbered: &Numbered) -> Vec<LedgerEntry> {
     let pairs = items.iter().zip(&numbered.uids);
     pairs
@@ -334,8 +334,8 @@ fn own_entries(items: &Items, numbered: &Numbered) -> Vec<LedgerEntry> {
         .collect()
 }
 
-/// Replaces all of the ledger under a new UIDVALIDITY: by the messages as they are numbered, or, if
-/// the UIDs did not suffice for that, from 1 on.
+/// Replaces the whole ledger under a new UIDVALIDITY: with the UIDs as numbered, or, if the UIDs
+/// ran out, with new ones from 1.
 fn begin_anew(
     ledger: &mut Ledger,
     items: &Items,
@@ -348,7 +348,7 @@ fn begin_anew(
     Ok(Assigned { uids: numbered.uids, validity, uidnext: numbered.next })
 }
 
-/// Starts again from 1 under a new UIDVALIDITY, with every UID in the ledger.
+/// Numbers from 1 under a new UIDVALIDITY, with every UID in the ledger.
 fn renumber(ledger: &mut Ledger, items: &Items, validity: UidValidity) -> Result<Assigned> {
     let uids: Vec<Uid> = (1..).map_while(Uid::new).take(items.len()).collect();
     let entries =

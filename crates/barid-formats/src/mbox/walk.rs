@@ -1,9 +1,9 @@
 //! The walk from message to message: the one definition of where messages begin and end.
 //!
-//! A message begins at a From_ line that stands at the start of a line. Its header ends with a
-//! blank line, or where the next From_ line stands. Its body ends where `Content-Length` says if a
-//! From_ line or the end of the file is there (Dovecot's rule), else at the next From_ line. The
-//! blank line before a From_ line belongs to the separator, and so does one at the end of the file.
+//! A message begins at a From_ line at the start of a line. Its header ends with a blank line or
+//! before the next From_ line. Its body ends where `Content-Length` says if a From_ line or the end
+//! of the file is there (Dovecot's rule), else at the next From_ line. The blank line before a
+//! From_ line belongs to the separator, and so does one at the end of the file.
 //!
 //! The separators of MMDF come in pairs around each message; a From_ line may follow the first.
 
@@ -22,15 +22,15 @@ use super::window::Window;
 /// The separator before a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Separator {
-    /// Where it starts.
+    /// Offset of its first byte.
     pub(super) offset: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub(super) len: u32,
     /// Its date, if one can be read.
     pub(super) date: Option<FromDate>,
 }
 
-/// What follows a message.
+/// End of a message: another message or the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The separator of the next one.
@@ -39,33 +39,33 @@ pub(super) enum Next {
     End,
 }
 
-/// A message as it was walked over.
+/// A message as the walker found it.
 pub(super) struct Walked<'w> {
     /// The separator before it.
     pub(super) separator: Separator,
     /// Its header, blank line included.
     pub(super) header: &'w [u8],
-    /// What ended the header.
+    /// End of the header.
     pub(super) head_end: HeadEnd,
-    /// The fields that mailboxes own.
+    /// Values of the fields that mailboxes own.
     pub(super) owned: Owned,
     /// Bytes of its body.
     pub(super) body_len: u64,
-    /// It has a Content-Length, which leads nowhere.
+    /// The message has a `Content-Length` that leads to no separator.
     pub(super) length_lies: bool,
     /// A blank line follows the body and belongs to no message.
     pub(super) blank_after: bool,
 }
 
-/// Walks over a file.
+/// Walks from message to message over a file.
 pub(super) struct Walker<'s> {
-    /// The bytes.
+    /// Window over the file.
     pub(super) window: Window<'s>,
     separators: Separators,
     finder: Finder<'static>,
 }
 
-/// The end of a body.
+/// End of a body.
 struct BodyEnd {
     len: u64,
     blank_after: bool,
@@ -81,9 +81,9 @@ impl<'s> Walker<'s> {
         Self { window, separators, finder }
     }
 
-    /// The separator of the first message, behind white space that ends with a line end (c-client's
-    /// `unix_isvalid_fd`) or with NULs, which a crash may have left where others delivered then;
-    /// `None` if something else is there.
+    /// Returns the separator of the first message. Before it there may be white space that ends
+    /// with a line end (c-client's `unix_isvalid_fd`), or NULs, which a crash may have left with a
+    /// delivery after them. Returns `None` if anything else is there.
     pub(super) fn first(&mut self) -> io::Result<Option<Next>> {
         while self.window.end() < LEADING_SPACE_MAX as u64 && self.window.more(0)? {}
         let bytes = self.window.range(0..LEADING_SPACE_MAX as u64);
@@ -97,7 +97,7 @@ impl<'s> Walker<'s> {
         Ok(self.separator_at(space as u64)?.map(Next::Message))
     }
 
-    /// The separator that starts at `offset`, if one does; a line start must be there.
+    /// Returns the separator at `offset`, if there is one; a line must start there.
     pub(super) fn separator_at(&mut self, offset: u64) -> io::Result<Option<Separator>> {
         loop {
             let bytes = self.window.from(offset);
@@ -111,7 +111,7 @@ impl<'s> Walker<'s> {
         }
     }
 
-    /// The first separator that starts at `from` or later but before `limit`.
+    /// Returns the first separator that starts in `from..limit`.
     pub(super) fn search(&mut self, from: u64, limit: u64) -> io::Result<Option<Separator>> {
         let lead = match self.separators {
             Separators::From(_) => 1,
@@ -146,7 +146,7 @@ impl<'s> Walker<'s> {
         }
     }
 
-    /// Where the header behind `separator` is, and its owned fields.
+    /// Returns the range of the header behind `separator`, and its owned fields.
     pub(super) fn head(&mut self, separator: &Separator) -> io::Result<(Range<u64>, Owned)> {
         self.head_and_end(separator).map(|(head, _, owned)| (head, owned))
     }
@@ -164,7 +164,8 @@ impl<'s> Walker<'s> {
         }
     }
 
-    /// Walks over the message behind `separator` and shows it to `visit`.
+    /// Walks over the message behind `separator`, passes it to `visit`, and returns what follows
+    /// it.
     pub(super) fn message<E: From<io::Error>>(
         &mut self,
         separator: Separator,
@@ -195,7 +196,8 @@ impl<'s> Walker<'s> {
         Ok(body_end.next)
     }
 
-    /// The end of the body where Content-Length says, if that is true.
+    /// Returns the end of the body by `Content-Length`, if a separator or the end of the file is
+    /// there.
     fn hinted_end(&mut self, body_offset: u64, len: u64) -> io::Result<Option<BodyEnd>> {
         let Separators::From(_) = self.separators else { return Ok(None) };
         let Some(end) = body_offset.checked_add(len).filter(|end| *end < u64::MAX / 2) else {
@@ -227,7 +229,7 @@ impl<'s> Walker<'s> {
         Ok(None)
     }
 
-    /// The end of the body at the next separator.
+    /// Returns the end of the body at the next separator.
     fn searched_end(&mut self, body_offset: u64, head_end: HeadEnd) -> io::Result<BodyEnd> {
         if head_end == HeadEnd::Eof {
             return Ok(BodyEnd { len: 0, blank_after: false, next: Next::End });
@@ -246,8 +248,8 @@ impl<'s> Walker<'s> {
         Ok(BodyEnd { len: len - blank, blank_after: blank > 0, next })
     }
 
-    /// The end of a body at the closing separator, behind which the opening one of the next message
-    /// follows; where it does not, the one stands for both.
+    /// Returns the end of a body at the closing separator. The opening one of the next message
+    /// follows; if it is missing, the closing one counts as both.
     fn mmdf_end(&mut self, body_offset: u64) -> io::Result<BodyEnd> {
         let closing = self.search(body_offset, u64::MAX)?.map(|separator| separator.offset);
         let end = closing.unwrap_or_else(|| self.window.end());
@@ -266,7 +268,7 @@ impl<'s> Walker<'s> {
     }
 }
 
-/// The bytes of a blank line at the end of a body of `len` bytes that ends with `tail`.
+/// Returns the length of a blank line at the end of a body of `len` bytes that ends with `tail`.
 fn blank_line_len(tail: &[u8], len: u64) -> u64 {
     let blank = if tail.ends_with(b"\r\n") {
         2
@@ -279,7 +281,8 @@ fn blank_line_len(tail: &[u8], len: u64) -> u64 {
     if len == blank as u64 || before.ends_with(b"\n") { blank as u64 } else { 0 }
 }
 
-/// The separator that `bytes` starts with: its length and date. `None` if more bytes are needed.
+/// Returns the length and date of the separator that `bytes` starts with, or `Some(None)` if it
+/// starts with none. Returns `None` if more bytes are needed; `whole` means that there are no more.
 #[expect(clippy::option_option, reason = "not yet known, known to be none, known")]
 pub(super) fn separator_in(
     bytes: &[u8],
@@ -307,7 +310,7 @@ pub(super) fn separator_in(
     }
 }
 
-/// The opening separator of MMDF with the From_ line that may follow it.
+/// As [`separator_in`], for MMDF's opening separator with the From_ line that may follow it.
 #[expect(clippy::option_option, reason = "not yet known, known to be none, known")]
 fn mmdf_separator_in(bytes: &[u8], whole: bool) -> Option<Option<(u32, Option<FromDate>)>> {
     let len = bytes.len().min(MMDF_SEPARATOR.len());

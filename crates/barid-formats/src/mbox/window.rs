@@ -7,15 +7,15 @@ use barid_vfs::File;
 
 use super::layout::CONTEXT_LEN;
 
-/// Where a window gets its bytes from.
+/// Source of the bytes of a window.
 pub(super) trait Source {
-    /// Fills `buffer` from `offset` on, or as far as there is something.
+    /// Fills `buffer` from `offset` on; returns fewer bytes only at the end.
     fn read_full_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Any offset can be read at the same cost.
+    /// Returns `true` if any offset can be read at the same cost.
     fn is_random_access(&self) -> bool;
 }
 
-/// A file up to the size that it had when it was stamped: what comes later is for the next scan.
+/// A file up to the size that it had when it was stamped; later bytes are for the next scan.
 #[derive(Debug)]
 pub(super) struct FileSource<'f> {
     pub(super) file: &'f dyn File,
@@ -34,7 +34,7 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// The window.
+/// A buffer of consecutive bytes of a source.
 pub(super) struct Window<'s> {
     source: Box<dyn Source + 's>,
     buffer: Vec<u8>,
@@ -72,17 +72,17 @@ impl<'s> Window<'s> {
         self.buffer = bytes;
     }
 
-    /// Where the window ends.
+    /// Returns the offset of the end of the window.
     pub(super) fn end(&self) -> u64 {
         self.start + self.len as u64
     }
 
-    /// What [`Window::from`] gives for `offset` is all there is.
+    /// Returns `true` if no bytes follow those that [`Window::from`] returns for `offset`.
     pub(super) fn is_whole(&self, offset: u64) -> bool {
         self.at_end && offset >= self.start
     }
 
-    /// What the window holds from `offset` on; nothing if that is not in it.
+    /// Returns the bytes of the window from `offset` on; empty if `offset` is outside.
     pub(super) fn from(&self, offset: u64) -> &[u8] {
         match offset.checked_sub(self.start) {
             Some(skip) if skip <= self.len as u64 => &self.buffer[skip as usize..self.len],
@@ -90,14 +90,14 @@ impl<'s> Window<'s> {
         }
     }
 
-    /// What the window holds of a range.
+    /// Returns the bytes of the window in a range.
     pub(super) fn range(&self, range: Range<u64>) -> &[u8] {
         let bytes = self.from(range.start);
         &bytes[..bytes.len().min((range.end - range.start) as usize)]
     }
 
-    /// Reads on; what is before `keep` is lost but for [`CONTEXT_LEN`] bytes. A place outside the
-    /// window is jumped to. Says `false` when nothing follows.
+    /// Reads more and drops all before `keep` but [`CONTEXT_LEN`] bytes. If `keep` is outside the
+    /// window, the window jumps there. Returns `false` at the end of the source.
     pub(super) fn more(&mut self, keep: u64) -> io::Result<bool> {
         let keep = keep.saturating_sub(CONTEXT_LEN);
         let inside = (self.start..=self.end()).contains(&keep);
@@ -126,12 +126,12 @@ impl<'s> Window<'s> {
         self.spill.clear();
     }
 
-    /// Holds nothing any more.
+    /// Drops the copy that [`Window::hold`] asked for.
     pub(super) fn release(&mut self) {
         self.held = None;
     }
 
-    /// The bytes of the range that is held.
+    /// Returns the bytes of the range that is held.
     pub(super) fn held(&self) -> &[u8] {
         match &self.held {
             Some(range) if self.spill.is_empty() => self.range(range.clone()),
@@ -151,8 +151,9 @@ impl<'s> Window<'s> {
         }
     }
 
-    /// Any bytes of the file at `offset`, at most `len`, without moving on more than is needed;
-    /// what cannot be looked at for being too far ahead gives `None`.
+    /// Returns the offset and the bytes of `offset..offset + len`, or as many as there are, moving
+    /// the window only if the source cannot be read at random. Returns `None` if such a source
+    /// would have to be read further ahead than `ahead_max` bytes.
     pub(super) fn peek(
         &mut self,
         keep: u64,

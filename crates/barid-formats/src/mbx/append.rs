@@ -13,6 +13,7 @@
 //! time, by which other programs tell flag changes from new mail, and sets the access time to one
 //! second ago, by which they detect new mail.
 
+use barid_mailbox::{Error, NewMessage, Result, SyncFigures};
 use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, Timestamp};
@@ -22,7 +23,6 @@ use super::lock::WriteLocks;
 use super::plan::bits_of_keywords;
 use super::{MbxMailbox, date};
 use crate::given::{GivenUids, given_uids};
-use crate::{Error, NewMessage, Result, SyncFigures};
 
 /// Rejects messages that cannot be appended.
 pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result<()> {
@@ -66,7 +66,8 @@ fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: Inter
 /// Appends messages at `end`, which is the end of the file, with UIDs above `uid_last`, and returns
 /// their UIDs. Costs two barriers.
 ///
-/// # Errors The file is unchanged; some UIDs may have been used up.
+/// # Errors
+/// The file is unchanged; some UIDs may have been used up.
 pub(super) fn append(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use barid_mailbox::{Error, Result, Shift, SyncFigures};
 use barid_types::Uid;
 
 use super::MbxMailbox;
@@ -14,7 +15,6 @@ use super::journal::{apply, file_name};
 use super::layout::{HEADER_LEN, Record, SLIDE_LEN_MAX};
 use super::lock::WriteLocks;
 use crate::redo::{Change, FileChange};
-use crate::{Error, Result, Shift, SyncFigures};
 
 /// The stretches of the file that stay, and their new offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

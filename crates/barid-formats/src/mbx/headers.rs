@@ -1,12 +1,13 @@
 //! Reading of the headers of new messages, on several threads.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use barid_mailbox::{
+    Error, Extent, Location, Result, ScanContext, ScanSink, ScannedMessage, Sinks,
+};
 use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
-use barid_vfs::File;
+use barid_vfs::{File, on_threads};
 
 use super::layout::{
     CHUNK_MESSAGES_MIN, CHUNKS_PER_THREAD, HEADER_LEN_LIMIT, HEADER_READ_LEN, HEADERS_READ_LEN,
@@ -14,7 +15,6 @@ use super::layout::{
 };
 use super::scan::{damaged, told};
 use super::{MbxMailbox, date};
-use crate::{Error, Location, Result, ScanContext, ScanSink, ScannedMessage, Sinks};
 
 /// Hands messages to sinks, chunk by chunk. Returns the number of bytes read.
 pub(super) fn hand_out(
@@ -33,7 +33,6 @@ pub(super) fn hand_out(
     let len = records.len().div_ceil(threads * CHUNKS_PER_THREAD).max(CHUNK_MESSAGES_MIN);
     let chunks = records.len().div_ceil(len);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let total: Mutex<Result<u64>> = Mutex::new(Ok(0));
     let bytes_total = records.last().map_or(0, Record::end);
     let work = || {
         let mut reader = Reader { mailbox, file, slots, window: Vec::new(), offset: 0, read: 0 };
@@ -48,23 +47,9 @@ pub(super) fn hand_out(
             }
             context.report(of_chunk.last().map_or(0, Record::end), bytes_total);
         }
-        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-        match (done, &mut *total) {
-            (Ok(()), Ok(bytes)) => *bytes += reader.read,
-            (Err(error), Ok(_)) => *total = Err(error),
-            (_, Err(_)) => {}
-        }
+        done.map(|()| reader.read)
     };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(chunks)).map(|_| scope.spawn(work)).collect();
-        work();
-        for other in others {
-            if let Err(panic) = other.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-    });
-    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+    on_threads(threads.min(chunks), work).into_iter().sum()
 }
 
 /// The file and buffers of one thread.
@@ -93,12 +78,12 @@ impl Reader<'_> {
         let header_len = header.len() as u32;
         let message = ScannedMessage {
             uid: Uid::new(record.uid),
-            location: Location::Span {
+            location: Location::from(Extent {
                 offset: record.offset,
                 separator_len: record.line_len.into(),
                 header_len,
                 body_len: record.size - u64::from(header_len),
-            },
+            }),
             header,
             size: record.size,
             rfc822_size: barid_message::rfc822_size_of_crlf(header, record.size),

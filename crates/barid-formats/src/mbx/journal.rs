@@ -6,7 +6,7 @@ use std::path::Path;
 use super::MbxMailbox;
 use super::lock::{WriteLocks, wait_exclusive};
 use crate::redo::{self, Change, Found, Place};
-use crate::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
+use barid_mailbox::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
 
 /// Returns `true` if a change was begun and not finished.
 pub(super) fn is_unfinished(mailbox: &MbxMailbox) -> Result<bool> {
@@ -26,7 +26,7 @@ pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
     Error::Unfinished { path: mailbox.path.clone(), journal, what }
 }
 
-/// See [`crate::Mailbox::unfinished`].
+/// See [`barid_mailbox::Storage::unfinished`].
 pub(super) fn unfinished(mailbox: &MbxMailbox) -> Result<Option<Unfinished>> {
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
     let place = Place::beside(&path);
@@ -39,7 +39,7 @@ pub(super) fn unfinished(mailbox: &MbxMailbox) -> Result<Option<Unfinished>> {
     })
 }
 
-/// See [`crate::Mailbox::recover`].
+/// See [`barid_mailbox::Storage::recover`].
 pub(super) fn recover(mailbox: &MbxMailbox, context: &mut SyncContext<'_>) -> Result<Recovered> {
     let locks = WriteLocks::acquire(mailbox)?;
     recover_locked(mailbox, &locks, context)

@@ -198,7 +198,7 @@ pub(crate) fn is_mbx(bytes: &[u8]) -> bool {
         && &bytes[23..25] == b"\r\n"
 }
 
-/// The slot in the table of keywords of each bit.
+/// The slot of each keyword bit in the table of keywords.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots([Option<u32>; KEYWORDS_MAX]);
 

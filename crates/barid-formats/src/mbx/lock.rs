@@ -6,20 +6,21 @@
 //!   that is named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. It is held while
 //!   messages are numbered or appended or flags are written; the last holder removes its file.
 //!
-//! Whoever takes the session lock exclusively already has the permission, and whoever has the
-//! permission waits for no session. So a process may hold the session lock shared while it waits
-//! for the permission.
+//! In c-client, a process that takes the session lock exclusively has the permission already, and
+//! one that has the permission does not wait for sessions. So a process may hold the session lock
+//! shared while it waits for the permission. Here, recovery and repair do wait for sessions with
+//! the permission held, but only until the timeout.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs};
 
 use super::MbxMailbox;
 use super::layout::{LOCK_FILE_TRIES, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN};
-use crate::{Error, Result};
 
 /// Takes the session lock shared. Closing the file releases it. On a file system without such
 /// locks, this does nothing.
@@ -86,8 +87,9 @@ pub(super) struct Permission {
 impl Permission {
     /// Waits for the permission of the mailbox with this `metadata`.
     ///
-    /// # Errors [`Error::Locked`] after the timeout, or if the path of the lock file is not a plain
-    /// file with one link; [`Error::Io`] if the lock file cannot be created, with `NotFound` if its
+    /// # Errors
+    /// [`Error::Locked`] after the timeout, or if the path of the lock file is not a plain file
+    /// with one link; [`Error::Io`] if the lock file cannot be created, with `NotFound` if its
     /// folder is missing.
     pub(super) fn acquire(mailbox: &MbxMailbox, metadata: &Metadata) -> Result<Self> {
         let dir = &mailbox.options.session_dir;

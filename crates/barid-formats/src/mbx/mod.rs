@@ -10,6 +10,7 @@ mod check;
 mod create;
 mod date;
 mod expunge;
+mod format;
 mod headers;
 mod journal;
 mod layout;
@@ -25,16 +26,17 @@ mod walk;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_mailbox::{
+    Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadMessage,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
+    SyncReport, Unfinished,
+};
 use barid_vfs::{FileStamp, Vfs};
 
-pub(crate) use self::create::create;
-pub(crate) use self::layout::is_mbx;
+pub(crate) use self::format::FORMATS;
 use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
-use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, MboxOptions, NewMessage, OpenMessage,
-    ReadAs, ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext,
-    SyncReport, Unfinished, spans,
-};
+use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::{MboxOptions, spans};
 
 /// An mbx mailbox.
 #[derive(Debug)]
@@ -51,16 +53,25 @@ impl MbxMailbox {
         Self { vfs, path, options }
     }
 
-    fn stamp_of(&self, file: FileStamp) -> Stamp {
-        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
+    fn stamp_of(&self, file: FileStamp) -> FileStamps {
+        let mut stamp = FileStamps { taken: self.vfs.now(), ..FileStamps::default() };
         stamp.files[0] = file;
         stamp
     }
 }
 
-impl Mailbox for MbxMailbox {
+impl MbxMailbox {
+    /// Takes the stamp.
+    /// Costs one `stat` call.
+    pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
+        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        Ok(self.stamp_of((&metadata).into()))
+    }
+}
+
+impl Storage for MbxMailbox {
     fn format(&self) -> Format {
-        Format::Mbx
+        format::FORMAT
     }
 
     fn caps(&self) -> Caps {
@@ -73,6 +84,8 @@ impl Mailbox for MbxMailbox {
             keywords_beyond_ascii: false,
             uids: true,
             delays: false,
+            message_len_max: None,
+            needs_header: false,
         }
     }
 
@@ -80,10 +93,12 @@ impl Mailbox for MbxMailbox {
         &self.path
     }
 
-    /// Costs one `stat` call.
     fn stamp(&self) -> Result<Stamp> {
-        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
-        Ok(self.stamp_of((&metadata).into()))
+        Ok(self.file_stamps()?.into())
+    }
+
+    fn stamp_rules(&self) -> &'static dyn StampRules {
+        &FileStampRules
     }
 
     /// Returns `true` after a torn end, so that the next scan reports it again.
@@ -116,11 +131,11 @@ impl Mailbox for MbxMailbox {
         stamp: &Stamp,
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
-        read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+        read::read(self, location, read_as, Some(&FileStamps::of(stamp).files[0]), buffer)
     }
 
     fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>> {
-        read::open(self, location, &stamp.files[0])
+        read::open(self, location, &FileStamps::of(stamp).files[0])
     }
 
     fn read_many(
@@ -130,13 +145,14 @@ impl Mailbox for MbxMailbox {
         stamp: &Stamp,
         buffer: &mut Vec<u8>,
     ) -> Vec<Result<ReadMessage>> {
-        let files = read::Together::open(self, &stamp.files[0]);
+        let file = FileStamps::of(stamp).files[0];
+        let files = read::Together::open(self, &file);
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
-    /// The order of writing, and what a crash leaves, is in `sync.rs`.
+    /// `sync.rs` describes the order of writing and the state that a crash leaves.
     fn sync(
-        &mut self,
+        &self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
@@ -148,7 +164,7 @@ impl Mailbox for MbxMailbox {
         journal::unfinished(self)
     }
 
-    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+    fn recover(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         journal::recover(self, context)
     }
 }

@@ -1,8 +1,8 @@
 //! Numbering of messages by c-client's rules, and recovery of an interrupted numbering.
 //!
 //! A line without a UID gets the next one, hidden lines too, in file order. A UID that is not above
-//! the one before it, or is above the last one given out, makes all UIDs from there on void, and
-//! the mailbox gets a new UIDVALIDITY.
+//! the one before it, or is above the last one assigned, makes all UIDs from there on void, and the
+//! mailbox gets a new UIDVALIDITY.
 //!
 //! A crash during numbering leaves some lines numbered and others not. Lines directly before a
 //! numbered line get the numbers that were meant for them, because numbering always covers

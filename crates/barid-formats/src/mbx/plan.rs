@@ -1,5 +1,9 @@
 //! The plan of a change: the new flags of each message.
 
+use barid_mailbox::{
+    ChangeSet, Error, Extent, FlagChange, Known, KnownMessage, Location, NewMessage, Result,
+    sink_error,
+};
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, Uid};
 use barid_vfs::File;
 
@@ -9,8 +13,6 @@ use super::layout::{
     flags_of,
 };
 use crate::redo::FileChange;
-use crate::scan::sink_error;
-use crate::{ChangeSet, Error, FlagChange, Known, KnownMessage, Location, NewMessage, Result};
 
 /// Bytes from the `;` of a line to its end.
 const TAIL_LEN: u64 = STATUS_FROM_END + 1;
@@ -31,22 +33,19 @@ pub(super) struct Target {
 
 impl Target {
     fn of(message: &KnownMessage<'_>) -> Option<Self> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
-        else {
-            return None;
-        };
+        let Extent { offset, separator_len, header_len, body_len } = message.location.extent()?;
         let (line_len, recent) = (separator_len, message.flags.contains(Flag::Recent));
         Some(Self { uid: message.uid, offset, line_len, header_len, body_len, recent })
     }
 
     /// Returns its location after it has moved to `offset`.
     pub(super) fn location(&self, offset: u64) -> Location<'static> {
-        Location::Span {
+        Location::from(Extent {
             offset,
             separator_len: self.line_len,
             header_len: self.header_len,
             body_len: self.body_len,
-        }
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading of messages.
 
+use barid_mailbox::{Error, Extent, Location, OpenMessage, ReadAs, Result};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::MbxMailbox;
@@ -7,7 +8,6 @@ use super::journal::is_half_moved;
 use super::layout::{LINE_LEN_MAX, Record};
 use super::lock::lock_shared;
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`, after checking that its line is still at its place.
 /// Costs an open, two reads and a close.
@@ -21,7 +21,7 @@ pub(super) fn read(
     found: Option<&FileStamp>,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return Err(Error::Unsupported {
             path: mailbox.path.clone(),
             what: "the message is located in another format",
@@ -73,7 +73,7 @@ pub(super) fn open<'m>(
     location: &Location<'_>,
     found: &FileStamp,
 ) -> Result<OpenMessage<'m>> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return Err(Error::Unsupported {
             path: mailbox.path.clone(),
             what: "the message is located in another format",

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result, SyncFigures};
 use barid_vfs::{File, Vfs, create_for_owner_of};
 
 use super::MbxMailbox;
 use super::journal::file_name;
 use super::layout::COPY_LEN;
 use super::lock::WriteLocks;
-use crate::{Error, Result, SyncFigures};
 
 /// Cuts the file to `end`, after the bytes behind it have been copied durably to a file beside the
 /// mailbox or, if that is not permitted, in the state folder. Zeros are not copied. Returns the

@@ -6,12 +6,17 @@
 //! as well.
 //!
 //! **UIDs.** Messages without a UID get one here, under the permission to parse: first the last UID
-//! is written to the header of the file and synced, then the lines are written and synced
+//! is written to the header of the file and synced, then the remains of an interrupted append
+//! between messages are hidden through the journal, then the lines are written and synced
 //! (`number.rs` describes the result of a crash in between). The messages stay \Recent, which they
 //! would not after numbering by c-client. If nothing may be written, UIDs are assigned in memory
 //! only, as in c-client's read-only sessions. The next writer assigns the same numbers, because the
 //! order of messages never changes.
 
+use barid_mailbox::{
+    ChangedMessage, DefectKind, Error, Extent, Known, Location, MailboxDefect, Result, ScanContext,
+    ScanReport, ScanStats, Sinks, sink_error,
+};
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
@@ -25,12 +30,8 @@ use super::layout::{
 use super::lock::{Permission, lock_shared};
 use super::number::{Numbered, number};
 use super::walk::{Fault, Uids, Walker};
+use crate::file_stamps::FileStamps;
 use crate::redo::{self, Change, FileChange, Place};
-use crate::scan::sink_error;
-use crate::{
-    ChangedMessage, DefectKind, Error, Known, Location, MailboxDefect, Racy, Result, ScanContext,
-    ScanReport, ScanStats, Sinks, Stamp,
-};
 
 /// Compares the mailbox with the known messages.
 pub(super) fn scan(
@@ -68,7 +69,7 @@ pub(super) fn scan(
     stats.messages_read = new.len() as u64;
     let no_uid_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
     Ok(ScanReport {
-        stamp: found.stamp,
+        stamp: found.stamp.into(),
         state: found.state(),
         uidvalidity: UidValidity::new(found.header.uidvalidity).unwrap_or(UidValidity::MIN),
         uidnext: Uid::new(found.uid_last.wrapping_add(1)).ok_or_else(no_uid_left)?,
@@ -100,7 +101,7 @@ pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<Heade
 
 /// The lines read from a file.
 pub(super) struct Found {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamps,
     pub(super) header: Header,
     /// Records from `start` on.
     pub(super) records: Vec<Record>,
@@ -149,7 +150,7 @@ impl Found {
     fn walk(
         mailbox: &MbxMailbox,
         file: &dyn File,
-        stamp: Stamp,
+        stamp: FileStamps,
         header: Header,
         (start, start_uid): (u64, u32),
     ) -> Result<Self> {
@@ -314,7 +315,9 @@ impl Found {
         Ok(agrees)
     }
 
-    /// Writes UIDs into the file; see the documentation of this module.
+    /// Writes UIDs into the file; see the documentation of this module. The hole is hidden before
+    /// the mail behind it gets UIDs, since mail with UIDs behind a hole would count as a part of
+    /// the interrupted append.
     pub(super) fn write_numbers(
         &mut self,
         mailbox: &MbxMailbox,
@@ -328,14 +331,14 @@ impl Found {
             return file.sync_all().map_err(at());
         }
         file.sync_data().map_err(at())?;
-        let lines = numbered.given.iter().filter(|index| self.hole != Some(**index));
-        for index in lines {
+        let hole = self.hole.take();
+        if let Some(hole) = hole {
+            hide(mailbox, file, &self.records[hole])?;
+        }
+        for index in numbered.given.iter().filter(|index| hole != Some(**index)) {
             let record = &self.records[*index];
             let uid = format!("{:08x}", record.uid);
             file.write_all_at(uid.as_bytes(), record.uid_offset()).map_err(at())?;
-        }
-        if let Some(hole) = self.hole.take() {
-            hide(mailbox, file, &self.records[hole])?;
         }
         file.sync_all().map_err(at())
     }
@@ -432,8 +435,8 @@ impl Found {
     }
 }
 
-/// Turns the remains of an append into a hidden message. This goes through the journal, because
-/// half of its line would not be a valid line.
+/// Turns the remains of an append into a hidden message, durably. This goes through the journal,
+/// because half of its line would not be a valid line.
 fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
     let at = || Error::at(&mailbox.path);
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
@@ -457,7 +460,7 @@ fn known_end(known: &dyn Known, header: &Header) -> Option<u64> {
 
 /// Returns `true` if a record has the location and the length of a known message.
 fn is_at(record: &Record, location: &Location<'_>) -> bool {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return false;
     };
     (record.offset, u32::from(record.line_len)) == (offset, separator_len)
@@ -483,14 +486,14 @@ struct Difference {
 ///
 /// A program that changes flags leaves another modification time, unless the change falls into the
 /// same second as the one before, or names another process. An append leaves that time unchanged.
-fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &Stamp, header: &Header) -> bool {
-    let Some(old) = known.stamp() else { return false };
+fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &FileStamps, header: &Header) -> bool {
+    let Some(old) = FileStamps::of_known(known) else { return false };
     let (file, now) = (&old.files[0], &stamp.files[0]);
     let is_same = file.inode == now.inode
         && now.size >= notes.end
         && known.uidvalidity().map(UidValidity::get) == Some(header.uidvalidity);
     if old.same_files(stamp) {
-        return is_same && old.racy() == Racy::No;
+        return is_same && old.are_settled();
     }
     is_same
         && now.size > file.size
@@ -501,7 +504,10 @@ fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &Stamp, header: &Heade
 }
 
 /// Returns the row of the first known message with a UID above `uid`.
-fn position_after(known: &dyn Known, uid: Uid) -> std::result::Result<u32, crate::SinkError> {
+fn position_after(
+    known: &dyn Known,
+    uid: Uid,
+) -> std::result::Result<u32, barid_mailbox::SinkError> {
     let (mut low, mut high) = (0, known.len());
     while low < high {
         let middle = low + (high - low) / 2;

@@ -11,6 +11,10 @@
 
 use std::path::PathBuf;
 
+use barid_mailbox::{
+    ChangeSet, Error, Known, MovedMessage, NewMessage, Result, SyncContext, SyncFigures,
+    SyncReport, SyncedState,
+};
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 
@@ -23,13 +27,10 @@ use super::plan::{FlagPlan, Patch, Target, add_keywords, named, plan_flags, targ
 use super::repair::cut_torn_end;
 use super::scan::{Found, read_header};
 use super::{append, lock};
+use crate::file_stamps::FileStamps;
 use crate::redo::{Change, FileChange};
-use crate::{
-    ChangeSet, Error, Known, MovedMessage, NewMessage, Racy, Result, Stamp, SyncContext,
-    SyncFigures, SyncReport, SyncedState,
-};
 
-/// See [`crate::Mailbox::sync`].
+/// See [`barid_mailbox::Storage::sync`].
 pub(super) fn sync(
     mailbox: &MbxMailbox,
     changes: &ChangeSet,
@@ -66,7 +67,7 @@ pub(super) fn sync(
 
 /// The mailbox at the beginning of a change.
 struct Base {
-    stamp: Stamp,
+    stamp: FileStamps,
     header: Header,
     /// All lines, if they had to be read.
     found: Option<Found>,
@@ -90,8 +91,8 @@ impl Base {
         let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
         let size = metadata.size;
-        let is_same =
-            known.stamp().is_some_and(|known| known.same_files(&stamp) && known.racy() == Racy::No);
+        let is_same = FileStamps::of_known(known)
+            .is_some_and(|known| known.same_files(&stamp) && known.are_settled());
         let notes = Notes::from_bytes(known.state())
             .filter(|notes| is_same && !notes.is_torn && notes.end == size);
         let given = known.uidnext().map_or(0, |uid| uid.get() - 1);
@@ -204,7 +205,12 @@ impl Session<'_> {
         let stamp_after = self.append(appends, (stamp, is_changed), &mut report, context)?;
         if self.base.is_known {
             let state = self.notes().to_bytes();
-            report.cache = Some(SyncedState { stamp, stamp_after, state, keywords: table });
+            report.cache = Some(SyncedState {
+                stamp: stamp.into(),
+                stamp_after: stamp_after.into(),
+                state,
+                keywords: table,
+            });
         }
         report.figures = self.figures;
         Ok(report)
@@ -312,7 +318,7 @@ impl Session<'_> {
 
     /// Takes the stamp. If the file has the time that was set, every later change gives another
     /// stamp; otherwise it is as racy as any.
-    fn stamp(&self, modified: Option<Timestamp>) -> Result<Stamp> {
+    fn stamp(&self, modified: Option<Timestamp>) -> Result<FileStamps> {
         if self.figures.barriers == 0 {
             return Ok(self.base.stamp);
         }
@@ -321,7 +327,7 @@ impl Session<'_> {
         let file = stamp.files[0];
         if modified == Some(file.modified) {
             let latest = file.modified.max(file.changed).max(stamp.taken).unix_nanos;
-            let unix_nanos = latest.saturating_add(Stamp::RACY_INTERVAL_NANOS);
+            let unix_nanos = latest.saturating_add(FileStamps::RACY_INTERVAL_NANOS);
             stamp.taken = Timestamp { unix_nanos };
         }
         Ok(stamp)
@@ -331,10 +337,10 @@ impl Session<'_> {
     fn append(
         &mut self,
         appends: &[NewMessage<'_>],
-        (before, is_changed): (Stamp, bool),
+        (before, is_changed): (FileStamps, bool),
         report: &mut SyncReport,
         context: &SyncContext<'_>,
-    ) -> Result<Stamp> {
+    ) -> Result<FileStamps> {
         if appends.is_empty() {
             return Ok(before);
         }

@@ -273,7 +273,7 @@ mod tests {
         for _ in 0..4000 {
             bytes.extend_from_slice(line);
         }
-        // The last one tells of more than there is.
+        // The last line states a size beyond the end of the file.
         bytes.truncate(bytes.len() - 1);
         file.write_all_at(&bytes, 0).unwrap();
         let size = bytes.len() as u64;

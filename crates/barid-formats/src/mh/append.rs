@@ -2,14 +2,17 @@
 //!
 //! Order: every file is written under a hidden name and fsynced (where there are many, the file
 //! system is synced instead), before any lock is taken; under the lock of the sequences these are
-//! written with the flags of the new numbers (durable); requested UIDs go to the ledger (durable);
-//! the files are linked to their numbers; the folder is fsynced; the hidden names are removed.
-//! Commit point of each message: its link; acknowledged after the fsync of the folder. A link never
-//! replaces anything: if another program took a number meanwhile, the next one is tried.
+//! written with the new numbers in `unseen` alone (durable); requested UIDs go to the ledger
+//! (durable); the files are linked to their numbers; the folder is fsynced; flags and keywords, if
+//! there are any, are written (durable); the hidden names are removed. Commit point of each
+//! message: its link; acknowledged at the end. A link never replaces anything: if another program
+//! took a number meanwhile, the next one is tried.
 //!
-//! After a crash a message is complete or missing; leftovers under hidden names, and sequences of
-//! numbers without a message, do no harm: our next delivery clears both, the names once they are an
-//! hour old. UIDs without a message are wasted. An error leaves no message.
+//! After a crash a message is complete or missing; without an acknowledgement it may be unseen and
+//! without flags. Another program may have given the number of a missing message to new mail, which
+//! is unseen then, and has no flag of ours. Leftovers under hidden names, and unseen numbers
+//! without a message, do no harm: our next delivery clears both, the names once they are an hour
+//! old. UIDs without a message are wasted. An error leaves no message.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,23 +20,22 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Known, NewMessage, Result, Steps};
 use barid_state::{Ledger, LedgerEntry};
-use barid_types::{Flag, Uid};
+use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{Metadata, OpenOptions, Ownership, Timestamp};
 
 use super::layout::{
-    LEDGER_LOCK_TIMEOUT, LEFTOVER_AGE, LEFTOVERS_MAX, NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX,
-    UIDNEXT_MAX,
+    LEDGER_LOCK_TIMEOUT, LEFTOVER_AGE, LEFTOVERS_MAX, MESSAGES_MAX, NAME_TRIES_MAX,
+    NUMBER_TRIES_MAX, TMP_PREFIX, UIDNEXT_MAX,
 };
 use super::list::Lister;
 use super::name::{self, Number};
 use super::sequences::{Edit, Sequences, SequencesLock};
 use super::{MhFolder, path_of};
 use crate::durable::NewFiles;
-use crate::files::{HEADER_LEN_MAX, header_end};
+use crate::files::{HEADER_LEN_MAX, header_end, write_message_file};
 use crate::given::given_uids;
-use crate::sync::Steps;
-use crate::{Error, Known, NewMessage, Result};
 
 /// The UIDs of messages that request certain ones. The ledger stores them by message key before any
 /// message has a number; the process that finds the numbers finds the UIDs there.
@@ -167,7 +169,7 @@ impl<'a> Drafts<'a> {
             }
         };
         self.files.push(path.clone());
-        message.write_to(&*file, &path)?;
+        write_message_file(message, &*file, &path)?;
         let mut write = || {
             if let Some(date) = message.internal_date {
                 let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
@@ -178,8 +180,8 @@ impl<'a> Drafts<'a> {
         write().map_err(Error::at(&path))
     }
 
-    /// Returns the last number in use. Removes drafts that others left long ago.
-    pub(super) fn last_number(&self, lister: &Lister<'_>) -> Result<Option<Number>> {
+    /// Returns the numbers in use, ascending. Removes drafts that others left long ago.
+    pub(super) fn numbers(&self, lister: &Lister<'_>) -> Result<Vec<Number>> {
         let own: HashSet<_> = self.files.iter().filter_map(|path| path.file_name()).collect();
         let mut drafts = Vec::new();
         let numbers = lister.numbers_and(&mut |name| {
@@ -199,22 +201,26 @@ impl<'a> Drafts<'a> {
                 let _ = vfs.remove_file(draft);
             }
         }
-        Ok(numbers.last().copied())
+        Ok(numbers)
     }
 
-    /// Gives the messages the numbers behind `last` and enters them in the sequences, which are
-    /// written with all other changes made to them. The lock of the sequences is held. After an
-    /// error the numbers are taken back: all messages are there, or none.
+    /// Gives the messages the numbers behind those in use, and enters them in the sequences, which
+    /// are written with all other changes made to them and without numbers of missing messages; see
+    /// the documentation of this module. The lock of the sequences is held. After an error the
+    /// numbers are taken back: all messages are there, or none.
     pub(super) fn deliver(
         &self,
-        last: Option<Number>,
+        in_use: &[Number],
         sequences: &mut Sequences,
         mode: u32,
         lock: &mut SequencesLock,
         uids: Option<&mut Uids<'_>>,
     ) -> Result<u64> {
         let mut links = Vec::with_capacity(self.files.len());
-        let mut next = self.after(last.unwrap_or(0), 0)?;
+        let mut next = self.after(in_use.last().copied().unwrap_or(0), 0)?;
+        if in_use.len() < MESSAGES_MAX {
+            sequences.forget(&gaps(in_use));
+        }
         let result = self.deliver_into(&mut links, &mut next, sequences, mode, lock, uids);
         if result.is_err() {
             self.take_back(&links, sequences);
@@ -234,7 +240,7 @@ impl<'a> Drafts<'a> {
     ) -> Result<u64> {
         let vfs = self.folder.vfs.as_ref();
         let mut barriers = 0;
-        self.enter(0, *next, sequences);
+        self.reserve(0, *next, sequences);
         self.write_sequences(sequences, mode, lock)?;
         barriers += 2;
         if let Some(uids) = uids {
@@ -259,7 +265,7 @@ impl<'a> Drafts<'a> {
                     *sequences = Sequences::read(vfs, &self.folder.sequences)?;
                     self.leave(done, *next, sequences);
                     *next = self.after(*next, done)?;
-                    self.enter(done, *next, sequences);
+                    self.reserve(done, *next, sequences);
                     self.write_sequences(sequences, mode, lock)?;
                     barriers += 2;
                 }
@@ -267,6 +273,11 @@ impl<'a> Drafts<'a> {
             }
         }
         vfs.sync_dir(&self.folder.path).map_err(Error::at(&self.folder.path))?;
+        if self.messages.iter().any(has_flags) {
+            self.enter(links, sequences);
+            self.write_sequences(sequences, mode, lock)?;
+            barriers += 2;
+        }
         Ok(barriers + 1 + self.barriers)
     }
 
@@ -311,29 +322,29 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Enters the messages from `from` on in their sequences, the first of them as number `first`;
-    /// removes everything that the file had for these numbers or higher ones.
-    fn enter(&self, from: usize, first: Number, sequences: &mut Sequences) {
+    /// Enters the messages from `from` on in `unseen`, the first of them as number `first`; removes
+    /// everything that the file had for these numbers or higher ones.
+    fn reserve(&self, from: usize, first: Number, sequences: &mut Sequences) {
         sequences.forget(&[(first, Number::MAX)]);
-        let numbered = || (first..).zip(&self.messages[from..]);
+        let numbers: Vec<Number> = (first..).take(self.messages.len() - from).collect();
+        sequences.edit_flag(Flag::Seen, Edit::Remove, &numbers);
+    }
+
+    /// Enters all messages in the sequences of their flags and keywords.
+    fn enter(&self, links: &[Link], sequences: &mut Sequences) {
+        let numbers_of = |has: &dyn Fn(&NewMessage<'_>) -> bool| -> Vec<Number> {
+            let linked = links.iter().zip(self.messages);
+            linked.filter(|(_, message)| has(message)).map(|(link, _)| link.number).collect()
+        };
         for flag in Flag::ALL {
-            let has = numbered().filter(|(_, message)| message.flags.contains(flag));
-            let numbers: Vec<Number> = match flag {
-                Flag::Seen => {
-                    let unseen = |message: &NewMessage<'_>| !message.flags.contains(flag);
-                    numbered().filter(|(_, m)| unseen(m)).map(|(number, _)| number).collect()
-                }
-                _ => has.map(|(number, _)| number).collect(),
-            };
-            let edit = if flag == Flag::Seen { Edit::Remove } else { Edit::Add };
-            sequences.edit_flag(flag, edit, &numbers);
+            let numbers = numbers_of(&|message| message.flags.contains(flag));
+            sequences.edit_flag(flag, Edit::Add, &numbers);
         }
-        let mut keywords: Vec<_> = self.messages[from..].iter().flat_map(|m| &m.keywords).collect();
+        let mut keywords: Vec<_> = self.messages.iter().flat_map(|m| &m.keywords).collect();
         keywords.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         keywords.dedup();
         for keyword in keywords {
-            let has = numbered().filter(|(_, message)| message.keywords.contains(keyword));
-            let numbers: Vec<Number> = has.map(|(number, _)| number).collect();
+            let numbers = numbers_of(&|message| message.keywords.contains(keyword));
             sequences.edit_keyword(keyword, Edit::Add, &numbers);
         }
     }
@@ -371,6 +382,18 @@ impl<'a> Drafts<'a> {
             result => result.map(|()| None),
         }
     }
+}
+
+/// Returns the ranges of numbers between those in use.
+fn gaps(in_use: &[Number]) -> Vec<(Number, Number)> {
+    let before = std::iter::once(0).chain(in_use.iter().copied());
+    let ranges = before.zip(in_use).map(|(before, number)| (before + 1, number.saturating_sub(1)));
+    ranges.filter(|(first, last)| first <= last).collect()
+}
+
+/// Returns `true` if a message is in other sequences than `unseen`.
+fn has_flags(message: &NewMessage<'_>) -> bool {
+    message.flags.without(Flag::Recent) != FlagSet::EMPTY || !message.keywords.is_empty()
 }
 
 /// Error number of Linux for links on file systems that have none.

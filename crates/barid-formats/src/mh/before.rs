@@ -1,15 +1,16 @@
 //! The known state of a folder, loaded for comparison.
 
+use barid_mailbox::{Known, Result, sink_error};
 use barid_state::MessageKey;
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 
 use super::name::{Number, parse_place};
-use crate::scan::sink_error;
-use crate::{Known, Location, Result, Stamp};
+use crate::file_stamps::FileStamps;
 
 const VERSION: u8 = 1;
 
-/// State that a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+/// State that a scan leaves for the next one ([`barid_mailbox::ScanReport::state`]), as versioned
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// `true` if files could not be read, and are worth another attempt.
@@ -55,7 +56,7 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Before {
     /// The stamp of which it is true.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamps,
     /// The state that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<State>,
     /// The UIDVALIDITY.
@@ -70,7 +71,9 @@ impl Before {
     /// Loads the known messages; `None` if there are none, or if an MH folder cannot have left
     /// them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
-        let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
+        let (Some(stamp), Some(state)) =
+            (FileStamps::of_known(known), State::from_bytes(known.state()))
+        else {
             return Ok(None);
         };
         let mut before = Self {
@@ -82,10 +85,7 @@ impl Before {
         };
         let mut is_sound = before.uidvalidity.is_some();
         sink_error(known.visit(0, &mut |message| {
-            let place = match message.location {
-                Location::File { name, .. } => parse_place(name),
-                Location::Span { .. } => None,
-            };
+            let place = message.location.message_name().and_then(|name| parse_place(name.name));
             let Some((number, mark)) = place else {
                 is_sound = false;
                 return false;

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result, Steps};
 use barid_vfs::{FileType, Metadata};
 
 use super::MhFolder;
@@ -15,8 +16,6 @@ use super::name::{self, Number};
 use super::ranges::Ranges;
 use super::sequences::{SequencesLock, line_len, parse_range, parts};
 use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
-use crate::sync::Steps;
-use crate::{Error, Result};
 
 /// Age, in seconds, from which an unfinished file is abandoned. Until then it may be a message that
 /// another program is about to write.

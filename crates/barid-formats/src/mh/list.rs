@@ -8,13 +8,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileStamp, FileType, Metadata, Vfs};
 
 use super::before::Before;
 use super::layout::{MESSAGES_MAX, PASSES_MAX};
 use super::name::{self, Number};
+use crate::file_stamps::FileStamps;
 use crate::files::in_chunks;
-use crate::{Error, Result, Stamp};
 
 /// A file that is a message.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +88,7 @@ impl Lister<'_> {
             let start = self.stamp()?;
             listing = Listing { dirs_listed: pass, ..compare(before, self.files()?) };
             let mut end = self.stamp()?;
-            let is_quiet = |end: &Stamp| end.same_files(&start);
+            let is_quiet = |end: &FileStamps| end.same_files(&start);
             if !is_quiet(&end) {
                 continue;
             }
@@ -107,11 +108,11 @@ impl Lister<'_> {
         Ok(listing)
     }
 
-    fn stamp(&self) -> Result<Stamp> {
+    fn stamp(&self) -> Result<FileStamps> {
         let taken = self.vfs.now();
         let metadata = self.vfs.metadata(self.path).map_err(Error::at(self.path))?;
         let folder = FileStamp::from(&metadata);
-        Ok(Stamp {
+        Ok(FileStamps {
             taken,
             files: [folder, Default::default(), Default::default(), Default::default()],
         })

@@ -8,6 +8,7 @@ mod append;
 mod before;
 mod check;
 mod create;
+mod format;
 mod layout;
 mod list;
 mod name;
@@ -27,17 +28,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_mailbox::{
+    Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, Result,
+    ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
+};
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
-pub(crate) use self::create::create;
-pub(crate) use self::layout::MARKS;
+pub(crate) use self::format::FORMATS;
 use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
 use self::name::{Number, parse_place};
-use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
-    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
-};
+use crate::file_stamps::{FileStampRules, FileStamps};
 
 /// An MH folder.
 #[derive(Debug)]
@@ -68,9 +69,25 @@ impl MhFolder {
     }
 }
 
-impl Mailbox for MhFolder {
+impl MhFolder {
+    /// Takes the stamp.
+    /// Two `stat` calls.
+    pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
+        let taken = self.vfs.now();
+        let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        let sequences = match self.vfs.metadata(&self.sequences) {
+            Ok(metadata) => FileStamp::from(&metadata),
+            Err(error) if error.kind() == ErrorKind::NotFound => FileStamp::default(),
+            Err(source) => return Err(Error::at(&self.sequences)(source)),
+        };
+        let none = FileStamp::default();
+        Ok(FileStamps { files: [FileStamp::from(&folder), sequences, none, none], taken })
+    }
+}
+
+impl Storage for MhFolder {
     fn format(&self) -> Format {
-        Format::Mh
+        format::FORMAT
     }
 
     fn caps(&self) -> Caps {
@@ -83,6 +100,8 @@ impl Mailbox for MhFolder {
             keywords_beyond_ascii: true,
             uids: false,
             delays: false,
+            message_len_max: None,
+            needs_header: false,
         }
     }
 
@@ -95,17 +114,16 @@ impl Mailbox for MhFolder {
         sequences::can_hold(keyword)
     }
 
-    /// Two `stat` calls.
     fn stamp(&self) -> Result<Stamp> {
-        let taken = self.vfs.now();
-        let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
-        let sequences = match self.vfs.metadata(&self.sequences) {
-            Ok(metadata) => FileStamp::from(&metadata),
-            Err(error) if error.kind() == ErrorKind::NotFound => FileStamp::default(),
-            Err(source) => return Err(Error::at(&self.sequences)(source)),
-        };
-        let none = FileStamp::default();
-        Ok(Stamp { files: [FileStamp::from(&folder), sequences, none, none], taken })
+        Ok(self.file_stamps()?.into())
+    }
+
+    fn names_messages(&self) -> bool {
+        true
+    }
+
+    fn stamp_rules(&self) -> &'static dyn StampRules {
+        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -145,10 +163,7 @@ impl Mailbox for MhFolder {
     /// `anno` and `refile -link` of nmh leave links, and `anno` changes a file in place: a file
     /// that has another name already is not linked.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
-        let place = match location {
-            Location::File { name, .. } => parse_place(name),
-            Location::Span { .. } => None,
-        };
+        let place = location.message_name().and_then(|name| parse_place(name.name));
         let Some((number, mark)) = place else { return Ok(false) };
         let path = path_of(&self.path, number);
         let Some(found) = crate::files::link(&*self.vfs, &path, to)? else { return Ok(false) };
@@ -163,7 +178,7 @@ impl Mailbox for MhFolder {
     }
 
     fn sync(
-        &mut self,
+        &self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
@@ -175,10 +190,7 @@ impl Mailbox for MhFolder {
 impl MhFolder {
     /// Opens the file of a message, if it is still the one that was scanned; returns its size.
     fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>, u64)> {
-        let place = match location {
-            Location::File { name, .. } => parse_place(name),
-            Location::Span { .. } => None,
-        };
+        let place = location.message_name().and_then(|name| parse_place(name.name));
         let Some((number, mark)) = place else {
             return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
         };

@@ -2,6 +2,10 @@
 
 use std::sync::Mutex;
 
+use barid_mailbox::{
+    DefectKind, Error, Location, MailboxDefect, MessageName, Result, ScanSink, ScannedMessage,
+    Sinks, sink_error,
+};
 use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
 
@@ -11,8 +15,6 @@ use super::name::{self, Number};
 use super::scan::Pass;
 use super::sequences::View;
 use crate::files::{HEADER_LEN_MAX, Head, HeadReader, in_chunks, is_ours, is_unfinished};
-use crate::scan::sink_error;
-use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
 /// A message to be read.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +172,7 @@ impl Pass<'_> {
         let unix_seconds = head.metadata.modified.unix_seconds();
         sink_error(sink.message(&ScannedMessage {
             uid: Some(job.uid),
-            location: Location::File { name: &place, in_new: false, mark: 0 },
+            location: Location::from(MessageName { name: &place, in_new: false, mark: 0 }),
             header,
             size: head.metadata.size,
             rfc822_size: head.rfc822_size,

@@ -5,6 +5,10 @@
 //! ledger. Known messages are dropped and all are read again only where the ledger contradicts
 //! them.
 
+use barid_mailbox::{
+    ChangedMessage, DefectKind, Error, Known, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanStats, Sinks,
+};
 use barid_state::{Ledger, LedgerEntry};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{Dir, Timestamp};
@@ -17,11 +21,8 @@ use super::name;
 use super::read::{Job, Totals};
 use super::sequences::{Sequences, View};
 use super::uids::{Candidates, LedgerView, Lost};
+use crate::file_stamps::FileStamps;
 use crate::files::arriving_defect;
-use crate::{
-    ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
-    ScanReport, ScanStats, Sinks, Stamp,
-};
 
 /// Scans a folder.
 pub(super) fn scan(
@@ -68,13 +69,13 @@ struct Plan {
     /// The messages that cannot be read, and so cannot be recognised.
     unread: Totals,
     /// The stamp of the folder before it was listed.
-    stamp: Stamp,
+    stamp: FileStamps,
 }
 
 impl Pass<'_> {
     /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
-        let mut stamp = self.folder.stamp()?;
+        let mut stamp = self.folder.file_stamps()?;
         let vfs = self.folder.vfs.as_ref();
         let mut listing = match self.is_unchanged(&stamp, context.full_check) {
             true => Listing::unchanged(self.before),
@@ -106,7 +107,7 @@ impl Pass<'_> {
         }
         let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
         Ok(Some(ScanReport {
-            stamp,
+            stamp: stamp.into(),
             state: state.to_bytes(),
             uidvalidity,
             uidnext,
@@ -128,7 +129,7 @@ impl Pass<'_> {
 
     /// Returns `true` if the folder need not be listed. A file that is still being written alters
     /// only its own stamp; but its writer also writes the sequences, so their stamp counts.
-    fn is_unchanged(&self, stamp: &Stamp, full_check: bool) -> bool {
+    fn is_unchanged(&self, stamp: &FileStamps, full_check: bool) -> bool {
         let was = &self.before.stamp;
         let settled = |at: usize| was.files[at] == stamp.files[at] && was.is_settled(at);
         let read = self.before.state.is_some_and(|state| !state.has_unread);
@@ -185,12 +186,12 @@ impl Pass<'_> {
         };
         let gone = self.before.rows.iter().zip(&listing.seen);
         let void = gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid).collect();
-        Ok(Some(Plan { jobs, void, unclaimed, unread, stamp: Stamp::default() }))
+        Ok(Some(Plan { jobs, void, unclaimed, unread, stamp: FileStamps::default() }))
     }
 
     /// Returns `true` if no message can have arrived since the folder was listed.
-    fn is_settled(&self, stamp: &Stamp) -> Result<bool> {
-        Ok(stamp.is_settled(0) && self.folder.stamp()?.files[0] == stamp.files[0])
+    fn is_settled(&self, stamp: &FileStamps) -> Result<bool> {
+        Ok(stamp.is_settled(0) && self.folder.file_stamps()?.files[0] == stamp.files[0])
     }
 
     /// Returns a UIDVALIDITY above every known one.

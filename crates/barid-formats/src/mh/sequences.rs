@@ -15,6 +15,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{Error, Result, Steps};
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions, Ownership, Vfs, replace_as};
 
@@ -24,8 +25,6 @@ use super::layout::{
 };
 use super::name::Number;
 use super::ranges::Ranges;
-use crate::sync::Steps;
-use crate::{Error, Result};
 
 /// The file, parsed.
 #[derive(Clone, Debug, Default)]

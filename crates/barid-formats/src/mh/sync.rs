@@ -5,12 +5,12 @@
 //!
 //! Order: the sequence `deleted` without the messages to be expunged, if it names one; unlinks,
 //! fsync of the folder; the sequences with all changes of flags, without the expunged messages, and
-//! with the appended ones (a file beside, fsync, rename, fsync of the folder); then appends (see
-//! `append.rs`). Commit point of an expunge: the unlink; of all flags: the rename of the sequences.
-//! After a crash a message has its old flags or its new ones; a message whose expunge was not
-//! reached has lost only \Deleted. Between the two a number may stay in sequences without a
-//! message, but not in `deleted`: another program may give it to new mail. Our next delivery clears
-//! that.
+//! with the appended ones as unseen (a file beside, fsync, rename, fsync of the folder); then
+//! appends (see `append.rs`). Commit point of an expunge: the unlink; of all flags: the rename of
+//! the sequences. After a crash a message has its old flags or its new ones; a message whose
+//! expunge was not reached has lost only \Deleted. Between the two a number may stay in sequences
+//! without a message, but not in `deleted`: another program may give it to new mail. Our next
+//! delivery clears that.
 //!
 //! A request to stop is noticed while messages are written under hidden names, which are then
 //! removed, and between two batches of unlinks: messages unlinked until then stay expunged,
@@ -19,6 +19,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 
+use barid_mailbox::{
+    ChangeSet, Error, Known, MessageName, NewMessage, Result, Steps, SyncContext, SyncFigures,
+    SyncReport, sink_error,
+};
 use barid_types::{Flag, Keyword, Uid};
 
 use super::append::{Drafts, Uids};
@@ -27,11 +31,6 @@ use super::list::Lister;
 use super::name::{Number, parse_place};
 use super::sequences::{Edit, Sequences, SequencesLock, can_hold};
 use super::{MhFolder, path_of};
-use crate::scan::sink_error;
-use crate::sync::Steps;
-use crate::{
-    ChangeSet, Error, Known, Location, NewMessage, Result, SyncContext, SyncFigures, SyncReport,
-};
 
 /// Applies changes and appends.
 pub(super) fn sync(
@@ -62,11 +61,11 @@ pub(super) fn sync(
     }
     let mut appended = vec![None; appends.len()];
     if !appends.is_empty() {
-        let last = drafts.last_number(&work.lister());
+        let in_use = drafts.numbers(&work.lister());
         let mut uids = None;
-        let delivered = last.and_then(|last| {
+        let delivered = in_use.and_then(|in_use| {
             uids = Uids::give(context.ledger.as_deref_mut(), context.known, appends)?;
-            drafts.deliver(last, &mut work.sequences, mode, &mut lock, uids.as_mut())
+            drafts.deliver(&in_use, &mut work.sequences, mode, &mut lock, uids.as_mut())
         });
         match delivered {
             Ok(barriers) => work.figures.barriers += barriers,
@@ -126,8 +125,8 @@ impl Targets {
         wanted.sort_unstable();
         wanted.dedup();
         let mut places = HashMap::with_capacity(wanted.len());
-        let mut take = |message: &crate::KnownMessage<'_>| {
-            if let Location::File { name, .. } = message.location {
+        let mut take = |message: &barid_mailbox::KnownMessage<'_>| {
+            if let Some(MessageName { name, .. }) = message.location.message_name() {
                 places.extend(parse_place(name).map(|place| (message.uid, place)));
             }
         };
@@ -199,7 +198,7 @@ impl<'a> Work<'a> {
         if !moved.is_empty() {
             let mut others = HashSet::new();
             sink_error(known.visit(0, &mut |message| {
-                if let Location::File { name, .. } = message.location {
+                if let Some(MessageName { name, .. }) = message.location.message_name() {
                     let place = parse_place(name).filter(|(_, mark)| moved.contains_key(mark));
                     others.extend(place);
                 }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use barid_mailbox::Result;
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::Vfs;
@@ -14,7 +15,6 @@ use barid_vfs::Vfs;
 use super::before::Before;
 use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::list::{Listing, Seen};
-use crate::Result;
 
 /// Content of the ledger.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, NewMessage, Result};
 use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, OpenOptions, Ownership};
@@ -15,10 +16,12 @@ use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX, WRITE_LEN};
 use super::record::{Message, bits_of, message_line, write_date};
 use super::sync::Work;
 use crate::given::given_uids;
-use crate::{Error, NewMessage, Result};
 
 /// Length of the line before a message, in bytes, as c-client calculates it.
 const LINE_LEN: u64 = 45;
+
+/// Size of the largest message with CRLF, in bytes.
+pub(super) const LEN_MAX: u64 = u32::MAX as u64 - LINE_LEN;
 
 /// Refuses messages that cannot be appended.
 pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<()> {
@@ -28,10 +31,9 @@ pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<
             return Err(unsupported("a mix mailbox holds no empty messages"));
         }
         // Line ends at most double it.
-        let len_max = u64::from(u32::MAX) - LINE_LEN;
-        message.check_size(&mailbox.path, len_max)?;
-        let is_near = message.size() > len_max / 2;
-        if is_near && message.crlf_size()? > len_max {
+        message.check_size(&mailbox.path, LEN_MAX)?;
+        let is_near = message.size() > LEN_MAX / 2;
+        if is_near && message.crlf_size()? > LEN_MAX {
             return Err(unsupported("a message of a mix mailbox is smaller than 4 GiB"));
         }
     }

@@ -5,12 +5,12 @@
 //! behind gaps are moved down. Such a move and the new offsets in the index are one change of the
 //! redo journal, file by file.
 
+use barid_mailbox::{Error, Result, SyncContext};
 use barid_vfs::{File, OpenOptions};
 
 use super::layout::{MESSAGE_TOKEN, SLIDE_LEN_MAX};
 use super::sync::Work;
 use crate::redo::FileChange;
-use crate::{Error, Result, SyncContext};
 
 /// A stretch of a data file with messages that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,16 +5,17 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{Vfs, create_dir_durable};
 
 use super::data::data_name;
 use super::layout::{INDEX, META, STATUS};
 use super::record::{Meta, write_meta};
+use crate::CreateOptions;
 use crate::create::{already_exists, make_file};
-use crate::{CreateOptions, Error, Result};
 
 /// See [`crate::create()`].
-pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<bool> {
+pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<()> {
     create_dir_durable(vfs, path, options.dir_mode()).map_err(Error::at(path))?;
     let now = u32::try_from(vfs.now().unix_seconds()).unwrap_or(u32::MAX).max(1);
     for name in [INDEX, STATUS, &data_name(now)] {
@@ -32,6 +33,5 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Res
     let uidvalidity = options.uidvalidity.map_or(now, |validity| validity.get());
     let uid_last = options.uid_last();
     let meta = Meta { seq: now, uidvalidity, uid_last, current: now, keywords: Vec::new() };
-    make_file(vfs, &path.join(META), options.mode, &write_meta(&meta))?;
-    Ok(true)
+    make_file(vfs, &path.join(META), options.mode, &write_meta(&meta))
 }

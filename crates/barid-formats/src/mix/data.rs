@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::MixMailbox;
 use super::layout::{DATA_FILES_MAX, DATA_PREFIX};
-use crate::{Error, Result};
+use barid_mailbox::{Error, Result};
 
 /// Returns the name of a data file. That of number 0 is the prefix alone (c-client).
 pub(super) fn data_name(number: u32) -> String {

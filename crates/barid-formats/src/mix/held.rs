@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions};
 
 use super::MixMailbox;
 use super::layout::{HELD_FILES_MAX, META};
 use super::lock::{Locks, Purpose};
-use crate::{Error, Result};
 
 /// Open files.
 #[derive(Debug, Default)]

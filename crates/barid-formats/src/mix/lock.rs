@@ -7,12 +7,13 @@
 //! while it holds another.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions};
 
 use super::MixMailbox;
 use super::layout::{INDEX, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TIMEOUT, META, STATUS};
-use crate::{Error, Result};
 
 /// Purpose of the locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,9 @@ impl Locks {
     /// Takes the locks. Index and status are locked only if they exist.
     ///
     /// # Errors
-    /// [`Error::Locked`] after [`LOCK_TIMEOUT`].
+    /// [`Error::Locked`] after [`LOCK_TIMEOUT`], or once the wait is to stop.
     pub(super) fn acquire(mailbox: &MixMailbox, purpose: Purpose) -> Result<Self> {
-        until_deadline(mailbox, || Self::attempt(mailbox, purpose))
+        until_deadline(mailbox, mailbox.stop.as_deref(), || Self::attempt(mailbox, purpose))
     }
 
     /// Tries once; otherwise returns the file that another program has locked.
@@ -127,7 +128,8 @@ impl Locks {
     /// # Errors
     /// [`Error::Locked`] after [`LOCK_TIMEOUT`]: another program has the exclusive lock now.
     pub(super) fn share(&self, mailbox: &MixMailbox) -> Result<()> {
-        until_deadline(mailbox, || {
+        // Not ended by a request to stop: a change may be committed already.
+        until_deadline(mailbox, None, || {
             let held = try_lock(&*self.meta, LockMode::Shared);
             Ok(if held.map_err(Error::at(&mailbox.path))? { Ok(()) } else { Err(META) })
         })
@@ -137,6 +139,7 @@ impl Locks {
 /// Repeats `attempt` until it succeeds, or fails with the file that another program has locked.
 fn until_deadline<T>(
     mailbox: &MixMailbox,
+    stop: Option<&AtomicBool>,
     mut attempt: impl FnMut() -> Result<std::result::Result<T, &'static str>>,
 ) -> Result<T> {
     let start = mailbox.vfs.now();
@@ -147,7 +150,8 @@ fn until_deadline<T>(
             Err(name) => name,
         };
         let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
-        if u128::from(waited.unsigned_abs()) >= LOCK_TIMEOUT.as_nanos() {
+        let is_late = u128::from(waited.unsigned_abs()) >= LOCK_TIMEOUT.as_nanos();
+        if is_late || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             let path = mailbox.path.join(held);
             let holder = "another program".to_owned();
             let waited_ms = waited.unsigned_abs() / 1_000_000;

@@ -10,6 +10,7 @@ mod burp;
 mod check;
 mod create;
 mod data;
+mod format;
 mod held;
 mod layout;
 mod lock;
@@ -22,19 +23,21 @@ mod sync;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use barid_mailbox::{
+    Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadMessage,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
+    SyncReport, Unfinished,
+};
 use barid_vfs::{FileStamp, Vfs};
 
-pub(crate) use self::create::create;
-pub(crate) use self::layout::META;
-use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
+pub(crate) use self::format::FORMATS;
+use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
 use self::lock::{Locks, Purpose};
+use crate::file_stamps::{FileStampRules, FileStamps};
 use crate::redo::{self, Found, Mend, Place};
-use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
-    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
-    Unfinished, spans,
-};
+use crate::spans;
 
 /// A mix mailbox: a directory with a `.mixmeta`, as UW c-client 2007f writes it.
 #[derive(Debug)]
@@ -42,12 +45,20 @@ pub struct MixMailbox {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     held: held::Held,
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl MixMailbox {
     /// Makes the mailbox at `path`; reads nothing yet.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
-        Self { vfs, path, held: held::Held::default() }
+        Self { vfs, path, held: held::Held::default(), stop: None }
+    }
+
+    /// Makes the mailbox wait for no lock once `stop` is `true`.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: Option<Arc<AtomicBool>>) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// Rewrites an index that is missing or damaged: from its readable records, and after these
@@ -58,7 +69,7 @@ impl MixMailbox {
     ///
     /// # Errors
     /// [`Error::Damaged`] if `.mixmeta` cannot be read; [`Error::Locked`]; as for
-    /// [`Mailbox::sync`].
+    /// [`Storage::sync`].
     pub fn repair_index(&mut self) -> Result<u32> {
         sync::repair_index(self)
     }
@@ -101,9 +112,26 @@ impl MixMailbox {
     }
 }
 
-impl Mailbox for MixMailbox {
+impl MixMailbox {
+    /// Takes the stamp.
+    /// Three `stat` calls: of index, status and meta.
+    pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
+        let mut stamp = FileStamps { taken: self.vfs.now(), ..FileStamps::default() };
+        for (name, file) in [INDEX, STATUS, META].into_iter().zip(&mut stamp.files) {
+            let path = self.path.join(name);
+            match self.vfs.metadata(&path) {
+                Ok(metadata) => *file = FileStamp::from(&metadata),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && name != META => {}
+                Err(source) => return Err(Error::at(&path)(source)),
+            }
+        }
+        Ok(stamp)
+    }
+}
+
+impl Storage for MixMailbox {
     fn format(&self) -> Format {
-        Format::Mix
+        format::FORMAT
     }
 
     fn caps(&self) -> Caps {
@@ -116,6 +144,8 @@ impl Mailbox for MixMailbox {
             keywords_beyond_ascii: true,
             uids: true,
             delays: false,
+            message_len_max: Some(append::LEN_MAX),
+            needs_header: false,
         }
     }
 
@@ -123,18 +153,12 @@ impl Mailbox for MixMailbox {
         &self.path
     }
 
-    /// Three `stat` calls: of index, status and meta.
     fn stamp(&self) -> Result<Stamp> {
-        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
-        for (name, file) in [INDEX, STATUS, META].into_iter().zip(&mut stamp.files) {
-            let path = self.path.join(name);
-            match self.vfs.metadata(&path) {
-                Ok(metadata) => *file = FileStamp::from(&metadata),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound && name != META => {}
-                Err(source) => return Err(Error::at(&path)(source)),
-            }
-        }
-        Ok(stamp)
+        Ok(self.file_stamps()?.into())
+    }
+
+    fn stamp_rules(&self) -> &'static dyn StampRules {
+        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -187,7 +211,7 @@ impl Mailbox for MixMailbox {
     /// The commit point of changes is the journal, that of appends the journal that adds them to
     /// the index; see `sync.rs`.
     fn sync(
-        &mut self,
+        &self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
@@ -205,7 +229,7 @@ impl Mailbox for MixMailbox {
         Ok(Some(Unfinished { journal, what: "a change of messages".to_owned() }))
     }
 
-    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+    fn recover(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         self.recover_with(context)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use barid_mailbox::{Error, Extent, Location, OpenMessage, ReadAs, Result};
 use barid_vfs::File;
 
 use super::MixMailbox;
@@ -9,16 +10,15 @@ use super::held::Entered;
 use super::layout::MESSAGE_LINE_LEN_MAX;
 use super::record::parse_message_line;
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
 /// Returns the location of a message: the number of its data file, and the offset in it.
 pub(super) fn location(message: &super::record::Message) -> Location<'static> {
-    Location::Span {
+    Location::from(Extent {
         offset: u64::from(message.file) << 32 | u64::from(message.pos),
         separator_len: message.line_len,
         header_len: message.header_len.min(message.size),
         body_len: u64::from(message.size.saturating_sub(message.header_len)),
-    }
+    })
 }
 
 /// Appends the bytes of a message to `buffer`; checks that the line before it is there and has its
@@ -29,7 +29,7 @@ pub(super) fn read(
     read_as: ReadAs,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         let what = "the message is located in another format";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
@@ -92,7 +92,7 @@ pub(super) fn open<'m>(
     mailbox: &'m MixMailbox,
     location: &Location<'_>,
 ) -> Result<OpenMessage<'m>> {
-    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         let what = "the message is located in another format";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
@@ -20,7 +21,6 @@ use super::layout::{
 use super::lock::Locks;
 use super::record::{Message, MessageLine, Status, parse_message_line, write_index};
 use super::snapshot::Snapshot;
-use crate::{Error, Result};
 
 /// Adds the messages that the index should list after its last intact record.
 pub(super) fn complete(

@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use barid_types::{Flag, FlagSet, InternalDate};
+use barid_types::{CivilDay, Flag, FlagSet, InternalDate};
 
 use super::layout::{KEYWORDS_MAX, MESSAGE_TOKEN, bits};
 
@@ -299,34 +299,19 @@ fn put_field(text: &mut Vec<u8>, number: u32) {
     text.push(b':');
 }
 
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// Returns year, month and day of the date so many days after 1970-01-01.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days - era * 146_097;
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
+const EPOCH: CivilDay = CivilDay { year: 1970, month: 1, day: 1 };
+/// Days from 1970 to the end of 2097: c-client keeps seven bits of years since 1970.
+const DAYS_MAX: i64 = 128 * 365 + 32;
 
 /// Converts a date of a record.
 fn parse_date(date: &[u8; DATE_LEN]) -> InternalDate {
     let number = |from: usize, to: usize| {
         date[from..to].iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
     };
-    let days = days_of(number(0, 4), number(4, 6).clamp(1, 12), number(6, 8));
+    let month = number(4, 6).clamp(1, 12) as u32;
+    let first = CivilDay { year: number(0, 4), month, day: 1 }.since_1970();
+    // c-client does not check that the month has the day.
+    let days = first.unwrap_or(0) + number(6, 8) - 1;
     let zone = number(15, 17) * 60 + number(17, 19);
     let zone = if date[14] == b'-' { -zone } else { zone };
     let seconds = days * 86_400 + number(8, 10) * 3600 + number(10, 12) * 60 + number(12, 14);
@@ -336,11 +321,10 @@ fn parse_date(date: &[u8; DATE_LEN]) -> InternalDate {
 /// Converts a date to the text of a record; the year is limited to those that c-client can store.
 pub(super) fn write_date(date: InternalDate) -> [u8; DATE_LEN] {
     let zone = i64::from(date.zone_minutes.clamp(-99 * 60, 99 * 60));
-    // c-client keeps seven bits of years since 1970.
-    let last = days_of(2098, 1, 1) * 86_400 - 1;
+    let last = DAYS_MAX * 86_400 - 1;
     let local = date.unix_seconds.saturating_add(zone * 60).clamp(0, last);
     let (days, seconds) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-    let (year, month, day) = date_of(days);
+    let CivilDay { year, month, day } = CivilDay::after_1970(days).unwrap_or(EPOCH);
     let sign = if zone < 0 { '-' } else { '+' };
     let (hours, minutes) = (zone.abs() / 60, zone.abs() % 60);
     let mut text = Vec::with_capacity(DATE_LEN);

@@ -8,9 +8,13 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use barid_mailbox::{
+    ChangedMessage, DefectKind, Error, Known, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanStats, ScannedMessage, Sinks, sink_error,
+};
 use barid_state::MessageKey;
 use barid_types::{Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::{File, OpenOptions, on_threads};
 
 use super::MixMailbox;
 use super::layout::{CHUNK_LEN, HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, META, STATUS};
@@ -18,11 +22,7 @@ use super::lock::{Locks, Purpose};
 use super::read::location;
 use super::record::{Message, parse_message_line, take_sequence};
 use super::snapshot::Snapshot;
-use crate::scan::sink_error;
-use crate::{
-    ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Racy, Result, ScanContext,
-    ScanReport, ScanStats, ScannedMessage, Sinks,
-};
+use crate::file_stamps::FileStamps;
 
 /// State that a scan leaves for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) fn scan(
         return Ok(report);
     }
     let locks = Locks::acquire(mailbox, Purpose::Read)?;
-    let stamp = mailbox.stamp()?;
+    let stamp = mailbox.file_stamps()?;
     let mut snapshot = Snapshot::load(mailbox, &locks)?;
     if mailbox.is_unfinished()? {
         snapshot.defect(0, None, "a change was begun and not finished".to_owned());
@@ -101,7 +101,7 @@ pub(super) fn scan(
     defects.extend(totals.unread);
     defects.truncate(super::layout::DEFECTS_MAX);
     Ok(ScanReport {
-        stamp,
+        stamp: stamp.into(),
         state: state.to_bytes(),
         uidvalidity: uidvalidity(&snapshot),
         uidnext: uidnext(snapshot.meta.uid_last),
@@ -133,19 +133,19 @@ fn uidnext(last: u32) -> Uid {
 /// that proves nothing, the sequences are, which every change raises.
 fn unchanged(mailbox: &MixMailbox, known: &dyn Known) -> Result<Option<ScanReport>> {
     let state = State::from_bytes(known.state()).filter(|state| !state.has_unread);
-    let (Some(before), Some(state)) = (known.stamp(), state) else { return Ok(None) };
+    let (Some(before), Some(state)) = (FileStamps::of_known(known), state) else { return Ok(None) };
     let (Some(uidvalidity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
         return Ok(None);
     };
-    let stamp = mailbox.stamp()?;
+    let stamp = mailbox.file_stamps()?;
     if !stamp.same_files(&before) {
         return Ok(None);
     }
-    if before.racy() == Racy::Possible && sequences(mailbox)? != Some(state.seqs) {
+    if !before.are_settled() && sequences(mailbox)? != Some(state.seqs) {
         return Ok(None);
     }
     Ok(Some(ScanReport {
-        stamp,
+        stamp: stamp.into(),
         state: known.state().to_vec(),
         uidvalidity,
         uidnext,
@@ -377,12 +377,7 @@ impl Reader<'_> {
                 }
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.threads.min(chunks) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        on_threads(self.threads.min(chunks), work);
         let (mut totals, error) = outcome.into_inner().expect("because no holder panics");
         totals.unread.sort_by_key(|defect| defect.uid);
         error.map_or(Ok(totals), Err)

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use barid_mailbox::{DefectKind, Error, MailboxDefect, Result};
 use barid_vfs::File;
 
 use super::layout::{
@@ -10,7 +11,6 @@ use super::layout::{
 use super::lock::Locks;
 use super::record::{self, Message, Meta, Status, bits_of};
 use super::{MixMailbox, rebuild};
-use crate::{DefectKind, Error, MailboxDefect, Result};
 
 /// Content of a mailbox.
 #[derive(Clone, Debug, Default)]

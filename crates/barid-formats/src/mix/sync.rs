@@ -6,6 +6,10 @@
 //! is their commit point; then the space of expunged messages in data files is reclaimed if no
 //! session has the mailbox open (`burp.rs`); then appends (`append.rs`).
 
+use barid_mailbox::{
+    ChangeSet, EmptyKnown, Error, MovedMessage, NewMessage, Result, SyncContext, SyncFigures,
+    SyncReport, SyncedState,
+};
 use barid_types::{Keyword, Uid};
 use barid_vfs::{File, Ownership};
 
@@ -17,11 +21,8 @@ use super::record::{Message, write_index, write_meta, write_status};
 use super::scan::{State, Words};
 use super::snapshot::{Snapshot, Texts};
 use super::{append, burp};
+use crate::file_stamps::FileStamps;
 use crate::redo::{self, Change, Cost, FileChange, Found};
-use crate::{
-    ChangeSet, EmptyKnown, Error, Mailbox, MovedMessage, NewMessage, Result, SyncContext,
-    SyncFigures, SyncReport, SyncedState,
-};
 
 /// Maximum number of journals that are completed because others leave them meanwhile.
 const RECOVERIES_MAX: u32 = 10;
@@ -78,7 +79,7 @@ pub(super) fn sync(
     }
     work.report.figures.size_after = work.size();
     if let Some(synced) = &mut synced {
-        synced.stamp_after = mailbox.stamp()?;
+        synced.stamp_after = mailbox.file_stamps()?.into();
     }
     work.report.cache = synced;
     Ok(work.report)
@@ -100,11 +101,11 @@ impl Follows {
     ) -> Result<Option<Self>> {
         let known = context.known;
         let state = State::from_bytes(known.state());
-        let is_same = match (known.stamp(), state) {
+        let is_same = match (FileStamps::of_known(known), state) {
             (Some(stamp), Some(state)) => {
                 state.seqs == State::of(snapshot).seqs
                     && !state.has_unread
-                    && stamp.same_files(&mailbox.stamp()?)
+                    && stamp.same_files(&mailbox.file_stamps()?)
             }
             _ => false,
         };
@@ -130,9 +131,14 @@ impl Follows {
                 });
             }
         }
-        let stamp = work.mailbox.stamp()?;
+        let stamp = work.mailbox.file_stamps()?;
         let state = State::of(&work.now).to_bytes();
-        Ok(SyncedState { stamp, stamp_after: stamp, state, keywords: words.table })
+        Ok(SyncedState {
+            stamp: stamp.into(),
+            stamp_after: stamp.into(),
+            state,
+            keywords: words.table,
+        })
     }
 }
 

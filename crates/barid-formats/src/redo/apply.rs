@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use barid_mailbox::{Error, Recovered, Result};
 use barid_vfs::{File, OpenOptions, Vfs, create_for_owner_of};
 
 use super::change::{Change, FileChange, Write};
@@ -10,9 +11,8 @@ use super::encode::{BODY_AT, COMMIT_AT, Journal, Parsed, commit_record, encode, 
 use super::limits::{BODY_LEN_MAX, SECTOR_LEN};
 use super::place::{Found, Place, is_missing};
 use super::plan::Plan;
-use crate::{Error, Recovered, Result};
 
-/// Drops the pending changes up to the given one ([`crate::SyncContext::drop_pending`]).
+/// Drops the pending changes up to the given one ([`barid_mailbox::SyncContext::drop_pending`]).
 pub(crate) type DropPending<'a> = Option<&'a mut dyn FnMut(u64) -> Result<()>>;
 
 /// Recovery of a mailbox of which other programs have changed some files, but not those whose bytes

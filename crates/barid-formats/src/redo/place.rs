@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, FileType, Metadata, OpenOptions, Vfs};
 
 use super::encode::{BODY_AT, MAGIC};
 use super::limits::BODY_LEN_MAX;
-use crate::{Error, Result};
 
 /// The permission of group and others to write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;

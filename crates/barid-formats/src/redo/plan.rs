@@ -6,13 +6,13 @@
 
 use std::io;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::change::{Change, FileChange};
 use super::limits::BODY_LEN_MAX;
 use super::place::{Place, is_missing};
-use crate::{Error, Result};
 
 /// Plan of a recovery.
 #[derive(Default)]

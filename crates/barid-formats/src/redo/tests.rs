@@ -1,13 +1,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_mailbox::Error;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
 
 use super::encode::{Parsed, encode, parse};
 use super::limits::SECTOR_LEN;
 use super::{Change, FileChange, Found, Place, apply, recover};
-use crate::Error;
 
 const DIR: &str = "/box";
 const NAMES: [&str; 3] = ["meta", "index", "status"];
@@ -103,7 +103,7 @@ fn place() -> Place {
 }
 
 /// Applies a change; what was dropped goes to a file, durably, as pending changes do.
-fn run(vfs: &dyn Vfs, change: &Change) -> crate::Result<()> {
+fn run(vfs: &dyn Vfs, change: &Change) -> barid_mailbox::Result<()> {
     apply(vfs, &place(), change, 0o600, Some(&mut |_| Ok(()))).map(drop)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::Error;
+use barid_mailbox::Error;
 use barid_vfs::{
     CallKind, CountingVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs as _,
 };

@@ -225,7 +225,7 @@ fn what_is_no_mbx_is_not_mended() {
         mailbox.put(FILE, bytes);
         let view = View::of(&mailbox.disk, &mailbox.spec);
         let error = view.repair().unwrap_err();
-        assert!(matches!(error, barid_formats::Error::NotAMailbox { .. }), "{error}");
+        assert!(matches!(error, barid_mailbox::Error::NotAMailbox { .. }), "{error}");
         assert_eq!(mailbox.get(FILE), bytes);
     }
 }

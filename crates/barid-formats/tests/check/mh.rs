@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::Error;
+use barid_mailbox::Error;
 use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, Vfs};
 use fastrand::Rng;
 

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{EmptyKnown, MailboxSpec, ScanContext};
+use barid_formats::MailboxSpec;
+use barid_mailbox::{EmptyKnown, ScanContext};
 use barid_testkit::disk;
 use barid_testkit::peers::{CClient, Dovecot};
 use barid_vfs::Vfs;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use barid_formats::check::{self, CheckOptions, CheckReport, KeptRepairState};
-use barid_formats::{
-    EmptyKnown, Error, Location, MailboxSpec, MboxOptions, ReadAs, ScanContext, ScanSink,
+use barid_formats::{MailboxSpec, MboxOptions};
+use barid_mailbox::{
+    EmptyKnown, Error, Location, LocationParts, MessageName, ReadAs, ScanContext, ScanSink,
     ScannedMessage, SinkError, Sinks, SyncContext,
 };
 use barid_state::{Access, Identity, Ledger};
@@ -158,7 +159,7 @@ impl View {
 
     /// Completes what a crash has interrupted.
     pub(super) fn recover(&self) -> Result<(), Error> {
-        let mut mailbox = check::open(&self.vfs, &self.spec, &Self::options().mbox)?;
+        let mailbox = check::open(&self.vfs, &self.spec, &Self::options().mbox)?;
         if mailbox.unfinished(Some(Path::new("/state")))?.is_some() {
             let known = EmptyKnown::default();
             let mut context = SyncContext::new(&known);
@@ -206,7 +207,9 @@ enum Place {
 impl Place {
     fn location(&self) -> Location<'_> {
         match self {
-            Self::File { name, in_new } => Location::File { name, in_new: *in_new, mark: 0 },
+            Self::File { name, in_new } => {
+                Location::from(MessageName { name, in_new: *in_new, mark: 0 })
+            }
             Self::Span(location) => *location,
         }
     }
@@ -225,11 +228,11 @@ impl Sinks for Collect {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        self.1.push(match message.location {
-            Location::File { name, in_new, .. } => Place::File { name: name.to_vec(), in_new },
-            Location::Span { offset, separator_len, header_len, body_len } => {
-                Place::Span(Location::Span { offset, separator_len, header_len, body_len })
+        self.1.push(match *message.location.parts() {
+            LocationParts::Name(MessageName { name, in_new, .. }) => {
+                Place::File { name: name.to_vec(), in_new }
             }
+            LocationParts::Extent(extent) => Place::Span(extent.into()),
         });
         Ok(())
     }

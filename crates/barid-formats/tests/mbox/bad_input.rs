@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{Error, MailboxSpec, Variant};
+use barid_formats::{MailboxSpec, Variant};
+use barid_mailbox::Error;
 use barid_testkit::Scratch;
 use barid_testkit::usage::{Sampling, measure};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};

@@ -204,7 +204,7 @@ fn no_file_of_the_torture_corpora_makes_trouble() {
                         mailbox.same_bytes(message);
                     }
                 }
-                Err(barid_formats::Error::NotAMailbox { .. }) => refused += 1,
+                Err(barid_mailbox::Error::NotAMailbox { .. }) => refused += 1,
                 Err(error) => panic!("{}: {error}", path.display()),
             }
         }

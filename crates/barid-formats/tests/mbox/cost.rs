@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{
-    Known, KnownMessage, Mailbox, MboxMailbox, ReadAs, ScanContext, ScanReport, ScanSink,
-    ScannedMessage, SinkError, Sinks, Stamp,
+use barid_formats::MboxMailbox;
+use barid_mailbox::{
+    Extent, Known, KnownMessage, MessageName, ReadAs, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Stamp, Storage,
 };
 use barid_state::{Access, Identity, Ledger};
 use barid_testkit::boxes::{MboxOptions, MboxVariant};
@@ -58,7 +59,8 @@ impl Known for Last {
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> Result<(), SinkError> {
         let uid = self.0.new_uids[first as usize];
-        let location = barid_formats::Location::File { name: b"", in_new: false, mark: 0 };
+        let location =
+            barid_mailbox::Location::from(MessageName { name: b"", in_new: false, mark: 0 });
         let (flags, keywords, key, size) = Default::default();
         visit(&KnownMessage { uid, flags, keywords, location, key, size });
         Ok(())
@@ -91,7 +93,7 @@ fn one_message_appended_costs_a_few_calls() {
             ScanContext { ledger, read_only: false, full_check: false, threads: 2, progress: None };
         mailbox.scan(known, &Nowhere, &mut context).unwrap()
     };
-    let report = scan(&barid_formats::EmptyKnown::default());
+    let report = scan(&barid_mailbox::EmptyKnown::default());
     assert_eq!(report.new_uids.len(), 5_000);
 
     let mut message = Vec::new();
@@ -115,12 +117,12 @@ fn one_message_appended_costs_a_few_calls() {
     assert!(!report.reset && report.new_uids.is_empty());
     assert_eq!(cost.of(CallKind::Read), 0, "an unchanged file is not read: {cost:?}");
     let mut buffer = Vec::new();
-    let location = barid_formats::Location::Span {
+    let location = barid_mailbox::Location::from(Extent {
         offset: 0,
         separator_len: bytes.iter().position(|byte| *byte == b'\n').unwrap() as u32 + 1,
         header_len: 0,
         body_len: 10,
-    };
+    });
     let before = counting.counts();
     mailbox.read(&location, ReadAs::Stored, &mut buffer).unwrap();
     assert!(counting.counts().since(&before).calls() <= 4);

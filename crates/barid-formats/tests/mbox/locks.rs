@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    ChangeSet, EmptyKnown, Error, Mailbox, MboxLock, MboxMailbox, MboxOptions, NewMessage,
-    SyncContext,
-};
+use barid_formats::{MboxLock, MboxMailbox, MboxOptions};
+use barid_mailbox::{ChangeSet, EmptyKnown, Error, NewMessage, Storage, SyncContext};
 use barid_testkit::child::Child;
 use barid_testkit::peers::{CClient, Dovecot};
 use barid_testkit::{Scratch, disk};
@@ -39,7 +37,7 @@ fn append_all(path: &Path, who: &str, count: u32) {
             keywords: Vec::new(),
             ..NewMessage::default()
         };
-        let mut mailbox =
+        let mailbox =
             MboxMailbox::open_with(Arc::new(OsVfs), path, None, utc()).expect("because it opens");
         let known = EmptyKnown::default();
         let mut context = SyncContext::new(&known);
@@ -197,7 +195,7 @@ fn impatient() -> MboxOptions {
 }
 
 fn append_one(path: &Path, options: MboxOptions) -> Result<(), Error> {
-    let mut mailbox = MboxMailbox::open_with(Arc::new(OsVfs), path, None, options)?;
+    let mailbox = MboxMailbox::open_with(Arc::new(OsVfs), path, None, options)?;
     let message = NewMessage {
         bytes: b"Subject: x\n\n",
         internal_date: None,

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    ChangeSet, EmptyKnown, Error, Mailbox, MboxMailbox, MboxOptions, NewMessage, SyncContext,
-};
+use barid_formats::{MboxMailbox, MboxOptions};
+use barid_mailbox::{ChangeSet, EmptyKnown, Error, NewMessage, Storage, SyncContext};
 use barid_testkit::disk;
 use barid_testkit::peers::CClient;
 use barid_types::FlagSet;
@@ -28,7 +27,7 @@ fn shared(count: usize) -> Option<(CClient, std::path::PathBuf)> {
 fn sync(path: &Path, changes: &ChangeSet, appends: &[NewMessage<'_>]) -> Result<(), Error> {
     let options = MboxOptions { lock_timeout: Duration::from_millis(200), ..utc() };
     let found = Box_::open(path, None).scan();
-    let mut mailbox = MboxMailbox::open_with(Arc::new(OsVfs), path, None, options)?;
+    let mailbox = MboxMailbox::open_with(Arc::new(OsVfs), path, None, options)?;
     mailbox.sync(changes, appends, &mut SyncContext::new(&Scanned(&found))).map(drop)
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use barid_formats::{FromProfile, Mailbox, MboxOptions, NewMessage, Variant};
+use barid_formats::{FromProfile, MboxOptions, Variant};
+use barid_mailbox::{NewMessage, Storage};
 use barid_testkit::Scratch;
 use barid_testkit::corpora;
 use barid_testkit::peers::{CClient, Dovecot};
@@ -207,10 +208,10 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
         .collect();
     let scratch = Scratch::new("appended").unwrap();
     let path = file_in(&scratch, "box", b"");
-    let mut mailbox = Box_::open(&path, Some(variant));
-    let known = barid_formats::EmptyKnown::default();
+    let mailbox = Box_::open(&path, Some(variant));
+    let known = barid_mailbox::EmptyKnown::default();
     for batch in messages.chunks(30) {
-        let mut context = barid_formats::SyncContext::new(&known);
+        let mut context = barid_mailbox::SyncContext::new(&known);
         mailbox.mailbox.sync(&Default::default(), batch, &mut context).unwrap();
     }
     Some((scratch, mailbox, messages.len()))

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use barid_formats::{
-    ChangeSet, FlagChange, Known, KnownMessage, Mailbox, NewMessage, Stamp, SyncContext, SyncReport,
+use barid_mailbox::{
+    ChangeSet, FlagChange, Known, KnownMessage, NewMessage, Stamp, Storage, SyncContext, SyncReport,
 };
 use barid_testkit::disk;
 use barid_testkit::peers::{CClient, Dovecot, Imap, Reply};
@@ -194,7 +194,7 @@ impl Known for Scanned<'_> {
         &self,
         first: u32,
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> Result<(), barid_formats::SinkError> {
+    ) -> Result<(), barid_mailbox::SinkError> {
         let both = self.0.messages.iter().zip(&self.0.report.new_uids);
         for (message, uid) in both.skip(first as usize) {
             let known = KnownMessage {

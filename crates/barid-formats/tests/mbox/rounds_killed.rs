@@ -7,10 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    ChangeSet, EmptyKnown, FlagChange, Mailbox, MboxOptions, NewMessage, SyncContext,
-    WritingOptions,
-};
+use barid_formats::{MboxOptions, WritingOptions};
+use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, Storage, SyncContext};
 use barid_testkit::Scratch;
 use barid_testkit::child::{Child, tell};
 use barid_types::{FlagSet, Keyword, Uid};

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use barid_formats::{
-    EmptyKnown, Error, Location, Mailbox, MboxMailbox, MboxOptions, NewMessage, ReadAs,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Variant, write_message,
+use barid_formats::{MboxMailbox, MboxOptions, Variant, write_message};
+use barid_mailbox::{
+    EmptyKnown, Error, Extent, Location, NewMessage, ReadAs, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Storage,
 };
 use barid_message::{HeaderFields, decode_words, strip_owned};
 use barid_state::{Access, Identity, Ledger, MessageKey};
@@ -31,7 +32,7 @@ pub(crate) struct Message {
 impl Message {
     pub(crate) fn location(&self) -> Location<'static> {
         let (separator_len, header_len, body_len) = self.spans;
-        Location::Span { offset: self.offset, separator_len, header_len, body_len }
+        Location::from(Extent { offset: self.offset, separator_len, header_len, body_len })
     }
 }
 
@@ -48,7 +49,8 @@ impl Sinks for Collect {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        let Some(Extent { offset, separator_len, header_len, body_len }) =
+            message.location.extent()
         else {
             return Err("no span".into());
         };

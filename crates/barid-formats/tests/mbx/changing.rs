@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_formats::{ChangeSet, EmptyKnown, Error, FlagChange, MovedMessage, SyncContext};
+use barid_mailbox::{ChangeSet, EmptyKnown, Error, FlagChange, MovedMessage, SyncContext};
 use barid_types::{Flag, FlagSet, InternalDate};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs};
 use barid_vfs::{LockKind, LockMode, MemVfs, OpenOptions, Vfs};
@@ -305,7 +305,7 @@ fn flags_go_to_no_other_message() {
             let file = disk.open(&world.path, OpenOptions::WRITE).unwrap();
             file.write_all_at(&[byte], at).unwrap();
             let before = world.bytes();
-            let mut mailbox = world.mailbox().unwrap();
+            let mailbox = world.mailbox().unwrap();
             let recovered = mailbox.recover(&mut SyncContext::new(&nothing)).unwrap();
             // A journal that is not whole is dropped.
             aside += u32::from(recovered.quarantined.is_some());

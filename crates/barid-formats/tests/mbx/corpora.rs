@@ -75,7 +75,7 @@ fn what_is_malformed_is_refused() {
     let Some(folder) = corpora::find("dev-formats") else { return };
     let mut world = World::on(Arc::new(OsVfs), &folder.join("malformed.mbx"));
     world.read_only = true;
-    let error = world.try_scan(&barid_formats::EmptyKnown::default()).unwrap_err();
+    let error = world.try_scan(&barid_mailbox::EmptyKnown::default()).unwrap_err();
     let error = error.to_string();
     assert!(error.contains("damaged at offset 2048: its flags and UID"), "{error}");
 }

@@ -10,7 +10,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, EmptyKnown, Error, FlagChange, NewMessage, SyncContext};
+use barid_mailbox::{ChangeSet, EmptyKnown, Error, FlagChange, NewMessage, SyncContext};
+use barid_testkit::deliveries::deliver_to_mbx;
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs};
 use barid_vfs::{OpenOptions, Vfs};
@@ -88,12 +89,12 @@ impl Scenario {
     /// Completes what was begun, and judges what is there. Before that mail may be `delivered`.
     fn judge(&self, disk: &MemVfs, acknowledged: bool, delivered: bool) -> Result<(), String> {
         if delivered {
-            deliver(disk, &self.world.path);
+            assert!(deliver_to_mbx(disk, &self.world.path, DELIVERED.as_bytes()).unwrap());
         }
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
         let world = World { vfs, ..self.world.clone() };
         let fail = |error: Error| error.to_string();
-        let mut mailbox = world.mailbox().map_err(fail)?;
+        let mailbox = world.mailbox().map_err(fail)?;
         if mailbox.unfinished(None).map_err(fail)?.is_some() {
             let nothing = EmptyKnown::default();
             let recovered = mailbox.recover(&mut SyncContext::new(&nothing)).map_err(fail)?;
@@ -208,14 +209,6 @@ impl Scenario {
 
 /// Mail that another program delivers after a crash.
 const DELIVERED: &str = "Subject: delivered\r\n\r\nbetween crash and recovery\r\n";
-
-/// Appends as c-client does, which looks at nothing but the end of the file.
-fn deliver(disk: &MemVfs, path: &Path) {
-    let file = disk.open(path, OpenOptions::WRITE).unwrap();
-    let before = file.metadata().unwrap();
-    file.write_all_at(&record(DELIVERED, 0, 0, 0), before.size).unwrap();
-    file.set_times(disk.now(), before.modified).unwrap();
-}
 
 fn sorted(flags: &str) -> Vec<&str> {
     let mut words: Vec<&str> = flags.split(' ').collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, FlagChange, NewMessage};
+use barid_mailbox::{ChangeSet, FlagChange, NewMessage};
 use barid_testkit::disk;
 use barid_testkit::peers::CClient;
 use barid_types::{Flag, FlagSet, Uid};

@@ -1,6 +1,6 @@
 //! Scans of mailboxes that others change.
 
-use barid_formats::{EmptyKnown, Error, SyncContext};
+use barid_mailbox::{EmptyKnown, Error, SyncContext};
 use barid_vfs::{OpenOptions, Vfs};
 
 use super::support::{World, empty, header, record, text};

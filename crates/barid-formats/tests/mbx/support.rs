@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    ChangeSet, EmptyKnown, Error, Known, Location, Mailbox, MailboxSpec, MboxOptions, NewMessage,
-    ReadAs, ScanContext, SyncContext, SyncReport,
+use barid_formats::{MailboxSpec, MboxOptions};
+use barid_mailbox::{
+    ChangeSet, EmptyKnown, Error, Extent, Known, NewMessage, ReadAs, ScanContext, Storage,
+    SyncContext, SyncReport,
 };
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
@@ -51,7 +52,7 @@ impl World {
         self.vfs.sleep(Duration::from_secs(3));
     }
 
-    pub(crate) fn mailbox(&self) -> Result<Box<dyn Mailbox>, Error> {
+    pub(crate) fn mailbox(&self) -> Result<Box<dyn Storage>, Error> {
         let spec = MailboxSpec { format: None, path: self.path.clone() };
         let options = MboxOptions { lock_timeout: self.lock_timeout, ..MboxOptions::default() };
         barid_formats::open_with(Arc::clone(&self.vfs), &spec, options)
@@ -68,9 +69,11 @@ impl World {
         };
         let found = Cached::scan(&*self.mailbox()?, known, &mut context)?;
         for Seen { location, size, rfc822_size, header, .. } in &found.seen {
-            let Location::Span { header_len, body_len, .. } = location else { panic!("no span") };
-            assert_eq!(*header_len as usize, header.len());
-            assert_eq!(*size, u64::from(*header_len) + body_len);
+            let Some(Extent { header_len, body_len, .. }) = location.extent() else {
+                panic!("no span")
+            };
+            assert_eq!(header_len as usize, header.len());
+            assert_eq!(*size, u64::from(header_len) + body_len);
             assert_eq!(*rfc822_size, Some(*size));
         }
         assert!(found.seen.is_sorted_by(|a, b| a.uid < b.uid), "UIDs ascend");
@@ -102,7 +105,7 @@ impl World {
         let known = self.scan();
         self.pass_time();
         let mut moved = Vec::new();
-        let mut tell = |message: &barid_formats::MovedMessage| moved.push(*message);
+        let mut tell = |message: &barid_mailbox::MovedMessage| moved.push(*message);
         let mut context = SyncContext::new(&known);
         context.moved = Some(&mut tell);
         let report = self.mailbox().unwrap().sync(changes, appends, &mut context).unwrap();
@@ -133,7 +136,7 @@ impl World {
 }
 
 /// Updates the known messages by the report of a change, as a cache does.
-fn follow(known: &Cached, report: &SyncReport, moved: &[barid_formats::MovedMessage]) -> Cached {
+fn follow(known: &Cached, report: &SyncReport, moved: &[barid_mailbox::MovedMessage]) -> Cached {
     let mut all = known.clone();
     all.seen.retain(|seen| !report.expunged.contains(&seen.uid));
     for seen in &mut all.seen {
@@ -142,11 +145,12 @@ fn follow(known: &Cached, report: &SyncReport, moved: &[barid_formats::MovedMess
             seen.location = moved.location;
             continue;
         }
-        let Location::Span { offset, .. } = &mut seen.location else { continue };
-        let at = *offset;
+        let Some(extent) = seen.location.extent() else { continue };
+        let at = extent.offset;
         for shift in &report.shifts {
             if (shift.old_offset..shift.old_offset + shift.len).contains(&at) {
-                *offset = shift.new_offset + (at - shift.old_offset);
+                let offset = shift.new_offset + (at - shift.old_offset);
+                seen.location = Extent { offset, ..extent }.into();
             }
         }
     }

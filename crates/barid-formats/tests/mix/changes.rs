@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid_formats::{ChangeSet, Error, FlagChange, Location, ReadAs, SyncContext};
+use barid_mailbox::{ChangeSet, Error, FlagChange, ReadAs, SyncContext};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CallKind, CountingVfs, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
@@ -89,10 +89,7 @@ fn appends_flags_and_expunges_are_seen_by_the_next_scan() {
 fn data_files_roll() {
     let (mailbox, _) = filled(&[700_000, 348_000, 400, 2_000_000, 5]);
     let known = mailbox.scan();
-    let file = |at: usize| match known.seen[at].location {
-        Location::Span { offset, .. } => offset >> 32,
-        Location::File { .. } => 0,
-    };
+    let file = |at: usize| known.seen[at].location.offset() >> 32;
     assert_eq!(file(0), 0x5f00_0000);
     // The second still fits below 1 MiB, the third does not, a large one is alone.
     assert_eq!(file(1), file(0));
@@ -142,12 +139,12 @@ fn what_cannot_be_held_is_refused() {
 
 #[test]
 fn a_dry_run_writes_nothing() {
-    let (mut mailbox, _) = filled(&[10, 20]);
+    let (mailbox, _) = filled(&[10, 20]);
     let before = mailbox.files();
     let known = mailbox.scan();
     let flags = vec![add(1, FlagSet::EMPTY.with(Flag::Seen), &["x"])];
     let changes = ChangeSet { flags: flags.into(), expunge: vec![uid(2)], ..ChangeSet::default() };
-    let mut context = barid_formats::SyncContext::new(&known);
+    let mut context = barid_mailbox::SyncContext::new(&known);
     context.dry_run = true;
     let text = text(9, 9);
     let report = mailbox.mailbox.sync(&changes, &[new_message(&text)], &mut context).unwrap();

@@ -7,12 +7,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, SyncContext};
+use barid_formats::MailboxSpec;
+use barid_mailbox::{ChangeSet, Error, NewMessage, ReadAs, SyncContext};
+use barid_testkit::deliveries::deliver_to_mix;
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 use fastrand::Rng;
 
-use super::support::{Cached, Content, Contents, MixBox, add, create, deliver, new_message, uid};
+use super::support::{Cached, Content, Contents, MixBox, add, create, new_message, uid};
 
 const PATH: &str = "/mail/box";
 const POINTS: usize = 1_500;
@@ -83,8 +85,8 @@ impl Scenario {
     fn change(&self, vfs: Arc<dyn Vfs>) -> Result<(), Error> {
         let spec = MailboxSpec::parse(PATH);
         let mailbox = barid_formats::open(Arc::clone(&vfs), &spec)?;
-        let mut mailbox = MixBox { vfs, path: PATH.into(), mailbox };
-        let known = mailbox.scan_with(&barid_formats::EmptyKnown::default(), false)?;
+        let mailbox = MixBox { vfs, path: PATH.into(), mailbox };
+        let known = mailbox.scan_with(&barid_mailbox::EmptyKnown::default(), false)?;
         let appends: Vec<NewMessage<'_>> = self.appends.iter().map(|t| new_message(t)).collect();
         let mut context = SyncContext::new(&known);
         mailbox.mailbox.sync(&self.changes, &appends, &mut context).map(drop)
@@ -92,8 +94,8 @@ impl Scenario {
 
     /// Recovers, and checks what is there.
     fn check(&self, disk: &MemVfs, is_acknowledged: bool) -> Result<(), String> {
-        let mut mailbox = on(disk);
-        let known = barid_formats::EmptyKnown::default();
+        let mailbox = on(disk);
+        let known = barid_mailbox::EmptyKnown::default();
         let recovered = mailbox.mailbox.recover(&mut SyncContext::new(&known));
         let recovered = recovered.map_err(|error| error.to_string())?;
         if let Some(journal) = recovered.quarantined {
@@ -175,17 +177,17 @@ fn mail_delivered_after_a_crash_stays() {
             let moves = begun.and_then(|begun| disk.read(&begun.journal?, 1 << 24).ok());
             let moves = moves.is_some_and(|all| memchr::memmem::find(&all, b".mix5f").is_some());
             // Of an index that is half written other programs make what they like.
-            let nothing = barid_formats::EmptyKnown::default();
+            let nothing = barid_mailbox::EmptyKnown::default();
             let is_whole = |found: Cached| found.report.defects.len() <= 1;
             let is_read = || mailbox.scan_with(&nothing, false).is_ok_and(is_whole);
             let is_sound = moves || crash == 1 && is_read();
-            if !is_sound || !deliver(&mailbox, DELIVERED) {
+            if !is_sound || !deliver_to_mix(&disk, Path::new(PATH), DELIVERED).unwrap() {
                 continue;
             }
             let again = CrashVfs::new(&disk);
             let recovered = MixBox::open(Arc::new(again.vfs()), Path::new(PATH))
                 .mailbox
-                .recover(&mut SyncContext::new(&barid_formats::EmptyKnown::default()));
+                .recover(&mut SyncContext::new(&barid_mailbox::EmptyKnown::default()));
             let recovered = recovered.unwrap();
             let what = format!("scenario {seed}, point {point}, crash {crash}");
             assert!(!moves || recovered.quarantined.is_none(), "{what}");
@@ -193,7 +195,7 @@ fn mail_delivered_after_a_crash_stays() {
             aside += u32::from(recovered.quarantined.is_some());
             for disk in [again.vfs().snapshot(), again.crash_at(again.points() / 2, seed)] {
                 mailbox = on(&disk);
-                let nothing = barid_formats::EmptyKnown::default();
+                let nothing = barid_mailbox::EmptyKnown::default();
                 mailbox.mailbox.recover(&mut SyncContext::new(&nothing)).unwrap();
                 let found = mailbox.try_contents(&mailbox.scan());
                 let found = found.unwrap_or_else(|error| panic!("{what}, moves {moves}: {error}"));

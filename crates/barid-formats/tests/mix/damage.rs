@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error, MixMailbox};
+use barid_formats::MixMailbox;
+use barid_mailbox::{ChangeSet, Error};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{MemVfs, Vfs};
 use fastrand::Rng;
@@ -235,7 +236,7 @@ fn no_bytes_make_it_panic() {
             }
         }
         overwrite(&mailbox, name, &bytes);
-        let known = barid_formats::EmptyKnown::default();
+        let known = barid_mailbox::EmptyKnown::default();
         if let Ok(found) = mailbox.scan_with(&known, false) {
             defects += found.report.defects.len();
             for seen in &found.seen {

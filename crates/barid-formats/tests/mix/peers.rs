@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{ChangeSet, FlagChange};
+use barid_mailbox::{ChangeSet, FlagChange};
 use barid_testkit::disk;
 use barid_testkit::peers::CClient;
 use barid_types::{Flag, FlagSet};

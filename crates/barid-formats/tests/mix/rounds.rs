@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use barid_formats::ChangeSet;
+use barid_mailbox::ChangeSet;
 use barid_testkit::disk;
 use barid_testkit::peers::CClient;
 use barid_types::{Flag, FlagSet};

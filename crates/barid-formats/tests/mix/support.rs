@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_formats::{
-    ChangeSet, EmptyKnown, Error, FlagChange, Known, Mailbox, MailboxSpec, MovedMessage,
-    NewMessage, ReadAs, ScanContext, ScanReport, SyncContext, SyncReport,
+use barid_formats::MailboxSpec;
+use barid_mailbox::{
+    ChangeSet, EmptyKnown, Error, FlagChange, Known, MovedMessage, NewMessage, ReadAs, ScanContext,
+    ScanReport, Storage, SyncContext, SyncReport,
 };
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 use barid_vfs::{OpenOptions, Vfs};
@@ -29,7 +30,7 @@ pub(super) type Contents = BTreeMap<u32, Content>;
 pub(super) struct MixBox {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) path: PathBuf,
-    pub(super) mailbox: Box<dyn Mailbox>,
+    pub(super) mailbox: Box<dyn Storage>,
 }
 
 impl MixBox {
@@ -132,7 +133,7 @@ impl MixBox {
         let (scanned, after) = self.rescan(&cached);
         assert!(!scanned.reset && scanned.changed.is_empty() && scanned.expunged.is_empty());
         assert_eq!(scanned.stats.messages_read, appends.len() as u64);
-        assert_eq!(after.report.stamp.files, synced.stamp_after.files);
+        assert!(after.report.stamp.is_same(&synced.stamp_after));
         (report, after)
     }
 
@@ -175,72 +176,6 @@ pub(super) fn create(vfs: &Arc<dyn Vfs>, path: &Path) -> MixBox {
     ];
     write_files(&**vfs, path, files);
     MixBox::open(Arc::clone(vfs), path)
-}
-
-/// Appends a message as another program does that knows nothing of us; `false` if it refuses the
-/// index.
-pub(super) fn deliver(mailbox: &MixBox, text: &[u8]) -> bool {
-    let files = mailbox.files();
-    let read = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
-    let (meta, index, status) = (read(".mixmeta"), read(".mixindex"), read(".mixstatus"));
-    let number = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
-    let field = |key: char| {
-        let line = meta.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        number(line)
-    };
-    let (mut end, mut last) = (0, 0);
-    for line in index.lines().skip(1) {
-        let fields: Vec<&str> = line.split(':').collect();
-        if line.len() != 75 || fields.len() != 9 || number(fields[1]) <= last {
-            return false;
-        }
-        last = number(fields[1]);
-        if number(fields[4]) == field('N') {
-            end = end.max(number(fields[5]) + number(fields[6]) + number(fields[3]));
-        }
-    }
-    let current = format!(".mix{:08x}", field('N'));
-    let data = files.get(&current).cloned().unwrap_or_default();
-    let (current, mut data) = match data.len() >= end as usize {
-        true => (current, data),
-        false => (format!(".mix{:08x}", field('N') + 9), Vec::new()),
-    };
-    let (uid, len, pos) = (field('L') + 1, text.len(), data.len());
-    let line = format!(":msg:{uid:08x}:20010909014640+0000:{len:08x}:\r\n");
-    data.extend_from_slice(line.as_bytes());
-    data.extend_from_slice(text);
-    let seq = |text: &str| text.get(1..9).map_or(1, number) + 1;
-    let rest = |text: &str| text.get(11..).unwrap_or_default().to_owned();
-    let (file, line_len) = (&current[4..], line.len());
-    let index = format!(
-        "S{:08x}\r\n{}:{uid:08x}:20010909014640+0000:{len:08x}:{file}:{pos:08x}:{line_len:08x}:\
-         {len:08x}:\r\n",
-        seq(&index),
-        rest(&index)
-    );
-    let status = format!(
-        "S{:08x}\r\n{}:{uid:08x}:00000000:0000:{:08x}:\r\n",
-        seq(&status),
-        rest(&status),
-        seq(&status)
-    );
-    let meta = format!(
-        "S{:08x}\r\nV{:08x}\r\nL{uid:08x}\r\nN{file}\r\n{}",
-        seq(&meta),
-        field('V'),
-        meta.lines()
-            .filter(|line| line.starts_with('K'))
-            .map(|k| format!("{k}\r\n"))
-            .collect::<String>()
-    );
-    let files = [
-        (current.as_str(), data.as_slice()),
-        (".mixmeta", meta.as_bytes()),
-        (".mixindex", index.as_bytes()),
-        (".mixstatus", status.as_bytes()),
-    ];
-    write_files(&*mailbox.vfs, &mailbox.path, files);
-    true
 }
 
 pub(super) fn new_message(bytes: &[u8]) -> NewMessage<'_> {

@@ -28,7 +28,7 @@ pub(crate) enum Ending {
     Told(Vec<u8>),
     /// It ended in this way before it answered.
     Died(String),
-    /// It was killed at its time limit.
+    /// It was killed at one of its time limits.
     Hung,
 }
 
@@ -37,6 +37,9 @@ pub(crate) enum Ending {
 pub(crate) struct Bounds {
     /// The time limit.
     pub(crate) time: Duration,
+    /// The limit of processor time, in whole seconds, which does not depend on what else the
+    /// machine does; `None` for no other than `time`.
+    pub(crate) processor_seconds: Option<u64>,
     /// The largest size of its address space, in bytes; `None` leaves it unchanged.
     pub(crate) address_space: Option<u64>,
 }
@@ -101,6 +104,7 @@ impl Child {
         Ok(match (heard?, ended) {
             (false, _) => Ending::Hung,
             (true, _) if !said.is_empty() => Ending::Told(said),
+            (true, Ok(WaitStatus::Signaled(_, Signal::SIGXCPU, _))) => Ending::Hung,
             (true, Ok(WaitStatus::Signaled(_, signal, _))) => {
                 Ending::Died(format!("was killed by {signal}"))
             }
@@ -168,9 +172,15 @@ fn confine(bounds: Bounds) -> nix::Result<()> {
         // SAFETY: ignoring a signal runs no handler.
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
+    for usual in [Signal::SIGALRM, Signal::SIGXCPU] {
+        // SAFETY: the usual action runs no handler.
+        unsafe { signal(usual, SigHandler::SigDfl) }?;
+    }
+    if let Some(seconds) = bounds.processor_seconds {
+        let (_, most) = getrlimit(Resource::RLIMIT_CPU)?;
+        setrlimit(Resource::RLIMIT_CPU, seconds.min(most), (seconds + 1).min(most))?;
+    }
     // In case its parent ended before the request for its death signal.
-    // SAFETY: the usual action runs no handler.
-    unsafe { signal(Signal::SIGALRM, SigHandler::SigDfl) }?;
     alarm::set(bounds.time.as_secs().try_into().unwrap_or(u32::MAX).saturating_add(2));
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR, nix::sys::stat::Mode::empty())?;
     dup2_stdin(&null)?;
@@ -197,7 +207,7 @@ mod tests {
     use super::*;
 
     fn check(time: Duration, work: impl FnOnce() -> Vec<u8>, expected: &Ending) {
-        let bounds = Bounds { time, address_space: None };
+        let bounds = Bounds { time, processor_seconds: None, address_space: None };
         assert_eq!(&Child::begin(bounds, work).unwrap().end().unwrap(), expected);
     }
 
@@ -217,6 +227,19 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_computes_for_ever_is_ended() {
+        let (time, processor_seconds) = (Duration::from_secs(600), Some(1));
+        let bounds = Bounds { time, processor_seconds, address_space: None };
+        let child = Child::begin(bounds, || {
+            loop {
+                std::hint::spin_loop()
+            }
+        })
+        .unwrap();
+        assert_eq!(child.end().unwrap(), Ending::Hung);
+    }
+
+    #[test]
     fn a_child_holds_nothing_that_its_parent_has_open() {
         let (pipe, _end) = io::pipe().unwrap();
         let number = pipe.as_raw_fd();
@@ -231,7 +254,8 @@ mod tests {
         let time = Duration::from_secs(600);
         let work = move || {
             setrlimit(Resource::RLIMIT_AS, 1 << 40, 1 << 40).unwrap();
-            confine(Bounds { time, address_space: Some(1 << 41) }).unwrap();
+            confine(Bounds { time, processor_seconds: None, address_space: Some(1 << 41) })
+                .unwrap();
             getrlimit(Resource::RLIMIT_AS).unwrap().1.to_le_bytes().to_vec()
         };
         check(time, work, &Ending::Told((1_u64 << 40).to_le_bytes().to_vec()));
@@ -240,13 +264,18 @@ mod tests {
     #[test]
     fn a_child_that_cannot_be_confined_is_no_answer() {
         let work = || std::process::exit(UNCONFINED);
-        let bounds = Bounds { time: Duration::from_secs(600), address_space: None };
+        let bounds =
+            Bounds { time: Duration::from_secs(600), processor_seconds: None, address_space: None };
         assert!(Child::begin(bounds, work).unwrap().end().is_err());
     }
 
     #[test]
     fn a_child_has_no_more_memory_than_it_is_given() {
-        let bounds = Bounds { time: Duration::from_secs(600), address_space: Some(1 << 40) };
+        let bounds = Bounds {
+            time: Duration::from_secs(600),
+            processor_seconds: None,
+            address_space: Some(1 << 40),
+        };
         let work = || {
             let mut large = Vec::<u8>::new();
             vec![u8::from(large.try_reserve_exact(1 << 40).is_ok())]

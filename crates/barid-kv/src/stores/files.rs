@@ -119,15 +119,15 @@ impl Written {
         file.sync_all().map_err(at())
     }
 
-    /// Creates an empty file beside it unless one exists, readable for its owner only, for a
-    /// library to write to.
+    /// Creates an empty file beside it, readable for its owner only, for a library to write to; one
+    /// that exists is emptied.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn create_beside(&self, suffix: &str) -> Result<()> {
         let path = beside(&self.path, suffix);
         let made = self.vfs.open(&path, OpenOptions::create(0o600));
-        made.map(drop).map_err(Error::at(&path))
+        made.and_then(|file| file.set_len(0)).map_err(Error::at(&path))
     }
 
     /// Commits the file, after the library has closed it.
@@ -155,5 +155,24 @@ impl Drop for Written {
             // A file that cannot be removed was never closed, so the next creation fails.
             drop(self.vfs.remove_file(&self.path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_vfs::MemVfs;
+
+    use super::*;
+
+    #[test]
+    fn a_leftover_beside_is_emptied() {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let left = vfs.open(Path::new("/store.wal"), OpenOptions::create(0o600)).unwrap();
+        left.write_all_at(b"of another store", 0).unwrap();
+        let path = Path::new("/store");
+        let place = Place { vfs: &vfs, path, builtin: None, durable: false };
+        let file = Written::new(&place, Purpose::Create).unwrap();
+        file.create_beside(".wal").unwrap();
+        assert_eq!(left.metadata().unwrap().size, 0);
     }
 }

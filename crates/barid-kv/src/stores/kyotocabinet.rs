@@ -232,4 +232,13 @@ mod tests {
     fn round_trip() {
         tests::round_trip(&KyotoCabinet);
     }
+
+    #[test]
+    fn a_leftover_log_is_not_of_a_new_store() {
+        let open = |place: &Place<'_>| open(Api::get().unwrap(), place, Mode::Update).unwrap();
+        tests::leftover_log(&KyotoCabinet, WAL, open, |handle| {
+            handle.begin(false).unwrap();
+            handle.put(b"a", &[7; 999]).unwrap();
+        });
+    }
 }

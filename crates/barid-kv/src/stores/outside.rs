@@ -157,6 +157,52 @@ pub(crate) mod tests {
         }
     }
 
+    /// Checks that the log of a killed writer, left when its store was removed, is not applied to a
+    /// new store whose writer is killed, too. `open` opens a store for writing; `begin` begins a
+    /// transaction and changes a record.
+    pub(crate) fn leftover_log<Open>(
+        kv: &'static dyn Kv,
+        log: &str,
+        open: impl Fn(&Place<'_>) -> Open,
+        begin: impl Fn(&mut Open),
+    ) {
+        if !available(kv) {
+            return;
+        }
+        let folder = Folder::new();
+        let store = folder.store("store", Choice { kv, builtin: None });
+        let path = store.path();
+        let place = Place { vfs: &folder.vfs, path, builtin: None, durable: false };
+        let log = crate::stores::files::beside(path, log);
+        let read = |path: &Path| folder.vfs.read(path, 1 << 30).unwrap();
+        let write = |path: &Path, bytes: &[u8]| {
+            let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+            folder.vfs.open(path, options).unwrap().write_all_at(bytes, 0).unwrap();
+        };
+        created(&store);
+        write(&log, b"");
+        let mut killed = open(&place);
+        begin(&mut killed);
+        let left = read(&log);
+        assert!(!left.is_empty());
+        drop(killed);
+        store.remove().unwrap();
+
+        write(&log, &left);
+        let new = (b'0'..=b'9').map(|digit| (vec![b'r', digit], vec![digit; 9_999]));
+        let pairs: Pairs = new.collect();
+        let mut batch = Batch::new();
+        pairs.iter().for_each(|(key, value)| batch.put(key, value));
+        let mut writer = store.create().unwrap();
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        let killed = open(&place);
+        let image = read(path);
+        drop(killed);
+        write(path, &image);
+        assert_same(&store, &pairs);
+    }
+
     /// Returns names, sizes and times of a store's files.
     fn files(folder: &Folder, path: &Path) -> Vec<(PathBuf, u64, barid_vfs::Timestamp)> {
         let mut paths = vec![path.to_owned()];

@@ -253,4 +253,13 @@ mod tests {
     fn round_trip() {
         tests::round_trip(&TokyoCabinet);
     }
+
+    #[test]
+    fn a_leftover_log_is_not_of_a_new_store() {
+        let open = |place: &Place<'_>| open(Api::get().unwrap(), place, Mode::Write).unwrap();
+        tests::leftover_log(&TokyoCabinet, WAL, open, |handle| {
+            handle.begin().unwrap();
+            handle.put(b"a", &[7; 999]).unwrap();
+        });
+    }
 }

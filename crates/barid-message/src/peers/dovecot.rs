@@ -1,12 +1,12 @@
 //! Dovecot 2.3: dates (`message_date_parse`) and the canonical form of subjects
 //! (`message_header_decode_utf8` with `uni_utf8_to_decomposed_titlecase`).
 
-use barid_types::SentDate;
+use barid_types::{CivilDay, SentDate};
 use encoding_rs::{Encoding, UTF_8};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::casemap::{casemap_into, titlecase};
-use crate::date::{Day, Time, month_number};
+use crate::date::{Time, instant, month_number};
 use crate::lexer::Lexer;
 use crate::words::{Word, is_blank};
 
@@ -44,7 +44,8 @@ pub(crate) fn date(raw: &[u8]) -> Option<SentDate> {
         false => 0,
     };
     let zone = if lexer.at_end() { 0 } else { dovecot_zone(last_atom(&mut lexer)?) };
-    Day { year: i64::from(year), month, day }.at(Time { hour, minute, second }, zone)
+    let day = CivilDay { year: i64::from(year), month, day };
+    instant(day, Time { hour, minute, second }, zone)
 }
 
 /// Reads an atom, with anything or nothing behind it.

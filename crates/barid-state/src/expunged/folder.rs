@@ -1,4 +1,4 @@
-//! The expunges of a mailbox that are kept.
+//! The folder of a mailbox's kept expunges.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::error::{At, Result};
 use crate::limits::KEPT_FOLDERS_MAX;
 use crate::modes::is_absent;
 
-/// The end of a folder's name.
+/// Suffix of the folder of a mailbox's kept expunges.
 const SUFFIX: &str = ".kept";
-/// The end of the name of a folder of links.
+/// Suffix of a folder of links.
 const LINKS_SUFFIX: &str = ".links";
 
-/// The expunges of a mailbox that are kept, each a file with a number. Whoever writes holds the
-/// lock of the pending changes.
+/// The kept expunges of a mailbox, each a numbered file. A writer must hold the lock of the pending
+/// changes ([`crate::Pending::lock`]).
 #[derive(Clone, Debug)]
 pub struct KeptFolder {
     vfs: Arc<dyn Vfs>,
@@ -26,13 +26,14 @@ pub struct KeptFolder {
 }
 
 impl KeptFolder {
-    /// That of a mailbox in the state folder `dir`. Touches nothing.
+    /// Returns the folder of a mailbox in the state folder `dir`. Does no I/O.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path, identity: &Identity) -> Self {
         let dir = dir.join(format!("{:032x}{SUFFIX}", identity.id));
         Self { vfs, dir, identity: identity.clone() }
     }
 
-    /// The numbers of what is kept, ascending; none if there is no folder. One listing.
+    /// Returns the numbers of the kept expunges, ascending; none if there is no folder. Costs one
+    /// listing.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -42,16 +43,16 @@ impl KeptFolder {
         Ok(numbers)
     }
 
-    /// Opens one; `None` if it is not there. Nothing is written.
+    /// Opens a kept expunge; `None` if it does not exist. Writes nothing.
     ///
     /// # Errors
     /// [`crate::Error::Version`] for a file of another version; [`crate::Error::Damaged`] if its
-    /// head is; [`crate::Error::Io`].
+    /// header is damaged; [`crate::Error::Io`].
     pub fn open(&self, number: u64) -> Result<Option<Expunged>> {
         Expunged::open(Arc::clone(&self.vfs), self.path_of(number), number, self.identity.id)
     }
 
-    /// Begins a file that is numbered after the one numbered `last`; tells its number.
+    /// Begins the file that follows number `last`; returns its number and its writer.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -62,7 +63,7 @@ impl KeptFolder {
         Ok((number, writer))
     }
 
-    /// Removes one, if it is there. Not durable at once.
+    /// Removes a kept expunge, if it exists. The removal is not durable when this returns.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -71,9 +72,9 @@ impl KeptFolder {
         remove_links(&*self.vfs, &links_path(&self.path_of(number)))
     }
 
-    /// Removes those whose time is over, and the oldest as long as all take more than `bytes` or
-    /// are more than `count`; and what an interrupted writer left. Never removes the last, if
-    /// `keeps_last`. Not durable at once.
+    /// Removes expired expunges, then the oldest until the rest is within the `bytes` and `count`
+    /// of `bounds`, and leftovers of interrupted writers. With `keeps_last` it never removes the
+    /// newest. The removals are not durable when this returns.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -100,7 +101,7 @@ impl KeptFolder {
             total = total.saturating_add(bytes);
             left += 1;
             if !is_safe && (total > bounds.bytes || left > bounds.count) {
-                // Those before it are older still.
+                // All older expunges go, too, even if a small one would fit.
                 total = u64::MAX;
                 self.remove(number)?;
             }
@@ -108,8 +109,8 @@ impl KeptFolder {
         Ok(())
     }
 
-    /// Bytes of an expunge, its links included, and when it may be dropped; of a damaged file its
-    /// size alone. What is not there has no bytes.
+    /// Returns the bytes of an expunge, its links included, and the time at which it expires. A
+    /// damaged file has its size and no time; a missing one has 0 bytes.
     fn bytes_and_end(&self, number: u64) -> Result<(u64, Option<Timestamp>)> {
         match self.open(number) {
             Ok(Some(kept)) => Ok((kept.len(), Some(kept.from().until))),
@@ -122,7 +123,7 @@ impl KeptFolder {
         }
     }
 
-    /// Sums up all expunges that are kept. Opens each.
+    /// Sums up all kept expunges. Opens each of them.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -137,12 +138,12 @@ impl KeptFolder {
         Ok(summary)
     }
 
-    /// Removes expunges of other mailboxes whose time is over: nobody else does where no more
-    /// messages are expunged. Costs a listing of the state folder, and for each mailbox with
-    /// something kept a listing and one opening.
+    /// Removes expired expunges of other mailboxes; a mailbox in which nothing is expunged any more
+    /// does not prune its own. Costs a listing of the state folder, and a listing and an open for
+    /// each mailbox with kept expunges.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`crate::Error::Io`] of listing and removing.
     pub fn prune_others(&self, now: Timestamp) -> Result<()> {
         let state = self.dir.parent().unwrap_or(&self.dir);
         for name in list(&*self.vfs, state)?.iter().take(KEPT_FOLDERS_MAX) {
@@ -150,23 +151,25 @@ impl KeptFolder {
             let identity = Identity { id, ..self.identity.clone() };
             let folder = Self { vfs: Arc::clone(&self.vfs), dir: state.join(name), identity };
             for number in folder.numbers()? {
-                // Those behind the first that may stay are younger.
+                // Those after the first that has not expired are newer. What cannot be read is left
+                // to the mailbox itself.
                 match folder.bytes_and_end(number) {
                     Ok((_, Some(until))) if until <= now => folder.remove(number)?,
-                    _ => break,
+                    Ok((_, Some(_))) => break,
+                    Ok((_, None)) | Err(_) => {}
                 }
             }
         }
         Ok(())
     }
 
-    /// Removes all, what is damaged included; tells how many there were.
+    /// Removes all kept expunges, damaged ones included, durably; returns their number.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn discard(&self) -> Result<u32> {
         let names = self.names()?;
-        // The later ones first: what is left by a crash must not look like the last.
+        // Newest first: after a crash, an expunge that is left must not look like the latest one.
         let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
         numbers.sort_unstable();
         for number in numbers.iter().rev() {
@@ -184,9 +187,9 @@ impl KeptFolder {
         Ok(numbers.len() as u32)
     }
 
-    /// Those of mailboxes that stood at the path of this one and had another identity, as if they
-    /// were this one's. Costs a listing of the state folder and an opening for each mailbox with
-    /// something kept.
+    /// Returns the folders of mailboxes that were at this mailbox's path under another identity.
+    /// Costs a listing of the state folder, and a listing and an open for each mailbox with kept
+    /// expunges.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -197,11 +200,10 @@ impl KeptFolder {
             let Some(id) = id_of(name).filter(|id| *id != self.identity.id) else { continue };
             let identity = Identity { id, ..self.identity.clone() };
             let folder = Self { vfs: Arc::clone(&self.vfs), dir: state.join(name), identity };
-            let Some(last) = folder.numbers()?.last().copied() else { continue };
-            // What cannot be read is not found.
-            if let Ok(Some(kept)) = folder.open(last)
-                && kept.from().path == self.identity.path
-            {
+            let numbers = folder.numbers()?;
+            // The newest that can be read names the mailbox.
+            let kept = numbers.iter().rev().find_map(|number| folder.open(*number).ok().flatten());
+            if kept.is_some_and(|kept| kept.from().path == self.identity.path) {
                 former.push(folder);
             }
         }
@@ -225,35 +227,35 @@ impl KeptFolder {
     }
 }
 
-/// The expunges that are kept of a mailbox, summed up.
+/// Totals of the kept expunges of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptSummary {
     /// Number of expunges.
     pub expunges: u32,
     /// Bytes of all of them, their links included.
     pub bytes: u64,
-    /// When the last of them may be dropped.
+    /// Time at which the last of them expires; `None` if there is none that can be read.
     pub until: Option<Timestamp>,
 }
 
-/// Bounds of the expunges that are kept of a mailbox.
+/// Limits on the kept expunges of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptBounds {
     /// Bytes of all of them.
     pub bytes: u64,
     /// Number of expunges.
     pub count: usize,
-    /// The last one stays, whatever the other bounds are.
+    /// Keeps the newest expunge, whatever the other limits and its age.
     pub keeps_last: bool,
 }
 
-/// The identity that the name of a folder is made of.
+/// Returns the identity in the name of a folder of kept expunges.
 fn id_of(name: &str) -> Option<u128> {
     let id = name.strip_suffix(SUFFIX).filter(|id| id.len() == 32)?;
     u128::from_str_radix(id, 16).ok()
 }
 
-/// Removes a folder of links, if it is there. Not durable at once.
+/// Removes a folder of links, if it exists. The removal is not durable when this returns.
 pub(super) fn remove_links(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     for name in list(vfs, dir)? {
         let path = dir.join(name);
@@ -268,7 +270,7 @@ pub(super) fn remove_links(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     }
 }
 
-/// The names in a folder; none if it is not there.
+/// Returns the names in a folder that are UTF-8; none if the folder does not exist.
 fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<String>> {
     let folder = match vfs.open_dir(dir) {
         Err(error) if is_absent(&error) => return Ok(Vec::new()),

@@ -13,7 +13,8 @@ use crate::limits::PATH_LEN_MAX;
 
 /// The version of the layout that is written.
 pub(super) const VERSION: u32 = 3;
-/// The older version that is read, too: no message is a link, and the header names no end.
+/// The older version that can still be read: no message is a link, and the header has no expiry
+/// time.
 const VERSION_2: u32 = 2;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridEXP";
@@ -28,21 +29,21 @@ pub(super) const HEAD_LEN: usize = 64;
 pub(super) const INDEX_ENTRY_LEN: usize = 16;
 pub(super) const FOOTER_LEN: usize = 40;
 const FOOTER_LEN_2: usize = 32;
-/// Bytes that stand for the text of a message whose file is linked: the time of its last change.
+/// Bytes stored instead of the text of a linked message: the modification time of its file.
 pub(super) const LINKED_LEN: u64 = 8;
 
-/// The bit of what goes on with the expunge before.
+/// Header bit: the expunge continues the one kept before it.
 const CONTINUES: u8 = 1;
-/// The bit of what was not kept.
+/// Header bit: the messages were not kept.
 const LEFT_OUT: u8 = 2;
 
-/// A parsed header, or why there is none.
+/// The result of parsing a header.
 pub(super) enum Header {
-    /// The mailbox, the length of the header, and that of the footer.
+    /// The mailbox, and the lengths of the header and of the footer in bytes.
     Good(Box<KeptFrom>, u64, usize),
-    /// One of another version.
+    /// A header of another version.
     Version(u32),
-    /// No such file.
+    /// Not a file of kept messages of this mailbox, or damaged.
     Bad,
 }
 
@@ -128,7 +129,7 @@ pub(super) struct Head {
     form: Form,
 }
 
-/// How the bytes of a message are kept, as its head says.
+/// The form of a message's bytes, according to its head.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Here(KeptForm),
@@ -136,17 +137,17 @@ enum Form {
 }
 
 impl Head {
-    /// Bytes of keywords and sender, which come before those of the message.
+    /// Returns the bytes of keywords and sender, which precede the message.
     pub(super) fn names_len(&self) -> u64 {
         u64::from(self.keywords_len) + u64::from(self.sender_len)
     }
 
-    /// Tells whether the message is a file of its own.
+    /// Returns `true` if the message is kept as a link to its own file.
     pub(super) fn is_linked(&self) -> bool {
         self.form == Form::Linked
     }
 
-    /// Bytes that follow the names.
+    /// Returns the number of bytes that follow keywords and sender.
     pub(super) fn bytes_len(&self) -> u64 {
         if self.is_linked() { LINKED_LEN } else { self.message_len }
     }
@@ -179,12 +180,13 @@ impl Head {
         })
     }
 
-    /// Tells whether a checksum is that of the names and bytes that were kept.
+    /// Returns `true` if `text_hash` is the recorded checksum of the names and bytes.
     pub(super) fn is_of(&self, text_hash: u64) -> bool {
         text_hash == self.text_hash
     }
 
-    /// The message, if `names` and `kept` are what was kept; its bytes are `bytes`, or else `kept`.
+    /// Returns the message if the checksum of `names` and `kept` is right; its text is `bytes` if
+    /// given (from a link), else `kept`.
     pub(super) fn message(
         &self,
         names: &[u8],
@@ -195,7 +197,8 @@ impl Head {
         is_whole.then(|| self.named(names, bytes.unwrap_or(kept))).flatten()
     }
 
-    /// The message with these names and bytes, which were checked.
+    /// Returns the message with these names and bytes, whose checksum the caller has verified.
+    /// `None` if the names cannot be parsed.
     pub(super) fn named(&self, names: &[u8], bytes: Vec<u8>) -> Option<KeptMessage> {
         let form = match self.form {
             Form::Here(form) => form,
@@ -223,7 +226,7 @@ impl Head {
     }
 }
 
-/// Appends a message; of one whose file is linked its size and the time of its last change.
+/// Appends a message; for a linked one, the size and modification time of its file.
 pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage, linked: Option<&LinkedFile>) {
     let modified = linked.map(|file| file.modified.unix_nanos.to_le_bytes());
     let text = modified.as_ref().map_or(message.bytes.as_slice(), |bytes| bytes);
@@ -259,7 +262,7 @@ impl Names {
     }
 }
 
-/// Appends the head of a message of `len` bytes, which have this hash with its names.
+/// Appends the head of a message of `len` bytes; `hash` is the checksum of names and bytes.
 pub(super) fn put_head(
     out: &mut Vec<u8>,
     (message, names): (&KeptMessage, &Names),
@@ -298,7 +301,8 @@ pub(super) struct LinkedFile {
 }
 
 impl LinkedFile {
-    /// The file that the bytes behind a head tell of.
+    /// Decodes the size and modification time of a linked file; `None` if the message is not a
+    /// link.
     pub(super) fn decode(head: &Head, bytes: &[u8]) -> Option<Self> {
         let nanos = bytes.try_into().ok().map(i64::from_le_bytes)?;
         let modified = Timestamp { unix_nanos: nanos };
@@ -313,14 +317,14 @@ fn text_hash(names: &[u8], bytes: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// Appends the place of a message in the index.
+/// Appends the index entry of a message: its UID and key.
 pub(super) fn put_index(out: &mut Vec<u8>, message: &KeptMessage) {
     out.extend(message.uid.get().to_le_bytes());
     out.extend([0; 4]);
     out.extend(message.key.0.to_le_bytes());
 }
 
-/// UIDs and keys of an index, if it is what the footer says.
+/// Parses the UIDs and keys of an index; `None` if its checksum is not that of the footer.
 pub(super) fn read_index(bytes: &[u8], footer: &Footer) -> Option<Vec<(Uid, MessageKey)>> {
     let (entries, _) = bytes.as_chunks::<INDEX_ENTRY_LEN>();
     let entry =
@@ -329,14 +333,14 @@ pub(super) fn read_index(bytes: &[u8], footer: &Footer) -> Option<Vec<(Uid, Mess
     good.then(|| entries.iter().map(entry).collect()).flatten()
 }
 
-/// What a footer says.
+/// A parsed footer.
 #[derive(Debug)]
 pub(super) struct Footer {
     pub(super) count: u32,
-    /// Where the index begins, and the messages end.
+    /// Byte offset at which the messages end and the index begins.
     pub(super) index_at: u64,
     index_hash: u64,
-    /// Bytes of the files that are linked.
+    /// Bytes of the linked files.
     pub(super) linked_bytes: u64,
 }
 
@@ -351,7 +355,7 @@ pub(super) fn footer(count: u32, index_at: u64, index: &[u8], linked_bytes: u64)
     bytes
 }
 
-/// Parses the footer that begins at `at`, and is as long as the header says.
+/// Parses a footer, which is at offset `at` and has the length of the file's version.
 pub(super) fn read_footer(bytes: &[u8], at: u64) -> Option<Footer> {
     let (checked, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
     let footer = Footer {

@@ -2,10 +2,10 @@
 //!
 //! One folder per mailbox, `<state dir>/<id>.kept`, and one numbered file per expunge, whose layout
 //! `docs/formats/expunged.md` maps. A file is written whole and durable before its messages are
-//! expunged, so that there is no moment at which a message is in neither place, and it takes the
-//! place of no other: whether the expunge then happened is told by the mailbox, which still has the
-//! messages or has not. Every message has its own checksum: damage costs the messages it hits. A
-//! message that is a file of its own may be linked into a folder beside instead of copied.
+//! expunged, so that at no time a message is in neither place, and it never replaces another file.
+//! The mailbox shows whether the expunge then happened: it still has the messages, or has not.
+//! Every message has its own checksum, so that damage affects only the messages it hits. A message
+//! that is a file of its own may be hard-linked into a folder beside the file instead of copied.
 
 mod folder;
 mod layout;
@@ -24,61 +24,61 @@ pub use self::write::ExpungedWriter;
 use crate::MessageKey;
 use crate::error::{At, Result};
 
-/// The mailbox that the messages were in, when they were.
+/// The mailbox from which messages were expunged, and its state at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFrom {
-    /// The canonical path of the mailbox; empty if it is longer than what is recorded.
+    /// The canonical path of the mailbox; empty if it is longer than 4096 bytes.
     pub path: PathBuf,
-    /// The format of the mailbox: a number that the caller gives a meaning.
+    /// The format of the mailbox, as a number that the caller defines.
     pub format: u8,
-    /// The UIDVALIDITY of their UIDs.
+    /// The UIDVALIDITY of the messages' UIDs.
     pub uidvalidity: UidValidity,
-    /// The lowest UID that was not given out then: what was brought back has a higher one.
+    /// UIDNEXT at that time; a message that was brought back has this UID or a higher one.
     pub uidnext: Uid,
-    /// When they were kept.
+    /// Time at which the messages were kept.
     pub kept: Timestamp,
-    /// When they may be dropped.
+    /// Time from which on they may be removed.
     pub until: Timestamp,
-    /// The expunge goes on with the one kept before, which was interrupted.
+    /// `true` if this continues the expunge kept before it, which was interrupted.
     pub continues: bool,
-    /// The messages were not kept: only that there was an expunge, and of which messages first.
+    /// Set if messages were not kept, but only recorded as expunged.
     pub left_out: Option<LeftOut>,
 }
 
-/// How long messages of version 2 are kept, in seconds: 30 days.
+/// Seconds for which a file of version 2, which has no expiry time, is kept: 30 days.
 const KEPT_SECONDS: i64 = 30 * 86_400;
 
-/// What was expunged and not kept.
+/// Totals of the messages that were expunged and not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many messages.
+    /// Number of messages.
     pub messages: u32,
-    /// Their bytes.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
-/// How the bytes of a message were kept.
+/// Form in which the bytes of a message were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptForm {
-    /// Header, blank line, body.
+    /// A plain message: header, blank line, body.
     Message,
-    /// As they stood in an mbox, with the separator in front.
+    /// The bytes as they were in an mbox, with the separator (the From_ line) in front.
     Stored {
-        /// Bytes of the separator.
+        /// Length of the separator in bytes.
         separator_len: u32,
     },
-    /// Not at all.
+    /// The bytes were not kept.
     LeftOut,
 }
 
-/// A message that was expunged.
+/// An expunged message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptMessage {
     /// Its UID.
     pub uid: Uid,
-    /// What it is.
+    /// The hash that identifies it, as in the ledger.
     pub key: MessageKey,
-    /// When it arrived.
+    /// The time at which it arrived (RFC 9051 §2.3.3).
     pub internal_date: InternalDate,
     /// Its flags.
     pub flags: FlagSet,
@@ -86,11 +86,11 @@ pub struct KeptMessage {
     pub keywords: Vec<Keyword>,
     /// The sender of its From_ line, if it had one.
     pub sender: Option<String>,
-    /// What `bytes` are.
+    /// Form of `bytes`.
     pub form: KeptForm,
-    /// The message; nothing if it is large.
+    /// The message; empty if it is in `large`.
     pub bytes: Vec<u8>,
-    /// A message that is too large for memory.
+    /// The bytes of a message that is too large to be read into memory.
     pub large: Option<LargeKept>,
 }
 
@@ -109,8 +109,8 @@ impl LargeKept {
         self.len
     }
 
-    /// Reads bytes from an offset on; returns how many, which is less than the buffer takes only at
-    /// the end.
+    /// Reads bytes from `offset` on into `buffer`; returns their number, which is less than the
+    /// buffer's length only at the end.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -128,28 +128,28 @@ impl PartialEq for LargeKept {
 
 impl Eq for LargeKept {}
 
-/// What [`Expunged::next`] found.
+/// An item that [`Expunged::next`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// A message.
     Message(Box<KeptMessage>),
-    /// A message whose file was kept as a link, and was changed in place since.
+    /// A message that was kept as a link, and whose file was changed in place since then.
     Changed(Box<KeptMessage>),
-    /// One that is damaged.
+    /// A damaged message.
     Damaged {
-        /// Its UID, if that can still be read; else the messages behind it cannot be found.
+        /// Its UID; `None` if it cannot be read, and then the messages after it cannot be found.
         uid: Option<Uid>,
     },
 }
 
-/// The folder of the messages that the file at `path` keeps as links.
+/// Returns the folder of the messages that the file at `path` keeps as links.
 fn links_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".links");
     name.into()
 }
 
-/// The link of a message that the file at `path` keeps.
+/// Returns the path of the link to a message that the file at `path` keeps.
 fn link_path(path: &Path, uid: Uid) -> PathBuf {
     links_path(path).join(uid.to_string())
 }

@@ -24,18 +24,18 @@ pub struct Expunged {
     file: Arc<dyn File>,
     from: KeptFrom,
     size: u64,
-    /// `None` if the end is damaged.
+    /// The footer; `None` if it is damaged.
     footer: Option<layout::Footer>,
-    /// Where the messages begin.
+    /// Byte offset of the first message.
     start: u64,
-    /// Where the messages end.
+    /// Byte offset at which the messages end.
     end: u64,
-    /// Where the next one begins.
+    /// Byte offset of the next message.
     at: u64,
 }
 
 impl Expunged {
-    /// Opens the file of an expunge; `None` if it is not there.
+    /// Opens the file of an expunge; `None` if it does not exist.
     pub(super) fn open(
         vfs: Arc<dyn Vfs>,
         path: PathBuf,
@@ -64,22 +64,23 @@ impl Expunged {
         Ok(Some(Self { vfs, path, number, file, from, size, footer, start, end, at: start }))
     }
 
-    /// Its number: of two expunges the later one has the higher.
+    /// Returns its number; a later expunge has a higher one.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The mailbox they were in.
+    /// Returns the mailbox from which the messages were expunged.
     pub fn from(&self) -> &KeptFrom {
         &self.from
     }
 
-    /// How many messages there are; `None` if that cannot be read.
+    /// Returns the number of messages; `None` if the footer is damaged.
     pub fn count(&self) -> Option<u32> {
         self.footer.as_ref().map(|footer| footer.count)
     }
 
-    /// UIDs and keys of all messages, in mailbox order; `None` if they cannot be read. One read.
+    /// Reads UIDs and keys of all messages, in mailbox order; `None` if they are damaged. Costs one
+    /// read.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -90,12 +91,12 @@ impl Expunged {
         Ok(layout::read_index(&bytes[..len], footer))
     }
 
-    /// Bytes of the file and of those that it links.
+    /// Returns the bytes of the file and of the files that it links.
     pub fn len(&self) -> u64 {
         self.size + self.footer.as_ref().map_or(0, |footer| footer.linked_bytes)
     }
 
-    /// Whether no message is in it.
+    /// Returns `true` if the file has no messages; `false` if their number cannot be read.
     pub fn is_empty(&self) -> bool {
         self.count() == Some(0)
     }
@@ -141,7 +142,7 @@ impl Expunged {
         }))
     }
 
-    /// A message that is left where it is.
+    /// Returns a large message, whose bytes stay in their file.
     fn large(&self, head: &Head, names: &[u8], names_at: u64) -> Result<Kept> {
         let damaged = Kept::Damaged { uid: Some(head.uid) };
         let bytes_at = names_at + head.names_len();
@@ -170,7 +171,8 @@ impl Expunged {
         })
     }
 
-    /// The file that the bytes at `at` tell of, if a message is linked.
+    /// Reads the recorded size and modification time of a linked file; `None` if the message is not
+    /// a link.
     fn linked_file(&self, head: &Head, at: u64) -> Result<Option<LinkedFile>> {
         if !head.is_linked() {
             return Ok(None);
@@ -180,7 +182,7 @@ impl Expunged {
         Ok(LinkedFile::decode(head, &bytes[..len]))
     }
 
-    /// Reads the next head, and goes to the one behind it.
+    /// Reads the next head, and advances to the one after it.
     fn next_head(&mut self) -> Result<Next> {
         if self.at >= self.end {
             return Ok(Next::End);
@@ -201,7 +203,7 @@ impl Expunged {
         Ok(Next::Head(head, names_at))
     }
 
-    /// Opens a linked file; `None` if it is not there.
+    /// Opens a linked file; `None` if it does not exist or is not a regular file.
     fn open_link(&self, uid: Uid) -> Result<Option<Link>> {
         let path = link_path(&self.path, uid);
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
@@ -213,8 +215,9 @@ impl Expunged {
         Ok((found.file_type == FileType::File).then_some((path, file, found)))
     }
 
-    /// Counts the messages that are damaged, or cannot be found behind damage; of a damaged end at
-    /// least one. Reads the whole file, some bytes at a time, and looks at every linked file.
+    /// Counts the messages that are damaged, or cannot be found because of damage before them; at
+    /// least one if the index or footer is damaged. Reads the whole file in pieces, and the
+    /// metadata of every linked file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -243,7 +246,7 @@ impl Expunged {
         Ok(has_text && (!head.is_linked() || self.is_link_whole(head, end)?))
     }
 
-    /// Tells whether names and bytes are those that were kept; reads them, some at a time.
+    /// Returns `true` if names and bytes have the recorded checksum; reads them in pieces.
     fn has_text(&self, head: &Head, names_at: u64) -> Result<bool> {
         let (mut hash, mut at) = (Xxh3::new(), names_at);
         let end = names_at + head.names_len() + head.bytes_len();
@@ -260,7 +263,8 @@ impl Expunged {
         Ok(head.is_of(hash.digest()))
     }
 
-    /// Tells whether the file of a link, of which the head ends at `end`, is as it was.
+    /// Returns `true` if a linked file has its recorded size and modification time, which end at
+    /// byte `end`.
     fn is_link_whole(&self, head: &Head, end: u64) -> Result<bool> {
         let linked = self.linked_file(head, end - layout::LINKED_LEN)?;
         let Some(linked) = linked else { return Ok(false) };
@@ -271,12 +275,13 @@ impl Expunged {
         }))
     }
 
-    /// Begins again with the first message.
+    /// Returns to the first message.
     pub fn rewind(&mut self) {
         self.at = self.start;
     }
 
-    /// Removes the file. Not durable at once: what comes back after a crash can be recognised.
+    /// Removes the file and its links. The removal is not durable when this returns: a file that
+    /// reappears after a crash can be recognised.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -288,7 +293,7 @@ impl Expunged {
         remove_links(&*self.vfs, &links_path(&self.path))
     }
 
-    /// Gives the file another name, which is returned: for one that is damaged.
+    /// Renames a damaged file, durably; returns the new path.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -297,7 +302,8 @@ impl Expunged {
         self.vfs.random(&mut random).at(&self.path)?;
         let aside = format!("damaged-{:016x}", u64::from_le_bytes(random));
         let aside = self.path.with_extension(aside);
-        // The links first: without them the file says what is missing, they without it nothing.
+        // The links first: the file without links still names the missing messages, while links
+        // without the file are useless.
         let links = links_path(&self.path);
         match self.vfs.rename(&links, &links_path(&aside)) {
             Err(error) if !is_absent(&error) => return Err(error).at(&links),
@@ -310,10 +316,10 @@ impl Expunged {
     }
 }
 
-/// The path and file of a link, and what it is.
+/// The path, the open file and the metadata of a link.
 type Link = (PathBuf, Box<dyn File>, Metadata);
 
-/// The bytes of a linked file, and whether it was changed since.
+/// Reads the bytes of a linked file; the flag is `true` if it was changed since it was linked.
 fn read_link((path, file, found): &Link, linked: LinkedFile) -> Result<(Vec<u8>, bool)> {
     let mut bytes = vec![0; found.size as usize];
     let len = file.read_full_at(&mut bytes, 0).at(path)?;
@@ -322,11 +328,11 @@ fn read_link((path, file, found): &Link, linked: LinkedFile) -> Result<(Vec<u8>,
     Ok((bytes, !is_same))
 }
 
-/// What follows in a file.
+/// The next item of a file.
 enum Next {
     End,
-    /// Nothing behind it can be found.
+    /// A damaged head; no message after it can be found.
     Damaged,
-    /// A head, and where the names behind it stand.
+    /// A head, and the byte offset of the names after it.
     Head(Head, u64),
 }

@@ -1,9 +1,9 @@
 //! Writing the messages of an expunge.
 //!
-//! Order: links, and what they lead to, durable (fsync of each, of their folder, and of the folder
-//! that this is in; or one sync of the file system where they are many); fsync of the file; its
-//! rename, the commit point; fsync of the folder. A crash before the rename leaves a folder of
-//! links without its file, which the next writer removes.
+//! Order: the links and the files they name are made durable (fsync of each file, of their folder,
+//! and of its parent; or one `syncfs` if there are many); fsync of the file; its rename, which is
+//! the commit point; fsync of the folder. A crash before the rename leaves a folder of links
+//! without its file, which the next writer removes.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use crate::error::{At, Result};
 use crate::limits::{EXPUNGED_BUFFER_LEN, EXPUNGED_SYNC_FS_MIN};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent};
 
-/// Writes the messages of an expunge. Dropped before [`ExpungedWriter::finish`] it leaves nothing.
+/// A writer of the messages of an expunge. Dropped before [`ExpungedWriter::finish`], it removes
+/// what it wrote.
 #[derive(Debug)]
 pub struct ExpungedWriter {
     vfs: Arc<dyn Vfs>,
@@ -37,7 +38,7 @@ pub struct ExpungedWriter {
     finished: bool,
 }
 
-/// A message of which the bytes come in pieces.
+/// A message whose bytes arrive in pieces.
 struct LargeMessage {
     message: KeptMessage,
     names: Names,
@@ -57,13 +58,13 @@ impl fmt::Debug for LargeMessage {
 struct Links {
     is_made: bool,
     bytes: u64,
-    /// The folder, if its file system is synced in the end: opened before the first link, so that
-    /// it tells of everything that cannot be written.
+    /// The folder, if its file system is synced in the end. It is opened before the first link, so
+    /// that `syncfs` reports every write error since then.
     dir: Option<Box<dyn Dir>>,
 }
 
 impl ExpungedWriter {
-    /// Begins the file `path` of the folder `dir`, which is made if it is not there.
+    /// Begins the file `path` in the folder `dir`, which is created if it does not exist.
     pub(super) fn create(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -97,8 +98,8 @@ impl ExpungedWriter {
         })
     }
 
-    /// Makes the folder for links to about `count` messages. What an interrupted writer left there
-    /// is removed.
+    /// Creates the folder for links to about `count` messages, after removing the one of an
+    /// interrupted writer.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -114,14 +115,14 @@ impl ExpungedWriter {
         Ok(())
     }
 
-    /// Returns the name that the file of a message is to be linked to, after
-    /// [`ExpungedWriter::begin_links`]; [`ExpungedWriter::linked`] then adds it.
+    /// Returns the path at which the caller links the file of a message, after
+    /// [`ExpungedWriter::begin_links`]; [`ExpungedWriter::linked`] then adds the message.
     pub fn link_path(&self, uid: Uid) -> PathBuf {
         link_path(&self.path, uid)
     }
 
-    /// Adds a message whose file was linked to [`ExpungedWriter::link_path`]; its bytes are not
-    /// looked at.
+    /// Adds a message whose file was linked at [`ExpungedWriter::link_path`]; its bytes are not
+    /// read.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -149,8 +150,8 @@ impl ExpungedWriter {
         self.put(message, None)
     }
 
-    /// Begins a message of which the bytes come in pieces ([`ExpungedWriter::piece`]);
-    /// [`ExpungedWriter::end_large`] adds it.
+    /// Begins a message whose bytes arrive in pieces ([`ExpungedWriter::piece`]);
+    /// [`ExpungedWriter::end_large`] ends it.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -165,7 +166,7 @@ impl ExpungedWriter {
         Ok(())
     }
 
-    /// Adds bytes to the message that was begun.
+    /// Adds bytes to the message of [`ExpungedWriter::begin_large`].
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -178,7 +179,8 @@ impl ExpungedWriter {
         if self.buffer.len() >= EXPUNGED_BUFFER_LEN { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the message that was begun: its head says what it is from now on.
+    /// Ends the message of [`ExpungedWriter::begin_large`]: writes its head, now that length and
+    /// checksum are known.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -201,8 +203,7 @@ impl ExpungedWriter {
         if self.buffer.len() >= EXPUNGED_BUFFER_LEN { self.flush() } else { Ok(()) }
     }
 
-    /// Puts the file in its place; durable when it returns. Returns its bytes, with those of the
-    /// files that it links.
+    /// Completes the file, durably. Returns its bytes, those of the linked files included.
     ///
     /// Order: links, fsync of the file, rename (the commit point), fsync of the folder.
     ///
@@ -229,7 +230,7 @@ impl ExpungedWriter {
             Some(dir) => dir.sync_file_system().at(&path),
             None if self.links.is_made => {
                 self.vfs.sync_dir(&path).at(&path)?;
-                // The name of the folder must not come after that of the file.
+                // The folder's name must be durable before the file's.
                 let dir = self.path.parent().unwrap_or(&self.path);
                 self.vfs.sync_dir(dir).at(dir)
             }
@@ -248,7 +249,7 @@ impl ExpungedWriter {
 impl Drop for ExpungedWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // What stays behind is only waste.
+            // Files that cannot be removed only waste space.
             let _ = self.vfs.remove_file(&self.temporary);
             if self.links.is_made {
                 let _ = remove_links(&*self.vfs, &links_path(&self.path));

@@ -1,4 +1,4 @@
-//! A batch on its way into the file.
+//! Building and writing a batch.
 
 use std::io;
 
@@ -12,35 +12,35 @@ use super::layout::{
 use super::{LedgerEntry, twice};
 use crate::limits::{PATH_LEN_MAX, SCAN_BUFFER_LEN, TAIL_LEN};
 
-/// What a batch says.
+/// The records of a batch that is to be written.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
-    /// Where it will stand.
+    /// Its offset in the stream.
     offset: u64,
     is_replacement: bool,
     entries: &'a [LedgerEntry],
-    /// Ranges of UIDs.
+    /// Ranges of UIDs, first and last.
     expunged: Vec<(u32, u32)>,
     path: Option<&'a [u8]>,
 }
 
 impl<'a> Batch<'a> {
-    /// Begins a batch that will stand at `offset`.
+    /// Begins a batch at `offset` of the stream.
     pub(super) fn new(offset: u64) -> Self {
         Self { offset, is_replacement: false, entries: &[], expunged: Vec::new(), path: None }
     }
 
-    /// Says that everything before this batch is void.
+    /// Adds the record that voids everything before this batch.
     pub(super) fn replaced(&mut self) {
         self.is_replacement = true;
     }
 
-    /// Adds entries.
+    /// Sets the entries to add.
     pub(super) fn entries(&mut self, entries: &'a [LedgerEntry]) {
         self.entries = entries;
     }
 
-    /// Takes entries away; `uids` ascend.
+    /// Adds expunged UIDs, which ascend.
     pub(super) fn expunged(&mut self, uids: &[Uid]) {
         for uid in uids.iter().map(|uid| uid.get()) {
             match self.expunged.last_mut() {
@@ -50,7 +50,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Records the mailbox's path, last of all, and notes its place in `summary`.
+    /// Adds the mailbox's path, and its place to `summary`. Must be the last record added.
     pub(super) fn path(&mut self, path: &'a [u8], summary: &mut Summary) {
         if path.len() > PATH_LEN_MAX {
             return;
@@ -70,16 +70,16 @@ impl<'a> Batch<'a> {
             + self.path.map_or(0, |path| record(true, path.len()))
     }
 
-    /// The bytes of the batch, footer included.
+    /// Returns the length of the batch in bytes, footer included.
     pub(super) fn len(&self) -> u64 {
         (BATCH_HEAD_LEN + self.payload_len() + FOOTER_LEN) as u64
     }
 
-    /// Writes the batch behind `before`, the bytes that stand right before it and are still to be
-    /// written. With `durable` its footer is never on the disk before the rest of it: it is written
-    /// at once where the reader verifies the whole batch, else the body first.
+    /// Writes `before`, the bytes that precede the batch, and the batch. With `durable`, the footer
+    /// cannot reach the disk unnoticed before the body: a batch of up to 960 bytes, which readers
+    /// verify whole, is written in one call; of a longer one the body is made durable first.
     ///
-    /// Memory is bounded, however many entries there are.
+    /// Memory use does not depend on the number of entries.
     pub(super) fn write(
         &self,
         file: &dyn File,
@@ -138,13 +138,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Bytes that are hashed and written piece by piece.
+/// A buffered writer that hashes what it writes.
 struct Output<'a> {
     file: &'a dyn File,
-    /// Where `bytes` goes.
+    /// Offset in the stream at which `bytes` will be written.
     at: u64,
     bytes: Vec<u8>,
-    /// How many of `bytes` the hasher has seen, or is not to see.
+    /// Number of `bytes` that were hashed already or are not hashed.
     hashed: usize,
     hasher: xxhash_rust::xxh3::Xxh3,
 }

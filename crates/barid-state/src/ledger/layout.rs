@@ -9,17 +9,17 @@ use crate::bytes::{u32_at, u64_at};
 /// The version of the layout.
 pub(super) const VERSION: u32 = 2;
 
-/// How bytes are laid out: the two versions of the format.
+/// The layouts of the two versions of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Version 1: every byte stands once.
+    /// Version 1: every byte is stored once.
     Once,
-    /// Version 2: every block stands twice, and a footer says more.
+    /// Version 2: every block is stored twice, and a footer has more fields.
     Twice,
 }
 
 impl Layout {
-    /// Its number in a header and in footers.
+    /// Returns its version number in a header and in footers.
     fn version(self) -> u32 {
         match self {
             Self::Once => 1,
@@ -27,7 +27,7 @@ impl Layout {
         }
     }
 
-    /// The bytes of a footer.
+    /// Returns the length of a footer in bytes.
     pub(super) fn footer_len(self) -> usize {
         match self {
             Self::Once => 144,
@@ -38,17 +38,17 @@ impl Layout {
 
 const HEADER_MAGIC: &[u8; 8] = b"baridLDG";
 pub(super) const BATCH_MAGIC: &[u8; 4] = b"BTCH";
-/// What a footer begins with.
+/// The first bytes of a footer.
 pub(super) const FOOTER_MAGIC: &[u8; 8] = b"baridEND";
 
 pub(super) const HEADER_LEN: u64 = 64;
 pub(super) const BATCH_HEAD_LEN: usize = 8;
 pub(super) const FOOTER_LEN: usize = 168;
-/// The end of every footer: no sector of a batch that is whole is nothing but zeros.
+/// The end of every footer, so that no sector of a whole batch is all zeros.
 const FOOTER_END: &[u8; 8] = b"BaridEnd";
-/// Bytes of a footer before those that only version 2 has.
+/// Bytes of a footer before the fields that only version 2 has.
 const COMMON_LEN: usize = 136;
-/// The bytes of one entry.
+/// Length of an entry in bytes.
 pub(super) const ENTRY_LEN: usize = 12;
 pub(super) const RECORD_HEAD_LEN: usize = 8;
 
@@ -57,43 +57,43 @@ pub(super) const EXPUNGED: u32 = 2;
 pub(super) const REPLACED: u32 = 3;
 pub(super) const PATH: u32 = 4;
 
-/// The numbers that the footer of the last batch holds: all that opening needs.
+/// The numbers in the footer of the last batch, which are all that opening needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     /// Number of the batch, from 1; 0 before the first.
     pub(super) sequence: u64,
-    /// 0 if none.
+    /// 0 if there is none.
     pub(super) uidvalidity: u32,
     /// The highest UIDVALIDITY ever.
     pub(super) uidvalidity_max: u32,
-    /// 0 if none.
+    /// 0 if there is none.
     pub(super) uidnext: u32,
     /// The highest UID pushed under this UIDVALIDITY.
     pub(super) uid_last: u32,
     pub(super) modseq: u64,
-    /// How many entries are alive.
+    /// Number of live entries; a hint for compaction.
     pub(super) live: u64,
-    /// The batch from which the entries are to be read.
+    /// Offset in the stream of the batch from which entries are read: the last replacement.
     pub(super) entries_offset: u64,
     pub(super) inode: u64,
     pub(super) fingerprint: u64,
     pub(super) path_hash: u64,
-    /// Where the bytes of the path are.
+    /// Offset in the stream of the bytes of the path.
     pub(super) path_offset: u64,
     pub(super) path_len: u32,
-    /// What became of an earlier file, as bits.
+    /// Bits of [`DAMAGED`], [`LOST`] and [`RENUMBERED`]: the fate of an earlier file.
     pub(super) notices: u32,
-    /// The UIDVALIDITY that was lost with an earlier file, 0 if that is not known.
+    /// The UIDVALIDITY that was lost with an earlier file; 0 if it is unknown.
     pub(super) lost_uidvalidity: u32,
-    /// The random number in the name under which an earlier file is kept, 0 if none is.
+    /// The random number in the second name of an earlier file; 0 if none is kept.
     pub(super) aside: u32,
 }
 
-/// An earlier file was damaged.
+/// Notice: an earlier file was damaged.
 pub(super) const DAMAGED: u32 = 1;
-/// What the mailbox's UIDs were is lost, and it has no others yet.
+/// Notice: the UIDVALIDITY was lost, and the mailbox has no new one yet.
 pub(super) const LOST: u32 = 2;
-/// The messages have other UIDs than they had.
+/// Notice: the messages have new UIDs.
 pub(super) const RENUMBERED: u32 = 4;
 
 /// A footer as read.
@@ -102,18 +102,18 @@ pub(super) struct Footer {
     pub(super) summary: Summary,
     pub(super) batch_offset: u64,
     pub(super) payload_len: u32,
-    /// Of the batch's head and payload.
+    /// Checksum of the batch's head and payload.
     pub(super) payload_hash: u64,
 }
 
 impl Footer {
-    /// Returns the end of the batch.
+    /// Returns the end of the batch, as an offset in the stream.
     pub(super) fn end(&self, layout: Layout) -> u64 {
         let len = BATCH_HEAD_LEN as u64 + u64::from(self.payload_len) + layout.footer_len() as u64;
         self.batch_offset.saturating_add(len)
     }
 
-    /// Decodes a footer; `None` if it is no footer of this ledger, or damaged.
+    /// Decodes a footer; `None` if it is damaged, or not a footer of this ledger.
     pub(super) fn decode(bytes: &[u8], layout: Layout, id: u128) -> Option<Self> {
         let rest = bytes.get(..layout.footer_len())?;
         let rest = match layout {
@@ -188,7 +188,7 @@ impl Footer {
     }
 }
 
-/// The header of a ledger.
+/// Returns the header of a ledger.
 pub(super) fn header(id: u128, created_nanos: i64) -> Vec<u8> {
     let mut bytes = HEADER_MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());
@@ -200,7 +200,7 @@ pub(super) fn header(id: u128, created_nanos: i64) -> Vec<u8> {
     bytes
 }
 
-/// What the header of a file says.
+/// A parsed header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// A ledger of this mailbox.
@@ -229,37 +229,38 @@ impl Header {
     }
 }
 
-/// The length of the payload if `head` begins a batch.
+/// Returns the length of the payload in bytes if `head` begins a batch.
 pub(super) fn payload_len(head: &[u8]) -> Option<u32> {
     (head.len() >= BATCH_HEAD_LEN && head.starts_with(BATCH_MAGIC)).then(|| u32_at(head, 4))
 }
 
-/// A checksum in the making.
+/// Returns a hasher for [`hash`] of bytes in pieces.
 pub(super) fn hasher() -> Xxh3 {
     Xxh3::new()
 }
 
-/// The checksum of a batch's head and payload, or of a path.
+/// Returns the checksum of a batch's head and payload, or of a path.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Applies the records of a verified payload to `entries`; `None` if they make no sense.
+/// Applies the records of a verified payload to `entries`; `None` if they are malformed.
 pub(super) fn apply(payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
     let mut records = Records::default();
     let applied = records.apply(payload, entries)?;
     (applied == payload.len() && records.is_between()).then_some(())
 }
 
-/// Applies records that come in pieces.
+/// A parser of records that arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// The kind of the record at hand, and how many bytes of it are still to come.
+    /// The kind of an unfinished record, and the number of its bytes that are missing.
     at_hand: Option<(u32, u64)>,
 }
 
 impl Records {
-    /// Applies what `bytes` begin with, and says how much that is; `None` if it makes no sense.
+    /// Applies the whole items at the start of `bytes`; returns the number of bytes used, or `None`
+    /// if they are malformed.
     pub(super) fn apply(&mut self, bytes: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<usize> {
         let mut rest = bytes;
         loop {
@@ -289,13 +290,13 @@ impl Records {
         Some(bytes.len() - rest.len())
     }
 
-    /// Whether no record is at hand.
+    /// Returns `true` between two records.
     pub(super) fn is_between(&self) -> bool {
         self.at_hand.is_none()
     }
 }
 
-/// Bytes of an item; `None` for a kind that does not exist.
+/// Returns the length in bytes of an item of a record; `None` for an unknown kind.
 fn item_len(kind: u32) -> Option<usize> {
     match kind {
         ENTRIES => Some(ENTRY_LEN),

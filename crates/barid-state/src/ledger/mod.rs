@@ -1,19 +1,21 @@
-//! The UID ledger: UIDs that no format could hold, and the highest mod-sequence.
+//! The UID ledger: UIDs that the mailbox format cannot store, and the highest mod-sequence.
 //!
 //! One file per mailbox, `<state dir>/<id>.ledger`, whose layout `docs/formats/ledger.md` maps: a
 //! log of checksummed batches, each ending in a footer that holds all numbers, so that opening
-//! reads the end only. Every block of the file stands twice. Changes gather in memory until
-//! [`Ledger::commit`].
+//! reads only the end. Every block of the file is stored twice. Changes are collected in memory
+//! until [`Ledger::commit`].
 //!
-//! **Invariant**: no batch stands behind one that is not durable, so whatever a crash tears is the
-//! last batch, which nobody was told of.
+//! **Invariant**: no batch follows one that is not durable, so a crash can only tear the last
+//! batch, whose commit never returned.
 //!
-//! **Lost ledger**: a file that is absent, foreign or damaged in both copies has no UIDVALIDITY, so
-//! the mailbox gets a new one from [`Ledger::next_uidvalidity`]; mod-sequences start at the
-//! microseconds since 1970 (or above all known ones), so that they never run backwards.
+//! **Lost ledger**: a file that is absent, not a ledger of this mailbox, or damaged in both copies
+//! has no UIDVALIDITY, so the mailbox gets a new one from [`Ledger::next_uidvalidity`];
+//! mod-sequences start at the microseconds since 1970 (or above all known ones), so that they never
+//! decrease.
 //!
-//! **Damage** is never forgotten: the file gets a second name before another takes its place, and
-//! every later file says so ([`Ledger::notice`]) until [`Ledger::acknowledge`].
+//! **Damage** is recorded until it is acknowledged: the damaged file gets a second name before a
+//! new one replaces it, and every later file carries a notice ([`Ledger::notice`]) until
+//! [`Ledger::acknowledge`].
 
 mod batch;
 mod layout;
@@ -41,34 +43,34 @@ use crate::identity::Identity;
 use crate::limits::{ENTRIES_MAX, PATH_LEN_MAX};
 use crate::modes::{is_absent, is_denied};
 
-/// The hash that stands for a message in the ledger: of its header without the fields that mailbox
+/// The hash that identifies a message in the ledger: of its header without the fields that mailbox
 /// formats own, or of a Maildir base name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageKey(pub u64);
 
-/// One message of the ledger. Packed: of a large mailbox there are many in memory.
+/// One message of the ledger. Packed, because a large mailbox has many in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 pub struct LedgerEntry {
     /// Its UID.
     pub uid: Uid,
-    /// What it was when it got the UID.
+    /// Its key at the time it got the UID.
     pub key: MessageKey,
 }
 
-/// Whether a ledger may be written.
+/// Write access to a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Commits go to the disk.
     ReadWrite,
-    /// Nothing is written; commits change the memory only.
+    /// Nothing is written; commits change only what is in memory.
     ReadOnly,
 }
 
 /// The ledger of one mailbox.
 ///
-/// Whoever hands out UIDs calls [`Ledger::lock`], then [`Ledger::push`] or
-/// [`Ledger::raise_uidnext`], then [`Ledger::commit`], and announces them after that.
+/// To hand out UIDs, call [`Ledger::lock`], then [`Ledger::push`] or [`Ledger::raise_uidnext`],
+/// then [`Ledger::commit`]; announce the UIDs only after that.
 #[derive(Debug)]
 pub struct Ledger {
     vfs: Arc<dyn Vfs>,
@@ -78,20 +80,20 @@ pub struct Ledger {
     persistent: bool,
     /// The file, open for writing if `persistent`; `None` before the first commit.
     file: Option<Box<dyn File>>,
-    /// How we last found the file.
+    /// State of the file when we last read or wrote it.
     found: Found,
     /// The numbers, pending changes included.
     summary: Summary,
-    /// Entries in ascending order, pending changes included, once they were wanted.
+    /// Entries in ascending order, pending changes included; `None` until they are needed.
     entries: Option<Vec<LedgerEntry>>,
     pending: Pending,
     lock: Option<Box<dyn File>>,
     stop: Option<Arc<AtomicBool>>,
-    /// The file is not to be appended to but replaced.
+    /// The next commit must replace the file instead of appending to it.
     lost: bool,
-    /// There is no file, and there must have been one.
+    /// There is no file, although there must have been one.
     is_missing: bool,
-    /// Where the file in place is damaged, if it is.
+    /// Offset in the file of the damage; `None` if the file in place is sound.
     damage: Option<u64>,
     poisoned: bool,
 }
@@ -103,7 +105,7 @@ struct Found {
     inode: u64,
     size: u64,
     layout: Layout,
-    /// Where the last whole batch ends in the stream.
+    /// End of the last whole batch, as an offset in the stream.
     end: u64,
     flaw: Option<Flaw>,
 }
@@ -114,16 +116,16 @@ impl Default for Found {
     }
 }
 
-/// What the next commit has to write.
+/// Changes that the next commit writes.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Anything at all.
+    /// `true` if there is any change.
     dirty: bool,
-    /// What the file holds is void; `entries` is all there is.
+    /// All entries in the file are void: `Ledger::entries` replaces them.
     replaced: bool,
-    /// What was pushed, unless the entries are in memory: then they have it.
+    /// Pushed entries, unless `Ledger::entries` is loaded and has them.
     pushed: Vec<LedgerEntry>,
-    /// The highest UID of any entry before the first that was pushed.
+    /// The highest UID before the first pushed entry.
     pushed_above: Option<u32>,
     expunged: Vec<Uid>,
     /// The first UID pushed out of order.
@@ -131,8 +133,8 @@ struct Pending {
 }
 
 impl Ledger {
-    /// Opens the ledger of a mailbox in the state folder `dir`; an absent file is an empty ledger,
-    /// and nothing is written before the first commit.
+    /// Opens the ledger of a mailbox in the state folder `dir`. An absent file is an empty ledger.
+    /// Nothing is written before the first commit.
     ///
     /// Costs an open, an fstat and one read of at most 960 bytes, whatever the size; a torn tail
     /// (after a crash) costs a read of the whole file.
@@ -168,18 +170,19 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Whether commits reach the disk. Becomes `false` where the file or the folder turns out not
-    /// to be writable; then no UID may be promised beyond this session.
+    /// Returns `true` if commits reach the disk. Becomes `false` once the file or the folder turns
+    /// out not to be writable; then UIDs are not valid after this process ends.
     pub fn is_persistent(&self) -> bool {
         self.persistent
     }
 
-    /// Whether a write failed, so that the ledger must be opened anew.
+    /// Returns `true` if a write failed, so that the ledger must be reopened.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 
-    /// Reads again if another process committed. Costs a stat.
+    /// Reads the file again if another process committed. Costs a stat. Does nothing under the
+    /// lock.
     ///
     /// # Errors
     /// As [`Ledger::open`].
@@ -187,17 +190,19 @@ impl Ledger {
         if self.lock.is_some() { Ok(()) } else { self.read_again() }
     }
 
-    /// Whether the file says nothing: the mailbox was never opened, or its ledger is lost.
+    /// Returns `true` if there is no usable file: the mailbox was never opened, or its ledger is
+    /// lost.
     pub fn is_new(&self) -> bool {
         self.found.inode == 0 || self.lost
     }
 
-    /// Returns `true` if the file had a UIDVALIDITY, or may have had, that cannot be read any more.
+    /// Returns `true` if the file had, or may have had, a UIDVALIDITY that can no longer be read,
+    /// and the mailbox has no new one yet.
     pub fn is_lost(&self) -> bool {
         self.summary.notices & LOST != 0 && self.summary.uidvalidity == 0
     }
 
-    /// The UIDVALIDITY; `None` in a ledger that is new or lost.
+    /// Returns the UIDVALIDITY; `None` in a ledger that is new or lost.
     pub fn uidvalidity(&self) -> Option<UidValidity> {
         UidValidity::new(self.summary.uidvalidity)
     }
@@ -209,14 +214,16 @@ impl Ledger {
         }
     }
 
-    /// A UIDVALIDITY above every one that this ledger has seen, and at least the second of `now`.
+    /// Returns a UIDVALIDITY higher than every one that this ledger has recorded, and at least the
+    /// Unix time of `now` in seconds.
     pub fn next_uidvalidity(&self, now: Timestamp) -> UidValidity {
         let seconds = u32::try_from(now.unix_seconds().max(1)).unwrap_or(u32::MAX);
         let above = self.summary.uidvalidity_max.saturating_add(1);
         UidValidity::new(above.max(seconds)).unwrap_or(UidValidity::MAX)
     }
 
-    /// The lowest UID that was never handed out, as far as the ledger knows.
+    /// Returns the lowest UID that was never handed out, according to the ledger; `None` if
+    /// unknown.
     pub fn uidnext(&self) -> Option<Uid> {
         Uid::new(self.summary.uidnext)
     }
@@ -229,7 +236,7 @@ impl Ledger {
         }
     }
 
-    /// The highest mod-sequence handed out.
+    /// Returns the highest mod-sequence handed out (RFC 7162).
     pub fn highest_modseq(&self) -> ModSeq {
         ModSeq::new(self.summary.modseq).unwrap_or(ModSeq::MAX)
     }
@@ -242,8 +249,8 @@ impl Ledger {
         }
     }
 
-    /// The fingerprint of the mailbox's content as the last commit recorded it; its meaning is the
-    /// caller's.
+    /// Returns the fingerprint of the mailbox's content that was last set. The caller defines its
+    /// meaning.
     pub fn fingerprint(&self) -> u64 {
         self.summary.fingerprint
     }
@@ -256,23 +263,23 @@ impl Ledger {
         }
     }
 
-    /// The UID of the last entry since the last replacement, which may be gone; `None` if there was
-    /// none.
+    /// Returns the highest UID pushed since the last replacement, even if its entry was expunged;
+    /// `None` if there was none.
     pub fn uid_last(&self) -> Option<Uid> {
         Uid::new(self.summary.uid_last)
     }
 
-    /// The entries in ascending order of UID, pending changes included. The first call reads the
-    /// file from the last replacement on: some 12 bytes per entry.
+    /// Returns the entries in ascending order of UID, pending changes included. The first call
+    /// reads the file from the last replacement on: about 12 bytes per entry and copy.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a durable batch is damaged; then only [`Ledger::replace`] helps.
+    /// [`Error::Damaged`] if a durable batch is damaged in all copies: call [`Ledger::replace`].
     pub fn entries(&mut self) -> Result<&[LedgerEntry]> {
         self.load_entries()?;
         Ok(self.entries.as_deref().unwrap_or(&[]))
     }
 
-    /// Makes room for so many more entries, and no more than that.
+    /// Reserves memory for exactly `count` more entries.
     pub fn reserve(&mut self, count: usize) {
         match &mut self.entries {
             Some(entries) => entries.reserve_exact(count),
@@ -280,8 +287,8 @@ impl Ledger {
         }
     }
 
-    /// Adds an entry, whose UID must be above all before it, and raises UIDNEXT above that. One out
-    /// of order makes the next commit fail.
+    /// Adds an entry, whose UID must be higher than all before it, and raises UIDNEXT above it. An
+    /// entry out of order makes the next commit fail with [`Error::NotAscending`].
     pub fn push(&mut self, entry: LedgerEntry) {
         self.pending.dirty = true;
         if entry.uid.get() <= self.summary.uid_last {
@@ -298,7 +305,7 @@ impl Ledger {
         }
     }
 
-    /// The entries that were pushed since the last commit; all there are after a replacement.
+    /// Returns the entries pushed since the last commit; after a replacement, all entries.
     fn pushed(&self) -> &[LedgerEntry] {
         let Some(entries) = &self.entries else { return &self.pending.pushed };
         let above = match self.pending.pushed_above {
@@ -309,9 +316,9 @@ impl Ledger {
         &entries[entries.partition_point(|entry| entry.uid.get() <= above)..]
     }
 
-    /// Removes the entries of `uids`, in any order; unknown ones are no error.
+    /// Removes the entries of `uids`, given in any order. Unknown UIDs are ignored.
     pub fn expunge(&mut self, uids: &[Uid]) {
-        // One that was never pushed must not take away one that will be.
+        // A UID that is not handed out yet must not remove an entry pushed later.
         let last = self.summary.uid_last;
         let mut uids: Vec<Uid> = uids.iter().copied().filter(|uid| uid.get() <= last).collect();
         uids.sort_unstable();
@@ -334,8 +341,8 @@ impl Ledger {
         }
     }
 
-    /// Begins anew under a UIDVALIDITY that the mailbox itself knows: though the ledger is lost, no
-    /// message gets another UID.
+    /// Starts again without entries under a UIDVALIDITY that the mailbox itself stores: the ledger
+    /// is lost, but messages keep their UIDs.
     pub fn keep(&mut self, uidvalidity: UidValidity) {
         let lost = self.summary.notices & LOST;
         self.summary.lost_uidvalidity = uidvalidity.get();
@@ -343,8 +350,9 @@ impl Ledger {
         self.summary.notices |= lost;
     }
 
-    /// Notes that an absent file must have been there, since something else names its UIDVALIDITY:
-    /// then another one is reported by [`Ledger::notice`]. Has no effect where there is a file.
+    /// Notes that an absent file must have existed, because something else records its UIDVALIDITY.
+    /// If the mailbox then gets another one, [`Ledger::notice`] reports that. Has no effect if the
+    /// file exists.
     pub fn note_missing(&mut self, uidvalidity: UidValidity) {
         if self.found.inode == 0 && self.summary.uidvalidity == 0 {
             self.is_missing = true;
@@ -354,8 +362,8 @@ impl Ledger {
         }
     }
 
-    /// Replaces UIDVALIDITY and all entries, which must ascend. UIDNEXT becomes one more than the
-    /// last UID, but under the same UIDVALIDITY never less than it was. The cure for
+    /// Replaces UIDVALIDITY and all entries, which must ascend by UID. UIDNEXT becomes one more
+    /// than the last UID, but never decreases under the same UIDVALIDITY. Repairs a ledger with
     /// [`Error::Damaged`].
     pub fn replace(&mut self, uidvalidity: UidValidity, entries: Vec<LedgerEntry>) {
         let uidnext = match self.uidvalidity() == Some(uidvalidity) {
@@ -387,7 +395,8 @@ impl Ledger {
         self.entries = Some(entries);
     }
 
-    /// Where the mailbox was at the last commit: its canonical path and inode. Reads the path.
+    /// Returns the canonical path of the mailbox as last recorded, and its inode at the last
+    /// commit; `None` if no path is recorded or it is damaged. Reads the path from the file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -403,7 +412,7 @@ impl Ledger {
         Ok(path.map(|path| (OsString::from_vec(path).into(), self.summary.inode)))
     }
 
-    /// Reads what the file says; pending changes must have been set aside.
+    /// Reads the file; the caller has saved pending changes.
     fn read_file(&mut self) -> Result<()> {
         self.entries = None;
         (self.lost, self.is_missing, self.damage) = (false, false, None);
@@ -440,7 +449,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Keeps the high-water marks only: what the ledger said is void.
+    /// Marks the ledger lost: keeps the high-water marks of `known` only.
     fn lose(&mut self, known: &Summary, offset: u64) {
         (self.lost, self.damage) = (true, Some(offset));
         self.entries = Some(Vec::new());
@@ -456,9 +465,9 @@ impl Ledger {
         };
     }
 
-    /// Sees to it that the next UIDVALIDITY is above what a file of which nothing can be read may
-    /// have had, which is at most the second in which it was written: waits for the next second if
-    /// that is this one.
+    /// Makes the next UIDVALIDITY higher than any that an unreadable file may have had, which is at
+    /// most the second in which the file was modified. Sleeps until the next second if it was
+    /// modified in this one.
     fn outlast(&mut self, modified: Timestamp) {
         let second = modified.unix_seconds();
         let known = u32::try_from(second.max(0)).unwrap_or(u32::MAX);
@@ -491,9 +500,9 @@ impl Ledger {
         }
         let mut entries = match &self.file {
             Some(file) if self.found.end > layout::HEADER_LEN => {
-                let Found { size, layout, end, .. } = self.found;
+                let Found { size, layout, end, flaw, .. } = self.found;
                 let stream = Stream::new(file.as_ref(), layout, size);
-                let loaded = read::load(&stream, &self.summary, end, self.identity.id);
+                let loaded = read::load(&stream, &self.summary, (end, flaw), self.identity.id);
                 match loaded.at(&self.path)? {
                     Ok(loaded) => {
                         if let Some(offset) = loaded.damage {

@@ -1,4 +1,4 @@
-//! The news of a ledger that was damaged, until somebody has acknowledged it.
+//! Notices of damaged ledgers, which stay until they are acknowledged.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use super::{Flaw, Ledger};
 use crate::aside::aside_path;
 use crate::error::Result;
 
-/// The time for which another process may be in the middle of a commit.
+/// The longest time that a commit of another process is expected to take.
 const COMMIT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// The news of a ledger that was damaged.
+/// A notice that a ledger was damaged or is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerNotice {
-    /// The damaged file: the ledger itself, or where it is kept.
+    /// Path of the damaged file: the ledger itself, or its second name.
     pub path: PathBuf,
-    /// Where it is damaged, if it is still in place.
+    /// Byte offset of the damage; `None` if the file is not in place any more.
     pub offset: Option<u64>,
-    /// There was no file where one must have been.
+    /// `true` if there was no file although there must have been one.
     pub is_missing: bool,
-    /// UIDs are lost that only the ledger had.
+    /// `true` if UIDs are lost that only the ledger had.
     pub lost: bool,
-    /// The messages have other UIDs than they had, under another UIDVALIDITY.
+    /// `true` if the messages have new UIDs, under a new UIDVALIDITY.
     pub renumbered: bool,
 }
 
 impl Ledger {
-    /// The news of a damage that was not acknowledged yet; `None` if there was none.
+    /// Returns the notice of damage that is not acknowledged yet; `None` if there is none.
     pub fn notice(&self) -> Option<LedgerNotice> {
         let notices = self.summary.notices;
         let renumbered = notices & RENUMBERED != 0;
@@ -45,8 +45,8 @@ impl Ledger {
         })
     }
 
-    /// Makes [`Ledger::notice`] say nothing from now on, durably; the damaged file stays. Reads all
-    /// of the file, so that damage which nobody met yet is noticed and mended, too.
+    /// Clears [`Ledger::notice`], durably; the damaged file is kept. Reads the whole file, so that
+    /// damage that was not detected before is repaired, too.
     ///
     /// # Errors
     /// As [`Ledger::commit`].
@@ -58,14 +58,16 @@ impl Ledger {
     }
 
     fn acknowledge_locked(&mut self) -> Result<()> {
-        if self.entries().is_err() {
-            // The next opening of the mailbox begins anew, and that is to be told.
-            return Ok(());
+        match self.entries() {
+            Ok(_) => {}
+            Err(error @ crate::Error::Io { .. }) => return Err(error),
+            // The next opening of the mailbox assigns new UIDs, which must be reported.
+            Err(_) => return Ok(()),
         }
         if self.notice().is_none() {
             return Ok(());
         }
-        // The file gets its second name when another takes its place.
+        // This commit replaces the file, after giving it its second name.
         if self.damage.is_some() {
             self.pending.dirty = true;
             self.commit()?;
@@ -76,15 +78,15 @@ impl Ledger {
         self.commit()
     }
 
-    /// Takes note of damage in the file in place, of which nothing is lost.
+    /// Records damage of the file in place that loses nothing: one copy is sound.
     pub(super) fn note_damage(&mut self, offset: u64) {
         self.damage = Some(offset);
         self.summary.notices |= DAMAGED;
-        // The next commit makes the file anew.
+        // The next commit rewrites the file.
         self.pending.dirty = true;
     }
 
-    /// Reads again what seems torn or damaged, once nobody is writing it.
+    /// Reads a file that seems torn or damaged again under the lock, when no process is writing it.
     pub(super) fn read_settled(&mut self) -> Result<()> {
         let is_in_doubt = self.lost || !matches!(self.found.flaw, None | Some(Flaw::Old));
         if is_in_doubt && self.persistent && self.lock(COMMIT_TIME_MAX).is_ok() {

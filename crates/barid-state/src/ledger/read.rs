@@ -1,7 +1,7 @@
-//! Reading a ledger: its tail, or all of it when something is wrong or the entries are wanted.
+//! Reading a ledger: its tail, or all of it if something is wrong or the entries are needed.
 //!
-//! A batch counts if one of its copies is whole. A copy that is not is torn if the disk has not all
-//! of it (a crash came before the barrier), and else damaged.
+//! A batch is valid if one of its copies is whole. A copy that is not whole is torn if a part of it
+//! never reached the disk (a crash before the barrier), and otherwise damaged.
 
 use std::io;
 
@@ -16,10 +16,10 @@ use super::twice::{BLOCK_LEN, Stream};
 use crate::bytes::has_unwritten_sector;
 use crate::limits::{LOAD_BUFFER_LEN, SCAN_BUFFER_LEN, TAIL_LEN};
 
-/// A flaw of a file whose content is known all the same.
+/// A flaw of a file that can still be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It is of version 1.
+    /// The file is of version 1.
     Old,
     /// A write was interrupted.
     Torn,
@@ -27,20 +27,20 @@ pub(super) enum Flaw {
     Damaged(u64),
 }
 
-/// A file as it was found.
+/// The result of opening a ledger file.
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// A ledger whose last whole batch ends at `end` of the stream. With a flaw, nothing is to be
-    /// written behind that: the file is to be made anew.
+    /// A ledger whose last whole batch ends at `end` of the stream. With a flaw, the next commit
+    /// must rewrite the file instead of appending to it.
     Good { summary: Summary, layout: Layout, end: u64, flaw: Option<Flaw> },
-    /// A durable batch is damaged in all copies, near this offset of the file, or the file is no
-    /// ledger of this mailbox; the summary holds the highest numbers still found.
+    /// A durable batch is damaged in all copies, near this offset of the file, or the file is not a
+    /// ledger of this mailbox. The summary holds the highest numbers that could still be read.
     Lost { summary: Summary, offset: u64 },
-    /// Another version's.
+    /// A ledger of another version.
     Version(u32),
 }
 
-/// Reads the summary: one read of the tail, unless that is torn or of version 1.
+/// Reads the summary. Costs one read of the tail, unless the file is torn or of version 1.
 pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
     let stream = Stream::new(file, Layout::Twice, size);
     let tail_len = stream.len.min(TAIL_LEN as u64);
@@ -87,8 +87,8 @@ impl Opened {
     }
 }
 
-/// The footer that ends the tail. Of a short batch the payload is verified too; a longer one was
-/// durable before its footer was written.
+/// Decodes the footer at the end of the tail. The payload of a short batch is verified, too; that
+/// of a longer one was durable before its footer was written.
 fn footer_of_tail(tail: &[u8], stream: &Stream<'_>, id: u128) -> Option<Footer> {
     let footer_len = stream.layout.footer_len();
     let at = tail.len().checked_sub(footer_len)?;
@@ -106,8 +106,8 @@ fn footer_of_tail(tail: &[u8], stream: &Stream<'_>, id: u128) -> Option<Footer> 
     Some(footer)
 }
 
-/// Walks the batches from the start to the first that is whole in no copy. If a later batch is
-/// whole, or it is all there, it was durable once: the ledger is lost.
+/// Walks the batches from the start to the first that is whole in no copy. If that batch is not
+/// torn, or a later one is whole, it was durable once: the ledger is lost.
 fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
     let mut summary = Summary::default();
     let (mut end, mut flaw) = (HEADER_LEN, None);
@@ -128,7 +128,7 @@ fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
     let best = best_footer(stream, end, id)?;
     let rest = stream.len - end.min(stream.len);
     let is_damaged = match best {
-        // What it ends is not short, whatever its head tells.
+        // The footer is in place, so the batch is complete, whatever length its head has.
         Some(footer) if footer.batch_offset == end => !lacks_sector(stream, end, rest)?,
         Some(_) => true,
         None => rest > 0 && !is_torn(stream, end, rest)?,
@@ -145,8 +145,8 @@ fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
     Ok(Opened::Good { summary, layout: stream.layout, end, flaw })
 }
 
-/// Returns `true` if a copy of a stretch lacks something that was to be written: it is shorter than
-/// a batch can be or than it says, or has a sector of zeros.
+/// Returns `true` if a part of a batch may never have reached the disk: the range is shorter than
+/// any batch or than a head says, or a copy of it has a sector of zeros.
 fn is_torn(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     let least = (BATCH_HEAD_LEN + stream.layout.footer_len()) as u64;
     if len < least {
@@ -160,8 +160,8 @@ fn is_torn(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     lacks_sector(stream, at, len)
 }
 
-/// Returns `true` if a copy of a stretch that ends as a batch does has a sector of zeros, or a
-/// sector of whose footer there are only zeros: that is written by itself.
+/// Returns `true` if a copy of the range has a sector of zeros, or if the part of its footer in one
+/// sector is zeros: the footer is written by itself.
 fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     let footer_at = at + len.saturating_sub(stream.layout.footer_len() as u64);
     let footers = stream.read(footer_at, (at + len - footer_at) as usize)?;
@@ -171,7 +171,7 @@ fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     }
     let mut done = 0;
     while done < len {
-        // Whole sectors, so that none is looked at in parts.
+        // Ends at a block, so that no sector is checked in two parts.
         let room = LOAD_BUFFER_LEN as u64 - (at + done) % BLOCK_LEN;
         let now = (len - done).min(room);
         let copies = stream.read(at + done, now as usize)?;
@@ -185,14 +185,14 @@ fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// A batch as read, in each of its copies.
+/// The result of verifying each copy of a batch.
 struct Checked {
     copies: usize,
     footers: [Option<Footer>; 2],
 }
 
 impl Checked {
-    /// Verifies the batch at `offset` of the stream, which ends at `end`, in bounded memory.
+    /// Verifies the batch at `offset` of the stream, which ends by `end`, in bounded memory.
     fn read(stream: &Stream<'_>, offset: u64, end: u64, id: u128) -> io::Result<Self> {
         let mut checked = Self { copies: stream.copies(), footers: [None; 2] };
         for payload_len in lengths(stream, offset, end)? {
@@ -209,14 +209,14 @@ impl Checked {
         self.footers.iter().flatten().next().copied()
     }
 
-    /// Returns `true` if a copy is not whole, or another than the first.
+    /// Returns `true` if a copy is not whole, or differs from the first.
     fn is_flawed(&self) -> bool {
         self.footers[..self.copies].iter().any(|footer| *footer != self.footer())
     }
 }
 
-/// The lengths of the payload of the batch at `offset` that its heads tell, as far as it would end
-/// at `end` or before.
+/// Returns the payload lengths in the heads of the copies of the batch at `offset`, without those
+/// with which it would end after `end`.
 fn lengths(stream: &Stream<'_>, offset: u64, end: u64) -> io::Result<Vec<u32>> {
     let least = (BATCH_HEAD_LEN + stream.layout.footer_len()) as u64;
     let room = end.saturating_sub(offset);
@@ -230,8 +230,8 @@ fn lengths(stream: &Stream<'_>, offset: u64, end: u64) -> io::Result<Vec<u32>> {
     Ok(lens)
 }
 
-/// Reads a batch piece by piece, each of which `visit` is shown; returns the footer of each copy
-/// that is whole.
+/// Reads a batch piece by piece, and calls `visit` with each piece in both copies; returns the
+/// footer of each copy that is whole.
 fn verify(
     stream: &Stream<'_>,
     offset: u64,
@@ -258,9 +258,9 @@ fn verify(
     Ok(found)
 }
 
-/// The footer with the highest sequence among all from `offset` of the stream, in any
-/// copy, wherever they stand. What another process appends meanwhile is not looked at: it would
-/// seem to stand behind a bad batch.
+/// Searches for the footer with the highest sequence number from `offset` of the stream on, in any
+/// copy. Ignores what another process appends in the meantime, which would seem to follow a bad
+/// batch.
 fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Option<Footer>> {
     let mut best: Option<Footer> = None;
     let footer_len = stream.layout.footer_len();
@@ -288,20 +288,21 @@ fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Opt
     }
 }
 
-/// The entries of a ledger, as read from all its batches.
+/// The entries read from all batches of a ledger.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) entries: Vec<LedgerEntry>,
-    /// Near which offset of the file one copy of a batch is damaged.
+    /// Offset in the file near which one copy of a batch is damaged.
     pub(super) damage: Option<u64>,
 }
 
-/// Reads all entries up to `end` of the stream; `Err` in the inner result names the offset in the
-/// file of a batch that is whole in no copy.
+/// Reads all entries up to `end` of the stream. The inner `Err` is the offset in the file of a
+/// batch that is whole in no copy. With [`Flaw::Torn`], a last batch that is whole in one copy only
+/// is not damaged: a crash interrupted its commit.
 pub(super) fn load(
     stream: &Stream<'_>,
     summary: &Summary,
-    end: u64,
+    (end, found): (u64, Option<Flaw>),
     id: u128,
 ) -> io::Result<Result<Loaded, u64>> {
     let live_max = (end - summary.entries_offset.min(end)) / ENTRY_LEN as u64;
@@ -312,7 +313,8 @@ pub(super) fn load(
     while offset < end {
         match load_batch(&mut window, offset, id, &mut loaded.entries)? {
             Some((len, is_flawed)) => {
-                let damage = is_flawed.then(|| stream.file_offset(offset));
+                let is_torn = found == Some(Flaw::Torn) && offset + len == end;
+                let damage = (is_flawed && !is_torn).then(|| stream.file_offset(offset));
                 loaded.damage = loaded.damage.or(damage);
                 offset += len;
             }
@@ -325,8 +327,8 @@ pub(super) fn load(
     Ok(Ok(loaded))
 }
 
-/// Applies a batch; returns its length, and `true` if one of its copies is damaged. `None` if no
-/// copy is whole, and then the entries are of no use.
+/// Applies a batch; returns its length in bytes, and `true` if one of its copies is damaged.
+/// Returns `None` if no copy is whole; then the entries are undefined.
 fn load_batch(
     window: &mut Window<'_>,
     offset: u64,
@@ -358,8 +360,8 @@ fn load_batch(
     Ok(None)
 }
 
-/// Applies a long batch piece by piece, reading it once unless the first copy is damaged; returns
-/// `true` if one of the copies is. `None` if none is whole, and then the entries are as before.
+/// Applies a long batch piece by piece, reading it once unless the first copy is damaged. Returns
+/// `true` if one copy is damaged; `None` if no copy is whole, and then the entries are unchanged.
 fn load_long(
     stream: &Stream<'_>,
     offset: u64,
@@ -369,7 +371,7 @@ fn load_long(
 ) -> io::Result<Option<bool>> {
     let before = entries.clone();
     for copy in 0..stream.copies() {
-        // What is read and not yet applied begins with the head of the batch, which is no record.
+        // The first bytes are the head of the batch, which is not a record.
         let (mut bytes, mut skip, mut is_sound) = (Vec::new(), BATCH_HEAD_LEN, true);
         let mut records = Records::default();
         let mut apply = |copies: &[Vec<u8>; 2]| {
@@ -390,7 +392,7 @@ fn load_long(
     Ok(None)
 }
 
-/// A stretch of the stream in memory: many small batches cost one read.
+/// A range of the stream in memory, so that many small batches cost one read.
 #[derive(Debug)]
 struct Window<'a> {
     stream: &'a Stream<'a>,
@@ -400,7 +402,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The bytes of a range in each copy there is; `None` if it goes beyond the end.
+    /// Returns a range in each copy; `None` if it extends beyond the end.
     fn get(&mut self, offset: u64, len: usize) -> io::Result<Option<[Option<&[u8]>; 2]>> {
         if len as u64 > self.end.saturating_sub(offset) {
             return Ok(None);
@@ -415,7 +417,7 @@ impl Window<'_> {
         Ok(Some([0, 1].map(|copy| self.bytes[copy].get(start..start + len))))
     }
 
-    /// The lengths of the payload of the batch at `offset` that its heads tell.
+    /// Returns the payload lengths in the heads of the copies of the batch at `offset`.
     fn lengths(&mut self, offset: u64) -> io::Result<Vec<u32>> {
         let least = (BATCH_HEAD_LEN + self.stream.layout.footer_len()) as u64;
         let room = self.end.saturating_sub(offset);

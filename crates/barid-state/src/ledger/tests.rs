@@ -32,7 +32,7 @@ fn uids(ledger: &mut Ledger) -> Vec<u32> {
     entries.iter().map(|entry| entry.uid.get()).collect()
 }
 
-/// A ledger with UIDVALIDITY 9 and the UIDs 1 to `count`.
+/// Creates a ledger with UIDVALIDITY 9 and the UIDs 1 to `count`.
 fn filled(count: u32) -> MemVfs {
     let vfs = MemVfs::new();
     let mut ledger = open(&vfs);
@@ -157,7 +157,7 @@ fn threads_hand_out_every_uid_once() {
     assert_eq!(uids(&mut open(&vfs)), (1..=100).collect::<Vec<_>>());
 }
 
-/// More entries than are read at once.
+/// More entries than one read returns.
 const MANY: u32 = 60_000;
 
 #[test]
@@ -199,7 +199,8 @@ fn a_long_batch_is_lost_with_both_copies() {
     }
 }
 
-/// Changes made before and after the entries were wanted, with another process in between.
+/// Makes changes before and after the entries are loaded, with a commit of another process in
+/// between.
 #[test]
 fn pushed_entries_are_written_once() {
     let vfs = filled(3);
@@ -231,7 +232,7 @@ fn a_ledger_of_which_nothing_is_left_never_repeats_a_uidvalidity() {
         file.set_len(0).unwrap();
         file.write_all_at(b"nothing that was written here", 0).unwrap();
     }
-    // Whole seconds were waited for, and no more than that.
+    // The waits advanced the clock to the last UIDVALIDITY and no further.
     assert_eq!(i64::from(last), vfs.now().unix_seconds());
 }
 
@@ -245,7 +246,7 @@ fn a_missing_ledger_is_told_until_that_is_acknowledged() {
     vfs.remove_file(&ledger.path).unwrap();
     let mut ledger = open(&vfs);
     ledger.note_missing(validity(9));
-    // The mailbox itself has its UIDs.
+    // The mailbox itself stores its UIDs.
     ledger.replace(validity(9), Vec::new());
     assert_eq!(ledger.notice(), None);
     let mut ledger = open(&vfs);

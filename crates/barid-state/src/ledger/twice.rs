@@ -1,7 +1,7 @@
-//! The stream of bytes that a ledger is, and where its file has them.
+//! The byte stream of a ledger, and the mapping of its offsets to the file.
 //!
-//! In version 2 the file has every block of the stream twice, one copy behind the other, so that no
-//! single block of the disk is the only home of anything. In version 1 it has all bytes once.
+//! In version 2 the file has two copies of every block of the stream, one after the other, so that
+//! no data is in one block of the disk only. In version 1 the file is the stream.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,26 +13,26 @@ use super::layout::Layout;
 /// Bytes of a block.
 pub(super) const BLOCK_LEN: u64 = 4096;
 
-/// The offset in the file of a byte of the stream, in its first (0) or second (1) copy.
+/// Returns the offset in the file of a byte of the stream, in its first (0) or second (1) copy.
 pub(super) fn place(at: u64, copy: u64) -> u64 {
     (at / BLOCK_LEN * 2 + copy) * BLOCK_LEN + at % BLOCK_LEN
 }
 
-/// The size of a file that holds a stream of `len` bytes, which are not none.
+/// Returns the size in bytes of a file that holds a stream of `len` bytes, at least one.
 pub(super) fn file_len(len: u64) -> u64 {
     place(len.saturating_sub(1), 1) + 1
 }
 
-/// Returns `true` if behind the end of the stream, which is `at`, there is something of a first
-/// copy whose second copy was never written: an append that was interrupted. It might be taken for
-/// a part of the next.
+/// Returns `true` if the block in which the stream ends, at `at`, has bytes after that in its first
+/// copy: an interrupted append that did not write the second copy. They could be mistaken for a
+/// part of the next batch.
 pub(super) fn has_remains(file: &dyn File, at: u64) -> io::Result<bool> {
     let mut rest = vec![0; ((BLOCK_LEN - at % BLOCK_LEN) % BLOCK_LEN) as usize];
     let len = file.read_full_at(&mut rest, place(at, 0))?;
     Ok(rest[..len].iter().any(|byte| *byte != 0))
 }
 
-/// Writes a stretch of the stream, both copies.
+/// Writes both copies of `bytes` at offset `at` of the stream.
 pub(super) fn write_at(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()> {
     let (mut at, mut rest) = (at, bytes);
     while !rest.is_empty() {
@@ -56,14 +56,14 @@ pub(super) fn write_at(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()>
     Ok(())
 }
 
-/// The stream of a file.
+/// The stream of a file, for reading.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     file: &'a dyn File,
     pub(super) layout: Layout,
-    /// Bytes of the stream, as far as the size of the file tells.
+    /// Length of the stream in bytes, according to the size of the file.
     pub(super) len: u64,
-    /// The error of a block that cannot be read; it counts as zeros.
+    /// The first error of a block that cannot be read and was replaced by zeros.
     unreadable: RefCell<Option<io::Error>>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Stream<'a> {
         Self { file, layout, len, unreadable: RefCell::default() }
     }
 
-    /// The number of copies of each byte.
+    /// Returns the number of copies of each byte.
     pub(super) fn copies(&self) -> usize {
         match self.layout {
             Layout::Once => 1,
@@ -88,7 +88,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The offset in the file of a byte of the stream.
+    /// Returns the offset in the file of a byte of the stream, in its first copy.
     pub(super) fn file_offset(&self, at: u64) -> u64 {
         match self.layout {
             Layout::Once => at,
@@ -96,7 +96,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Reads a stretch of the stream: each copy. What is missing in the file is zeros.
+    /// Reads both copies of a range of the stream; in version 1 the second one is empty. Bytes
+    /// beyond the end of the file are zeros.
     pub(super) fn read(&self, at: u64, len: usize) -> io::Result<[Vec<u8>; 2]> {
         if self.layout == Layout::Once || len == 0 {
             let mut bytes = vec![0; len];
@@ -120,7 +121,7 @@ impl<'a> Stream<'a> {
         Ok(copies)
     }
 
-    /// Reads bytes of the file: at once, or if that cannot be, block by block.
+    /// Reads bytes of the file in one call, or, after a media error, block by block.
     fn read_file(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
         match self.file.read_full_at(bytes, start) {
             Ok(_) => return Ok(()),
@@ -144,13 +145,13 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Fails if blocks could not be read: what they hold is not lost because of that.
+    /// Fails if a block could not be read: a read error does not prove that its data is lost.
     pub(super) fn check_readable(&self) -> io::Result<()> {
         self.unreadable.borrow_mut().take().map_or(Ok(()), Err)
     }
 }
 
-/// Returns `true` for an error that is about a place of the disk.
+/// Returns `true` for a media error, which may affect single blocks only.
 fn is_of_the_medium(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     error.raw_os_error() == Some(EIO) || error.kind() == io::ErrorKind::Other

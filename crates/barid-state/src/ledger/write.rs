@@ -19,9 +19,9 @@ use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
 use crate::waiting::wait_for_lock;
 
 impl Ledger {
-    /// Takes the lock of this ledger (an open-file-description lock on `<id>.ledger.lock`, which
-    /// stays behind), waiting up to `timeout`; then reads again if another process committed.
-    /// Does nothing where it is held already or the ledger is not persistent.
+    /// Takes the lock of this ledger (an open-file-description lock on `<id>.ledger.lock`, which is
+    /// never removed), waiting up to `timeout`; then reads the file again if another process
+    /// committed. Does nothing if the lock is held already or the ledger is not persistent.
     ///
     /// # Errors
     /// [`Error::Locked`] after `timeout`; [`Error::NotAscending`] at the next commit if UIDs were
@@ -59,24 +59,26 @@ impl Ledger {
         self.stop.as_ref()
     }
 
-    /// Releases the lock. Dropping the ledger does, too.
+    /// Releases the lock, as does dropping the ledger.
     pub fn unlock(&mut self) {
         self.lock = None;
     }
 
-    /// Makes the pending changes durable, under the lock (which it takes if the caller has not).
+    /// Makes the pending changes durable, under the lock, which it takes if the caller has not.
     ///
-    /// The commit point is the fdatasync of one batch, or, where the file is created, compacted, of
-    /// an earlier version, torn or damaged, the rename of a whole new file (see
-    /// [`atomic_replace`]). A batch above 960 bytes has its body made durable before its footer is
-    /// written. A crash before the commit point leaves the ledger as it was; one after it finds all
+    /// The commit point is the fdatasync of one batch, or the rename of a whole new file (see
+    /// [`atomic_replace`]) if the file is new, to be compacted, of an earlier version, torn or
+    /// damaged. The body of a batch above 960 bytes is made durable before its footer is written.
+    /// After a crash before the commit point the ledger is unchanged; after a later one it has all
     /// of the batch.
     ///
-    /// Costs nothing when nothing is pending; else the lock (open, lock, stat, close) unless held,
-    /// a read, a write for each of its two copies and one fdatasync, twice that for a long batch.
+    /// Costs nothing if nothing is pending. Otherwise it costs the lock (open, lock, stat, close)
+    /// unless held, a read, a write for each of the two copies and one fdatasync; writes and
+    /// fdatasync twice for a long batch.
     ///
     /// # Errors
-    /// After a failed write or fsync the ledger is [`Error::Poisoned`] until it is reopened.
+    /// After a failed write or fsync, further commits fail with [`Error::Poisoned`] until the
+    /// ledger is reopened.
     pub fn commit(&mut self) -> Result<()> {
         if !self.pending.dirty {
             return Ok(());
@@ -97,7 +99,7 @@ impl Ledger {
         match written {
             Ok(()) => {
                 self.pending = Pending::default();
-                // What is wanted again can be read again.
+                // They are read again when needed.
                 if self.entries.as_ref().is_some_and(|all| all.len() > ENTRIES_KEPT_MAX) {
                     self.entries = None;
                 }
@@ -121,7 +123,7 @@ impl Ledger {
         }
     }
 
-    /// Writes a new file that holds everything, and puts it in place.
+    /// Replaces the file by one with all entries in one batch.
     fn write_all(&mut self) -> Result<()> {
         self.load_entries()?;
         self.set_aside()?;
@@ -167,8 +169,9 @@ impl Ledger {
         let id = self.identity.id;
         let written = batch.write(file.as_ref(), Vec::new(), id, &summary, true);
         if written.is_err() {
-            // What was not acknowledged is not to be believed by the next who reads it, who would
-            // wait in vain for what the disk has dropped. A second failure leaves what a crash may.
+            // No reader may accept a batch whose commit failed: it may be gone from the disk
+            // although it is still in the page cache. If this fails, too, the file is as after a
+            // crash.
             let _ = file.set_len(file_len(self.found.end));
         }
         written.at(&self.path)?;
@@ -177,8 +180,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Gives a damaged file a second name, durably, which stays when the first is given to another.
-    /// The notice names the latest.
+    /// Gives a damaged file a second name, durably, so that it is kept when a new file replaces it.
+    /// The notice names the latest such file.
     fn set_aside(&mut self) -> Result<()> {
         if self.damage.is_some() {
             self.summary.aside = keep_aside(self.vfs.as_ref(), &self.path)?;
@@ -190,7 +193,7 @@ impl Ledger {
         Summary { sequence: self.summary.sequence + 1, inode: self.identity.inode, ..self.summary }
     }
 
-    /// Reads the file again if it is not as we left it, and puts the pending changes on top.
+    /// Reads the file again if another process changed it, and reapplies the pending changes.
     pub(super) fn read_again(&mut self) -> Result<()> {
         let found = match self.vfs.metadata(&self.path) {
             Ok(metadata) => (metadata.inode, metadata.size),

@@ -1,7 +1,7 @@
-//! What is pending for a mailbox that stood at the same path under another identity.
+//! Pending changes of mailboxes that were at the same path under another identity.
 //!
-//! A program that replaces an mbox by another file (an editor, `sed -i`, a restored copy) loses the
-//! attribute that tells who it is; what was accepted for it then belongs to nobody.
+//! A program that replaces an mbox by a new file (an editor, `sed -i`, a restore) loses the
+//! attribute with its identity, and changes accepted for it then have no mailbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use crate::modes::{is_absent, is_denied};
 use crate::{Access, Identity, Ledger};
 
 impl Pending {
-    /// The journals in the state folder `dir` that have changes for a mailbox that was last seen at
-    /// the path of this one, and is another. Their ledgers tell where they were.
+    /// Opens the journals in the state folder `dir` that have changes for another mailbox that was
+    /// last seen at the path of this one, according to its ledger.
     ///
-    /// Lists the folder; opens a ledger for every mailbox with a journal.
+    /// Costs a listing of the folder, and opening a ledger for every mailbox with a journal.
     ///
     /// # Errors
-    /// [`crate::Error::Io`]. What cannot be read is left out.
+    /// [`crate::Error::Io`] if the folder cannot be listed. Ledgers and journals that cannot be
+    /// read are skipped.
     pub fn earlier(vfs: &Arc<dyn Vfs>, dir: &Path, identity: &Identity) -> Result<Vec<Self>> {
         let mut ids = Vec::new();
         let listed = vfs.open_dir(dir).and_then(|folder| {
@@ -50,7 +51,7 @@ impl Pending {
     }
 }
 
-/// The identity in the name of a journal.
+/// Returns the identity in the name of a journal.
 fn id_of(name: &[u8]) -> Option<u128> {
     let hex = std::str::from_utf8(name.strip_suffix(b".pending")?).ok()?;
     let is_id = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -7,12 +7,13 @@ use super::{FlagDelta, PendingChange, PendingKind, PendingRecord};
 use crate::MessageKey;
 use crate::bytes::{Take, has_unwritten_sector, u32_at, u64_at};
 
-/// The two versions of the layout. A new file is of the second.
+/// The two versions of the layout. New files have the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Version 1: a batch has one checksum, which does not tell a wrong length from a torn batch.
+    /// Version 1: a batch has one checksum, which cannot distinguish a damaged length from a torn
+    /// batch.
     One,
-    /// Version 2: the head of a batch has a checksum of its own, and the batch an end.
+    /// Version 2: the head of a batch has its own checksum, and the batch ends with [`BATCH_END`].
     Two,
 }
 
@@ -39,14 +40,14 @@ impl Layout {
     }
 }
 
-/// Bytes of a header, at least and at most, in any version.
+/// The smallest and the largest length of a header in any version, in bytes.
 const HEADER_LEN_MIN: usize = 64;
 const HEADER_LEN_MAX: usize = 4096;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridPND";
 const BATCH_MAGIC: &[u8; 4] = b"PBAT";
 
-/// The end of every batch: no sector of one that is whole is nothing but zeros.
+/// The end of every batch, so that no sector of a whole batch is all zeros.
 const BATCH_END: &[u8; 4] = b"PEND";
 
 const BATCH_HEAD_LEN: usize = 40;
@@ -57,24 +58,24 @@ const RECORD_HEAD_LEN: usize = 44;
 const FLAGS: u8 = 1;
 const EXPUNGE: u8 = 2;
 
-/// What a header says.
+/// A parsed header.
 pub(super) enum Header {
     /// A journal of this mailbox.
     Good(Layout, Identified),
-    /// One of a later version.
+    /// A journal of a later version.
     Version(u32),
-    /// No journal, or one of another mailbox.
+    /// Not a journal, damaged, or of another mailbox.
     Bad,
 }
 
-/// Fields of a header beside the mailbox's identity.
+/// Fields of a header other than the mailbox's identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identified {
-    /// The random number of the file.
+    /// The random number of the file, which seeds the checksums of its batches.
     pub(super) random: u64,
-    /// The number in the name under which an earlier file is kept that was damaged; 0 if none is.
+    /// The random number in the second name of an earlier, damaged file; 0 if none is kept.
     pub(super) aside: u32,
-    /// The number of changes that were lost with that, as far as could be told.
+    /// Estimated number of changes that were lost with that file.
     pub(super) lost: u32,
 }
 
@@ -98,7 +99,7 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
     if bytes.len() < HEADER_LEN_MIN || !bytes.starts_with(HEADER_MAGIC) {
         return Header::Bad;
     }
-    // In every version the length stands here, and the checksum at the end.
+    // Every version has the length here and the checksum at the end.
     let len = u32_at(bytes, 12) as usize;
     let header = bytes.get(..len).filter(|_| (HEADER_LEN_MIN..=HEADER_LEN_MAX).contains(&len));
     let is_whole = header.is_some_and(|header| {
@@ -121,7 +122,8 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
     Header::Good(layout, identified)
 }
 
-/// The layout and the random number of a file whose header is damaged, if its batches confirm them.
+/// Returns the layout and the random number of a file whose header is damaged, if a batch confirms
+/// them.
 pub(super) fn salvage(bytes: &[u8]) -> Option<(Layout, u64)> {
     let places = [(Layout::Two, 32), (Layout::Two, 56), (Layout::One, 32)];
     places.into_iter().find_map(|(layout, at)| {
@@ -151,8 +153,8 @@ pub(super) fn put_batch(out: &mut Vec<u8>, random: u64, records: &[PendingRecord
     out.extend(BATCH_END);
 }
 
-/// The length of the batch that `bytes` begin with, as its head tells, if that is whole. In version
-/// 1 no checksum says so.
+/// Returns the length in bytes of the batch at the start of `bytes`, if its head is whole. In
+/// version 1 the head has no checksum.
 fn batch_len(bytes: &[u8], layout: Layout, random: u64) -> Option<usize> {
     let head = bytes.get(..layout.batch_head_len()).filter(|head| head.starts_with(BATCH_MAGIC))?;
     let is_whole = match layout {
@@ -163,7 +165,7 @@ fn batch_len(bytes: &[u8], layout: Layout, random: u64) -> Option<usize> {
     len.filter(|_| is_whole)
 }
 
-/// Returns `true` if the payload of a batch has the checksum that its head names.
+/// Returns `true` if the payload of a batch has the checksum in its head.
 fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
     let (head, payload) = batch.split_at(layout.batch_head_len());
     let Some(payload) = payload.strip_suffix(layout.end()) else { return false };
@@ -179,25 +181,27 @@ fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
     }
 }
 
-/// Returns `true` if what `bytes`, the end of a file from `offset` on, begin with was never whole
-/// on the disk: it is shorter than it says or can be, or has a sector of zeros.
+/// Returns `true` if the batch at the start of `bytes`, the rest of a file from `offset` on, was
+/// never whole on the disk: it is shorter than its head says or than any batch, or has a sector of
+/// zeros.
 pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: Layout, random: u64) -> bool {
     bytes.len() < layout.batch_head_len()
         || batch_len(bytes, layout, random).is_some_and(|len| len > bytes.len())
         || has_unwritten_sector(bytes, offset as u64)
 }
 
-/// The most records that so many bytes hold.
+/// Returns the most records that fit in `len` bytes.
 pub(super) fn records_max(len: usize) -> u64 {
     (len / RECORD_HEAD_LEN) as u64
 }
 
-/// The number of records of a batch that is not whole, if its head is.
+/// Returns the number of records that the head of a damaged batch names; 0 if the head is damaged.
 pub(super) fn claimed(bytes: &[u8], layout: Layout, random: u64) -> u64 {
     batch_len(bytes, layout, random).map_or(0, |_| u64::from(u32_at(bytes, 16)))
 }
 
-/// Takes the batch that `bytes` begin with, if it is whole: its records and its length.
+/// Parses the batch at the start of `bytes`: returns its records and its length in bytes, or `None`
+/// if it is not whole.
 pub(super) fn read_batch(
     bytes: &[u8],
     layout: Layout,
@@ -207,7 +211,7 @@ pub(super) fn read_batch(
     let batch = bytes.get(..len).filter(|batch| is_payload_whole(batch, layout, random))?;
     let (first, count) = (u64_at(batch, 8), u32_at(batch, 16));
     let mut take = Take(&batch[layout.batch_head_len()..len - layout.end().len()]);
-    // What the count claims is not believed before the records are there.
+    // The count is not trusted: no memory is reserved for records that are not there.
     let mut records = Vec::new();
     for index in 0..u64::from(count) {
         let sequence = first.checked_add(index)?;
@@ -216,7 +220,8 @@ pub(super) fn read_batch(
     (take.0.is_empty() && !records.is_empty()).then_some((records, len))
 }
 
-/// Takes a batch that is all of `bytes` and of whose head only the length is damaged.
+/// Parses a batch that is all of `bytes`, replacing the length in its head by that of `bytes`.
+/// Repairs a damaged length.
 pub(super) fn read_batch_of_len(
     bytes: &[u8],
     layout: Layout,
@@ -229,7 +234,7 @@ pub(super) fn read_batch_of_len(
     read_batch(&batch, layout, random).map(|(records, _)| records)
 }
 
-/// Where the next whole batch begins, at `from` or later.
+/// Returns the offset of the first whole batch at `from` or later.
 pub(super) fn find_batch(bytes: &[u8], from: usize, layout: Layout, random: u64) -> Option<usize> {
     let places = from..bytes.len().saturating_sub(layout.batch_head_len() - 1);
     places.into_iter().find(|at| {
@@ -258,7 +263,7 @@ fn put_record(out: &mut Vec<u8>, change: &PendingChange) {
     }
 }
 
-/// No more keywords than a byte counts; a mailbox has no more than 64.
+/// Returns the first 255 keywords, which is what a byte can count; a mailbox has at most 64.
 fn names(keywords: &[Keyword]) -> &[Keyword] {
     &keywords[..keywords.len().min(usize::from(u8::MAX))]
 }

@@ -1,16 +1,16 @@
-//! The journal of pending changes: what was accepted and is not written to the mailbox yet.
+//! The journal of pending changes, which were accepted and are not written to the mailbox yet.
 //!
 //! One file per mailbox, `<state dir>/<id>.pending`, whose layout `docs/formats/pending.md` maps: a
-//! header and then batches, each with a checksum that is bound to the random number of the file. A
-//! batch is what was accepted at once. There is no file where nothing is pending.
+//! header and then batches, each with checksums seeded by the random number of the file. A batch
+//! has the changes that were accepted in one call. There is no file if nothing is pending.
 //!
-//! **Invariant**: no batch stands behind one that is not durable. So a batch at the end that the
-//! disk has not all of was never acknowledged, and is cut before the next is written. Any other
-//! that is not whole is damage: the others are used, the file is kept under another name when the
-//! journal is written next, and both are told until [`Pending::acknowledge`].
+//! **Invariant**: no batch follows one that is not durable. So a batch at the end that is not
+//! completely on the disk was never acknowledged, and is cut off before the next is written. Any
+//! other batch that is not whole is damaged: the others are used, the file gets a second name when
+//! the journal is written next, and [`Pending::damage`] reports it until [`Pending::acknowledge`].
 //!
-//! Sequence numbers never come again, not even in another file: a mailbox's own journal may carry
-//! one. A new file begins with the microseconds since 1970.
+//! Sequence numbers are never reused, not even in a new file, because the journal of a change of
+//! the mailbox may refer to one. A new file begins with the microseconds since 1970.
 
 mod earlier;
 mod layout;
@@ -44,31 +44,31 @@ pub struct FlagDelta {
     pub remove_keywords: Vec<Keyword>,
 }
 
-/// What is to be done to a message.
+/// Kind of a change of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PendingKind {
-    /// Its flags are to be changed.
+    /// Change its flags and keywords.
     Flags(FlagDelta),
-    /// It is to be expunged.
+    /// Expunge it.
     Expunge,
 }
 
-/// A change of a message, and all that is needed to find the message again.
+/// A change of a message, and the fields by which the message is found again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingChange {
-    /// The UIDVALIDITY under which its UID was given out.
+    /// The UIDVALIDITY of its UID.
     pub uidvalidity: UidValidity,
     /// Its UID.
     pub uid: Uid,
-    /// What it is.
+    /// The hash that identifies it, as in the ledger.
     pub key: MessageKey,
-    /// The hash of its body; 0 if that was not read.
+    /// The hash of its body; 0 if the body was not read.
     pub body_hash: u64,
-    /// How many messages before it have the same key.
+    /// Number of messages before it that have the same key.
     pub ordinal: u32,
-    /// The mod-sequence that the change was given.
+    /// The mod-sequence of the change.
     pub modseq: ModSeq,
-    /// What is to be done.
+    /// The kind of change.
     pub kind: PendingKind,
 }
 
@@ -81,14 +81,15 @@ pub struct PendingRecord {
     pub change: PendingChange,
 }
 
-/// Accepted changes that cannot be read.
+/// Damage of a journal: accepted changes that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingDamage {
-    /// The file that holds them.
+    /// The damaged file.
     pub path: PathBuf,
-    /// Where it is damaged; `None` if it was put aside.
+    /// Byte offset of the damage; `None` if the file has its second name and is not in place any
+    /// more.
     pub offset: Option<u64>,
-    /// The number of changes that are lost, as far as that can be told.
+    /// Estimated number of changes that are lost.
     pub records: u64,
 }
 
@@ -103,9 +104,9 @@ pub struct Pending {
     file: Option<Found>,
     records: Vec<PendingRecord>,
     damage: Option<PendingDamage>,
-    /// The number in the name under which a damaged file is kept; 0 if none is.
+    /// The random number in the second name of a damaged file; 0 if none is kept.
     aside: u32,
-    /// No record gets a lower number.
+    /// The lowest sequence number that a new record may get.
     sequence_min: u64,
     lock: Option<Box<dyn File>>,
     stop: Option<Arc<AtomicBool>>,
@@ -118,7 +119,7 @@ struct Found {
     inode: u64,
     size: u64,
     layout: Layout,
-    /// Where the last whole batch ends.
+    /// Byte offset at which the last whole batch ends.
     end: u64,
     random: u64,
     writable: bool,
@@ -127,7 +128,7 @@ struct Found {
 impl Pending {
     /// Opens the journal of a mailbox in the state folder `dir`; nothing is written.
     ///
-    /// Costs one call where nothing is pending, else an open, a stat and a read.
+    /// Costs one call if nothing is pending, else an open, a stat and a read of the whole file.
     ///
     /// # Errors
     /// [`Error::Version`] for a file of a later version; [`Error::Io`].
@@ -150,22 +151,23 @@ impl Pending {
         Ok(pending)
     }
 
-    /// The accepted changes, ascending by sequence number.
+    /// Returns the accepted changes, ascending by sequence number.
     pub fn records(&self) -> &[PendingRecord] {
         &self.records
     }
 
-    /// What was accepted and cannot be read, if anything.
+    /// Returns the damage of the journal that is not acknowledged yet, if any.
     pub fn damage(&self) -> Option<&PendingDamage> {
         self.damage.as_ref()
     }
 
-    /// The number of the last accepted change.
+    /// Returns the sequence number of the last accepted change; `None` if there is none.
     pub fn last_sequence(&self) -> Option<u64> {
         self.records.last().map(|record| record.sequence)
     }
 
-    /// Reads again if another process has changed the file; tells whether it did. Costs a stat.
+    /// Reads the file again if another process changed it, and returns `true` if one did. Costs a
+    /// stat.
     ///
     /// # Errors
     /// As [`Pending::open`].
@@ -182,13 +184,13 @@ impl Pending {
         Ok(true)
     }
 
-    /// Keeps other processes from changing the journal: takes an open-file-description lock on
-    /// `<id>.pending.lock`, which stays behind, waiting up to `timeout`; then refreshes. Does
-    /// nothing if it is held already.
+    /// Locks the journal against other processes: takes an open-file-description lock on
+    /// `<id>.pending.lock`, which is never removed, waiting up to `timeout`; then refreshes. Does
+    /// nothing if the lock is held already.
     ///
-    /// Whoever writes pending changes to a mailbox, or completes an unfinished change of it, holds
-    /// this from before it reads them until they are dropped; it is taken before any lock of the
-    /// mailbox.
+    /// A caller that writes pending changes to a mailbox, or completes an unfinished change of it,
+    /// must hold this lock from before it reads them until they are dropped, and take it before any
+    /// lock of the mailbox.
     ///
     /// # Errors
     /// [`Error::Locked`] after `timeout`; [`Error::Io`].
@@ -216,12 +218,12 @@ impl Pending {
         read.map(drop)
     }
 
-    /// Whether a write failed, so that the journal must be opened anew.
+    /// Returns `true` if a write failed, so that the journal must be reopened.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 
-    /// Whether [`Pending::lock`] is held.
+    /// Returns `true` if [`Pending::lock`] is held.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
@@ -231,20 +233,21 @@ impl Pending {
         self.stop = stop;
     }
 
-    /// Releases the lock. Dropping the journal does, too.
+    /// Releases the lock, as does dropping the journal.
     pub fn unlock(&mut self) {
         self.lock = None;
     }
 
-    /// Accepts changes, all of them or, with an error, none; returns the number of the last. Takes
-    /// the lock unless it is held.
+    /// Accepts changes: all of them, or none if it fails. Returns the sequence number of the last
+    /// accepted change. Takes the lock unless it is held.
     ///
-    /// Commit point: the fdatasync of one write, or where there is no file the rename of a whole
-    /// one (see [`atomic_replace`]), which is durable when this returns.
+    /// Commit point: the fdatasync of one write, or, if there is no file or it is damaged or of
+    /// version 1, the rename of a whole new one (see [`atomic_replace`]), which is durable when
+    /// this returns.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; after a failed write or fsync the journal is [`Error::Poisoned`] until
-    /// it is opened anew.
+    /// [`Error::Locked`]; [`Error::TooLarge`]; [`Error::Io`], and after that [`Error::Poisoned`]
+    /// until the journal is reopened.
     pub fn accept(&mut self, changes: Vec<PendingChange>) -> Result<Option<u64>> {
         self.locked(|pending| {
             let first = pending.next_sequence();
@@ -268,11 +271,11 @@ impl Pending {
         })
     }
 
-    /// Forgets the changes up to and including number `sequence`, durably; there may be none. Takes
+    /// Drops the changes up to and including number `sequence`, durably, if there are any. Takes
     /// the lock unless it is held.
     ///
-    /// Commit point: the fsync of the folder after the file was removed, or where later changes are
-    /// left the rename of a new one that holds these.
+    /// Commit point: the fsync of the folder after the file was removed, or, if later changes are
+    /// left, the rename of a new file with these.
     ///
     /// # Errors
     /// As [`Pending::accept`].
@@ -287,9 +290,9 @@ impl Pending {
         })
     }
 
-    /// Gives the changes with these numbers new ones above all others, durably and in their order,
-    /// so that [`Pending::drop_through`] of what is the last number now leaves them. Takes the lock
-    /// unless it is held.
+    /// Renumbers these changes above all others, durably and in their order, so that
+    /// [`Pending::drop_through`] of the number that is the last now does not drop them. Takes the
+    /// lock unless it is held.
     ///
     /// # Errors
     /// As [`Pending::accept`].
@@ -308,8 +311,8 @@ impl Pending {
         })
     }
 
-    /// Makes [`Pending::damage`] say nothing from now on, durably; the damaged file stays, under
-    /// its second name. Takes the lock unless it is held.
+    /// Clears [`Pending::damage`], durably; the damaged file is kept under its second name. Takes
+    /// the lock unless it is held.
     ///
     /// # Errors
     /// As [`Pending::accept`].
@@ -325,7 +328,7 @@ impl Pending {
         })
     }
 
-    /// Does something under the lock.
+    /// Calls `act` under the lock. An I/O error poisons the journal.
     fn locked<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let held = self.is_locked();
         self.lock(COMMIT_LOCK_TIMEOUT)?;
@@ -352,7 +355,7 @@ impl Pending {
         }
     }
 
-    /// Appends a batch behind the last whole one.
+    /// Appends a batch after the last whole one.
     fn append(&self, records: &[PendingRecord]) -> Result<()> {
         let Some(Found { file, size, end, random, writable, .. }) = &self.file else {
             return Ok(());
@@ -368,14 +371,15 @@ impl Pending {
         }
         let written = file.write_all_at(&bytes, *end).and_then(|()| file.sync_data());
         if written.is_err() {
-            // What was not acknowledged is not to be believed by the next who reads it. A second
-            // failure leaves what a crash may leave, too.
+            // No reader may accept a batch that was not acknowledged. If this fails, too, the file
+            // is as after a crash.
             let _ = file.set_len(*end);
         }
         written.at(&self.path)
     }
 
-    /// Makes `records` all there is.
+    /// Replaces all records by `records`; removes the file if there are none and no damage to
+    /// report.
     fn replace(&mut self, records: Vec<PendingRecord>) -> Result<()> {
         self.sequence_min = self.next_sequence();
         match records.is_empty() && self.damage.is_none() {
@@ -390,7 +394,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Puts a new file in place; one that is damaged is kept under another name.
+    /// Replaces the file; a damaged one is kept under its second name.
     fn write_all(&mut self, records: &[PendingRecord]) -> Result<()> {
         let mut random = [0; 8];
         self.vfs.random(&mut random).at(&self.path)?;
@@ -416,7 +420,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Gives a damaged file a second name, which stays when the first is given to another.
+    /// Gives a damaged file a second name, durably, so that it is kept when a new file replaces it.
     fn set_aside(&mut self) -> Result<()> {
         if !self.is_damaged() {
             return Ok(());
@@ -428,7 +432,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Whether the file in place is damaged, not one that was put aside.
+    /// Returns `true` if the file in place is damaged, not only an earlier one with a second name.
     fn is_damaged(&self) -> bool {
         self.damage.as_ref().is_some_and(|damage| damage.offset.is_some())
     }
@@ -479,7 +483,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes note of damage in the file in place. The first is where it is looked for.
+    /// Records damage of the file in place. The offset of the first damage is kept.
     fn note_damage(&mut self, offset: usize, records: u64) {
         let path = self.path.clone();
         let before = self.damage.take().map_or((None, 0), |damage| (damage.offset, damage.records));
@@ -487,7 +491,8 @@ impl Pending {
         self.damage = Some(PendingDamage { path, offset, records: before.1 + records });
     }
 
-    /// Takes the records of a batch, unless they are not above those before.
+    /// Adds the records of a batch and returns `true`, unless their sequence numbers are not higher
+    /// than those before.
     fn take_records(&mut self, records: Vec<PendingRecord>) -> bool {
         let ascends = self.last_sequence() < records.first().map(|record| record.sequence);
         if ascends {
@@ -496,7 +501,8 @@ impl Pending {
         ascends
     }
 
-    /// Takes all batches that are whole, but for a length; returns where the last of them ends.
+    /// Adds the records of all batches that are whole, or whole but for a damaged length; returns
+    /// the byte offset at which the next batch belongs.
     fn take_batches(&mut self, bytes: &[u8], layout: Layout, random: u64) -> u64 {
         let mut at = layout.header_len().min(bytes.len());
         while at < bytes.len() {

@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 use barid_types::FlagSet;
 
 use crate::boxes::{MboxOptions, MboxVariant};
-use crate::calendar::Calendar;
-use crate::corpus::{Corpus, GeneratedMessage};
+use crate::corpus::{Calendar, Corpus, GeneratedMessage};
 
 /// Number of messages in each full mailbox.
 const COUNT: u64 = 120;

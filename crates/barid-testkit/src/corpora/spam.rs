@@ -1,7 +1,6 @@
 //! Generated spam: the features that filters examine, in every encoding and half a dozen charsets.
 
-use crate::calendar::Calendar;
-use crate::corpus::{Corpus, Random, WORDS, base64_encode};
+use crate::corpus::{Calendar, Corpus, Random, WORDS, base64_encode};
 
 /// Words of spam.
 const SPAM_WORDS: [&str; 32] = [

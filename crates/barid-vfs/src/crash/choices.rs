@@ -1,8 +1,8 @@
-//! The random choices of a crash.
+//! The random choices of a simulated crash.
 
 use crate::mem::split_mix;
 
-/// What becomes of everything that no barrier covered.
+/// Fate of all changes that no barrier covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     /// All of it is lost.
@@ -15,22 +15,22 @@ enum Style {
     BytesOnly,
     /// Bytes and names are kept, sizes are lost.
     SizesLost,
-    /// Each thing has its own fate.
+    /// Every change is kept or lost at random.
     Random,
 }
 
-/// What becomes of the written bytes of one file.
+/// Fate of the written bytes of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
-    /// None reached the disk.
+    /// No bytes reached the disk.
     Nothing,
-    /// All did.
+    /// All bytes did.
     Everything,
-    /// All writes up to a moment did, and some sectors of the next.
+    /// All writes before the one with this index did, and some sectors of that one.
     Until(usize),
-    /// Each write did or did not.
+    /// Each write did or did not, at random.
     SomeWrites,
-    /// Each sector did or did not.
+    /// Each sector did or did not, at random.
     SomeSectors,
 }
 
@@ -55,18 +55,18 @@ impl Choices {
         Self { style, seed: split_mix(seed ^ split_mix(point as u64)), drawn: 0 }
     }
 
-    /// A number below `bound`, which is not zero.
+    /// Returns a random number below `bound`, which must not be zero.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.drawn += 1;
         (split_mix(self.seed ^ split_mix(self.drawn)) % bound as u64) as usize
     }
 
-    /// True half the time.
+    /// Returns `true` with probability 1/2.
     pub(super) fn coin(&mut self) -> bool {
         self.below(2) == 0
     }
 
-    /// How the bytes of a file with `pending` changes get to the disk.
+    /// Chooses which bytes of a file with `pending` changes reached the disk.
     pub(super) fn flush(&mut self, pending: usize) -> Flush {
         match self.style {
             Style::Nothing | Style::NamesOnly => Flush::Nothing,
@@ -81,7 +81,7 @@ impl Choices {
         }
     }
 
-    /// After how many of `pending` changes the size and times of a file are on the disk.
+    /// Chooses the number of `pending` changes that the size and times on the disk reflect.
     pub(super) fn inode(&mut self, pending: usize) -> usize {
         match self.style {
             Style::Nothing | Style::SizesLost => 0,
@@ -93,8 +93,8 @@ impl Choices {
         }
     }
 
-    /// How many of `moves` blocks a collapse whose size did not reach the disk has moved, `None` if
-    /// it has not even made its hole.
+    /// Chooses how many of `moves` blocks were moved by a collapse whose size did not reach the
+    /// disk; `None` if it has not even made its hole.
     pub(super) fn collapse(&mut self, moves: usize) -> Option<usize> {
         match self.style {
             Style::Random => match self.below(4) {
@@ -107,7 +107,7 @@ impl Choices {
         }
     }
 
-    /// How many of `pending` changes of attributes are on the disk.
+    /// Chooses the number of `pending` changes of attributes that are on the disk.
     pub(super) fn xattrs(&mut self, pending: usize) -> usize {
         match self.style {
             Style::Nothing | Style::BytesOnly => 0,
@@ -116,7 +116,7 @@ impl Choices {
         }
     }
 
-    /// Whether a change of a name is on the disk, if those it depends on are.
+    /// Chooses whether a change of a name is on the disk, if those it depends on are.
     pub(super) fn name(&mut self) -> bool {
         match self.style {
             Style::Nothing | Style::BytesOnly => false,

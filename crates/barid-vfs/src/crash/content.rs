@@ -1,4 +1,4 @@
-//! What a crash leaves of the bytes, size, times and attributes of one inode.
+//! State of an inode after a crash: bytes, size, times and attributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::limits::{BLOCK_LEN, SECTOR_LEN};
 use crate::mem::content::Content;
 use crate::mem::tree::{Meta, NodeState};
 
-/// An inode: what is durable, and what came after the last barrier.
+/// An inode: its durable state, and the changes since the last barrier.
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
     content: Content,
@@ -19,7 +19,7 @@ pub(super) struct Inode {
     pending_xattrs: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// A change of content, or the times that came with it.
+/// A change of content, or of the times that a change of content sets.
 #[derive(Clone, Debug)]
 enum Change {
     Write { offset: usize, bytes: Arc<[u8]> },
@@ -29,7 +29,7 @@ enum Change {
 }
 
 impl Inode {
-    /// An inode that was there, or a new one.
+    /// Creates an inode with its durable state, or a new one.
     pub(super) fn new(durable: Option<&NodeState>) -> Self {
         Self {
             content: durable.map(|state| state.content.clone()).unwrap_or_default(),
@@ -40,8 +40,8 @@ impl Inode {
         }
     }
 
-    /// Takes the next operation on this inode. The first mode and times of an inode are there as
-    /// soon as it is.
+    /// Applies the next operation on this inode. The initial mode and times of a new inode are
+    /// durable with it.
     pub(super) fn take(&mut self, op: &Op) {
         match op {
             Op::Meta { meta, .. } if self.meta.is_none() => self.meta = Some(*meta),
@@ -69,7 +69,7 @@ impl Inode {
         }
     }
 
-    /// Makes everything durable.
+    /// Makes all changes durable.
     pub(super) fn sync_all(&mut self) {
         for change in std::mem::take(&mut self.pending) {
             change.apply(&mut self.content);
@@ -81,7 +81,7 @@ impl Inode {
         keep_xattrs(&mut self.xattrs, &xattrs);
     }
 
-    /// Makes bytes and size durable; times only if the size changed, and no attributes.
+    /// Makes bytes and size durable, times only if the size changed, and no attributes.
     fn sync_data(&mut self) {
         let len = self.content.len();
         let mut last_meta = None;
@@ -98,7 +98,7 @@ impl Inode {
         }
     }
 
-    /// Crashes: puts what the disk then holds into `state`.
+    /// Crashes: stores the state of the inode on the disk in `state`.
     pub(super) fn crash(&self, choices: &mut Choices, state: &mut NodeState) {
         let kept = choices.xattrs(self.pending_xattrs.len());
         state.xattrs.clone_from(&self.xattrs);
@@ -138,18 +138,18 @@ impl Change {
     }
 }
 
-/// Replays pending changes on the page cache's image while sectors of it reach the disk at moments
-/// of the crash's choosing; size and times reach it at one moment, as an inode is written in one
-/// piece.
+/// A replay of pending changes on an image of the page cache, of which sectors reach the disk at
+/// randomly chosen moments. Size and times reach it together, because an inode is written as a
+/// unit.
 struct Crash<'a> {
     choices: &'a mut Choices,
     flush: Flush,
     page: Content,
     disk: Content,
-    /// Sectors of the page cache that differ from the disk's.
+    /// Sectors of the page cache that differ from those on the disk.
     dirty: BTreeSet<usize>,
-    /// Collapses that the disk knows nothing of, or but half: where the hole stands, and its
-    /// length. What is written behind that place lands in blocks that did not move.
+    /// Collapses that are not, or only partly, on the disk: offset of the hole and its length.
+    /// Later writes behind that offset go to blocks that did not move.
     displaced: Vec<(usize, usize)>,
 }
 
@@ -168,7 +168,7 @@ impl Crash<'_> {
                 Change::Collapse { offset, len } => {
                     crash.collapse(*offset, *len, size, inode_written);
                 }
-                // What was cut off does not come back as old bytes when the file grows again.
+                // Truncated bytes must not reappear when the file grows again.
                 Change::SetLen { len } if inode_written => {
                     crash.disk.set_len(crash.disk.len().min(*len));
                 }
@@ -187,7 +187,7 @@ impl Crash<'_> {
         (crash.disk, meta)
     }
 
-    /// Writes what reaches the disk right after change `index`.
+    /// Writes the sectors that reach the disk right after change `index`.
     fn flush_at(&mut self, index: usize) {
         let all = match self.flush {
             Flush::Until(moment) if index == moment => {
@@ -206,7 +206,7 @@ impl Crash<'_> {
         }
     }
 
-    /// Writes what reaches the disk at the end, if at all.
+    /// Writes the sectors that reach the disk at the end.
     fn flush_rest(&mut self) {
         match self.flush {
             Flush::Everything => self.write_dirty(),
@@ -219,9 +219,9 @@ impl Crash<'_> {
         }
     }
 
-    /// The kernel writes out what is dirty before it collapses; without a barrier that may come to
-    /// nothing. Then the disk has all of the collapse, with the size, or none, or the hole is on
-    /// its way.
+    /// Applies a collapse. The kernel writes dirty pages before it collapses, but without a barrier
+    /// they may not reach the disk. The disk then has the whole collapse, with the size, or nothing
+    /// of it, or a hole that has moved part of the way.
     fn collapse(&mut self, offset: usize, len: usize, size: usize, inode_written: bool) {
         self.flush_rest();
         if inode_written {

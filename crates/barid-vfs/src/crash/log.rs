@@ -1,4 +1,4 @@
-//! What the crash world records.
+//! The log of changes and barriers of a [`super::CrashVfs`].
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crate::mem::tree::Meta;
 /// One change of the file system, or one barrier, in the order they happened.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// An inode came to be; it has no name yet.
+    /// An inode was created; it has no name yet.
     Create { inode: u64, file_type: FileType },
-    /// Mode and times of an inode became these.
+    /// Mode and times of an inode were set.
     Meta { inode: u64, meta: Meta },
     /// Bytes were written.
     Write { inode: u64, offset: u64, bytes: Arc<[u8]> },
     /// The size was set.
     SetLen { inode: u64, size: u64 },
-    /// Whole blocks were taken out.
+    /// Whole blocks were removed by a collapse.
     Collapse { inode: u64, offset: u64, len: u64 },
     /// An attribute was set or removed.
     Xattr { inode: u64, name: String, value: Option<Vec<u8>> },
-    /// A name came to be.
+    /// A name was added.
     Link { dir: u64, name: Vec<u8>, inode: u64, at: Timestamp },
-    /// A name went away.
+    /// A name was removed.
     Unlink { dir: u64, name: Vec<u8>, inode: u64, at: Timestamp },
-    /// A name moved.
+    /// A file was renamed.
     Rename {
         from: (u64, Vec<u8>),
         to: (u64, Vec<u8>),
@@ -36,7 +36,7 @@ pub(crate) enum Op {
     SyncData { inode: u64 },
     /// `fsync` of a file.
     SyncAll { inode: u64 },
-    /// The name that the `fsync` of a new file made durable.
+    /// The `fsync` of a new file made its name durable.
     SyncName { inode: u64 },
     /// `fsync` of a directory.
     SyncDir { inode: u64 },
@@ -45,13 +45,13 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Whether a crash right after it differs from one right before: times come with something, and
-    /// a name with the `fsync` of its file.
+    /// Returns `true` if a crash right after it can differ from one right before. Times belong to
+    /// the operation before them, and a synced name to the `fsync` of its file.
     pub(super) fn is_point(&self) -> bool {
         !matches!(self, Self::Meta { .. } | Self::SyncName { .. })
     }
 
-    /// Whether it makes something durable.
+    /// Returns `true` if it makes something durable.
     pub(super) fn is_barrier(&self) -> bool {
         matches!(
             self,
@@ -63,7 +63,7 @@ impl Op {
         )
     }
 
-    /// The inode whose content it concerns.
+    /// Returns the inode that it changes or syncs; `None` for changes of names.
     pub(super) fn inode(&self) -> Option<u64> {
         match self {
             Self::Create { inode, .. }

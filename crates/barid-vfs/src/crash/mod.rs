@@ -1,36 +1,38 @@
-//! A world that crashes.
+//! Simulated power failures.
 //!
-//! [`CrashVfs`] is a file system in memory that remembers every change and every barrier. An
-//! operation runs on it once, whole; afterwards [`CrashVfs::crash_at`] tells what the disk would
-//! hold had the power failed at any moment of it, as a new [`MemVfs`] in which recovery can run.
+//! [`CrashVfs`] is a file system in memory that records every change and every barrier. An
+//! operation runs on it once, to its end; afterwards [`CrashVfs::crash_at`] returns the disk as it
+//! would be if the power had failed at a chosen moment, as a new [`MemVfs`] on which recovery can
+//! run.
 //!
-//! What is allowed to happen to everything that no barrier covers:
+//! Possible states of changes that no barrier covers:
 //! - Written bytes reach the disk or not, in any order, torn at 512 bytes. A sector holds what the
 //!   page cache held at some moment since.
 //! - Size and times of a file reach the disk together, before its bytes or after them; bytes that
-//!   never came are zeros.
-//! - Names (creating, linking, renaming, unlinking) reach the disk or not, in any order, but for
-//!   those of the same file or the same name, whose order journals keep. A rename is both its sides
-//!   or neither, and knows nothing of the data of its file.
-//! - Attributes reach the disk in order, up to some moment.
-//! - A collapse reaches the disk with its size, or not at all, or halfway: the hole stands at any
-//!   block from its beginning to the end of the file, what is before it has moved down, and the
-//!   size is the old one. What is written afterwards lands in the blocks where they are by then.
+//!   did not reach the disk are zeros.
+//! - Names (creating, linking, renaming, unlinking) reach the disk or not, in any order, except
+//!   that journals keep the order of changes of the same file or the same name. A rename is atomic,
+//!   and independent of the data of its file.
+//! - Changes of attributes reach the disk in order, up to some moment.
+//! - A collapse reaches the disk with its size, or not at all, or halfway: then the hole is at any
+//!   block from its beginning to the end of the file, the blocks before it have moved down, and the
+//!   size is the old one. Later writes go to the blocks where they are then.
 //!
-//! What barriers promise, which is less than any one file system does:
+//! Guarantees of barriers, which are weaker than those of any real file system:
 //! - `sync_data` of a file: its bytes and size; its times only if the size changed.
-//! - `sync_all` of a file: times and attributes, too. Not its name, unless
-//!   [`MemVfs::set_syncs_names`](crate::MemVfs::set_syncs_names) says so: then the first it had.
-//! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes.
-//!   Not its own name in its parent: a new directory whose parent was not synced may vanish whole.
+//! - `sync_all` of a file: times and attributes, too. Not its name, except, with
+//!   [`MemVfs::set_syncs_names`](crate::MemVfs::set_syncs_names), the first name that it had.
+//! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes. Not
+//!   its own name in its parent: a new directory whose parent was not synced may be lost with
+//!   everything in it.
 //! - `sync_file_system`: everything.
 //!
-//! Not modelled: blocks that rot, reads that fail (see [`crate::FaultVfs`]).
+//! Not modelled: corrupted blocks, and read errors (see [`crate::FaultVfs`]).
 //!
-//! A test runs its operation, noting with [`CrashVfs::points`] when what was acknowledged, then
-//! visits every crash point with a few seeds. Seeds 0 to 4 are the extremes: nothing is kept;
-//! everything is; names and sizes without bytes; bytes and sizes without names; bytes and names
-//! without sizes. Others choose at random, always the same for one point and seed.
+//! A test runs its operation, recording with [`CrashVfs::points`] when changes were acknowledged,
+//! and then visits every crash point with several seeds. Seeds 0 to 4 are the extremes: nothing is
+//! kept; everything is kept; names and sizes without bytes; bytes and sizes without names; bytes
+//! and names without sizes. Other seeds choose at random, always the same for one point and seed.
 //!
 //! ```
 //! use std::path::Path;
@@ -54,7 +56,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The disk found can be handed to `CrashVfs::new` again, to crash the recovery.
+//! The returned disk can be passed to `CrashVfs::new` again, to crash the recovery.
 
 mod choices;
 mod content;
@@ -74,50 +76,50 @@ use crate::api::{FileType, Vfs};
 use crate::mem::MemVfs;
 use crate::mem::tree::{Directory, Node, NodeState, ROOT, Tree};
 
-/// How long the machine was down: long enough for lock files left behind to be stale, for one whose
-/// content was lost does not name a dead process.
+/// Time for which the machine is down: long enough for lock files left behind to be stale, because
+/// a lock file whose content was lost names no process.
 const REBOOT: Duration = Duration::from_secs(300);
 
-/// A world that crashes; see the module's text for what can happen in it.
+/// A file system that simulates power failures; see the [module](self) for its model.
 #[derive(Debug)]
 pub struct CrashVfs {
     durable: MemVfs,
     live: MemVfs,
-    /// Barriers do nothing.
+    /// `true` if barriers have no effect.
     lying: bool,
-    /// The log up to the point asked for last: neighbours are asked for after each other.
+    /// The state at the last requested point, because tests usually request points in order.
     replay: Mutex<Replay>,
 }
 
 impl CrashVfs {
-    /// A world that begins as a copy of `durable`, all of which is on the disk.
+    /// Creates a file system that starts as a copy of `durable`, which is entirely on the disk.
     pub fn new(durable: &MemVfs) -> Self {
         let durable = durable.snapshot();
         let live = durable.recording_copy();
         Self { durable, live, lying: false, replay: Mutex::default() }
     }
 
-    /// A world whose disk lies: barriers succeed and do nothing, as if the operation had none. A
-    /// crash test that finds no fault here tests nothing.
+    /// Creates a file system on which barriers succeed without any effect. A crash test that does
+    /// not fail on it tests nothing.
     pub fn lying(durable: &MemVfs) -> Self {
         Self { lying: true, ..Self::new(durable) }
     }
 
-    /// The file system to run operations on.
+    /// Returns the file system on which operations run.
     pub fn vfs(&self) -> MemVfs {
         self.live.clone()
     }
 
-    /// How many changes and barriers there were up to now. A crash point `n` lies after the n-th:
-    /// `0..=points()` are all there are.
+    /// Returns the number of changes and barriers so far. Crash point `n` is right after the n-th;
+    /// all points are `0..=points()`.
     pub fn points(&self) -> usize {
         self.live.with_log(|log| log.iter().filter(|op| op.is_point()).count())
     }
 
-    /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
-    /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs
-    /// the log since the point asked for before, or all of it if that was a later one, and a copy
-    /// of each file that was being written.
+    /// Returns the disk after a power failure at `point`, in one of the possible states, chosen by
+    /// `seed`. The clock is five minutes later, and the former process is dead. Costs replaying the
+    /// log since the last requested point, or all of it if that was a later one, and a copy of each
+    /// file with pending writes.
     ///
     /// # Panics
     /// If `point` is above [`CrashVfs::points`].
@@ -136,10 +138,10 @@ impl CrashVfs {
     }
 }
 
-/// The log up to some crash point: what is durable by then, and what is pending.
+/// The state at some crash point: durable and pending changes.
 #[derive(Debug, Default)]
 struct Replay {
-    /// How much of the log was taken, and how many points that were.
+    /// Number of replayed log entries, and below of crash points among them.
     log_len: usize,
     points: usize,
     names: Names,
@@ -148,7 +150,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Takes what is between the point reached and a later one.
+    /// Replays the log from the current point to a later one.
     fn advance(&mut self, log: &[Op], point: usize, lying: bool, durable: &Tree) {
         while let Some(op) = log.get(self.log_len) {
             if op.is_point() {
@@ -183,7 +185,7 @@ impl Replay {
         }
     }
 
-    /// What is left of `tree` and the operations on it.
+    /// Returns the state of `tree` after a crash at this point.
     fn crash(&self, mut tree: Tree, choices: &mut Choices) -> Tree {
         for (number, file_type) in &self.created {
             let state = NodeState::new(0, crate::api::Timestamp::default(), 0);

@@ -1,4 +1,4 @@
-//! What a crash leaves of the names.
+//! State of names after a crash.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,14 +7,14 @@ use super::log::Op;
 use crate::api::Timestamp;
 use crate::mem::tree::{Directory, Tree};
 
-/// Something that two changes of names have in common; then their order is kept.
+/// An inode or name that a change affects. Changes with a common key keep their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Inode(u64),
     Name(u64, &'a [u8]),
 }
 
-/// The changes of names, in order, and which of them a barrier covers.
+/// The changes of names, in order, and a flag for each that a barrier covers.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     ops: Vec<Op>,
@@ -22,7 +22,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Takes the next operation.
+    /// Records the next operation.
     pub(super) fn take(&mut self, op: &Op) {
         match op {
             Op::Link { .. } | Op::Unlink { .. } | Op::Rename { .. } => {
@@ -45,8 +45,8 @@ impl Names {
         }
     }
 
-    /// Crashes: applies to `tree` the changes that are on the disk then. What is durable drags in
-    /// what it builds on; what builds on something lost is lost.
+    /// Crashes: applies to `tree` the changes that are on the disk. Changes on which a durable one
+    /// depends are on the disk, too; changes that depend on a lost one are lost.
     pub(super) fn crash(&self, choices: &mut Choices, tree: &mut Tree) {
         let mut lost: HashSet<Key<'_>> = HashSet::new();
         for (op, durable) in self.ops.iter().zip(&self.with_what_durable_ones_need()) {
@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// The directory whose fsync makes the operation durable.
+/// Returns the directory whose fsync makes the operation durable.
 fn target_dir(op: &Op) -> Option<u64> {
     match op {
         Op::Link { dir, .. } | Op::Unlink { dir, .. } => Some(*dir),
@@ -130,7 +130,7 @@ fn set(tree: &mut Tree, dir: u64, name: &[u8], inode: Option<u64>, at: Timestamp
     }
 }
 
-/// Forgets what has no name any more and counts the names of the rest.
+/// Removes inodes that have no name, and sets the link counts of the rest.
 pub(super) fn forget_nameless(tree: &mut Tree, root: u64) {
     let mut links: HashMap<u64, u64> = HashMap::from([(root, 2)]);
     let mut ahead = vec![root];

@@ -15,14 +15,14 @@ fn create(vfs: &MemVfs, name: &str) -> Box<dyn File> {
     vfs.open(path(name), OpenOptions::create(0o600)).unwrap()
 }
 
-/// A disk with `/f`, which holds `content`.
+/// Creates a disk with the file `/f`.
 fn disk(content: &[u8]) -> MemVfs {
     let disk = MemVfs::new();
     create(&disk, "/f").write_all_at(content, 0).unwrap();
     disk
 }
 
-/// All that may be found in a file after a crash at the end of what `run` does.
+/// Returns all possible contents of a file after a crash at the end of `run`.
 fn outcomes(disk: &MemVfs, name: &str, run: impl Fn(&MemVfs)) -> BTreeSet<Option<Vec<u8>>> {
     let world = CrashVfs::new(disk);
     run(&world.vfs());
@@ -61,7 +61,7 @@ fn where_names_come_with_their_files_a_synced_file_keeps_its_first_one() {
         assert!(file.syncs_name().unwrap());
     };
     check(&ordered, "/n", synced, &[Some(b"new")]);
-    // No other name, and nothing that only `sync_data` waited for.
+    // Other names, and files with only `sync_data`, may be lost.
     let linked = |vfs: &MemVfs| {
         synced(vfs);
         vfs.hard_link(path("/n"), path("/second")).unwrap();
@@ -223,7 +223,7 @@ fn what_was_cut_off_does_not_come_back() {
     check(&disk(b"old"), "/f", run, &[Some(b"old"), Some(b"o"), Some(b"o\0\0")]);
 }
 
-/// The crash test of `atomic_replace`: `true` if every state found is allowed.
+/// Runs a crash test of `atomic_replace`; returns `true` if every state found is allowed.
 fn replace_holds(durable: bool, make: impl Fn(&MemVfs) -> CrashVfs) -> bool {
     let (old, new) = (vec![b'o'; 1500], vec![b'n'; 2500]);
     let disk = disk(&old);
@@ -280,7 +280,7 @@ fn a_lock_file_left_by_a_crash_is_broken() {
     assert!(left >= 5);
 }
 
-/// The blocks of `/f` after a crash, by the first byte of each.
+/// Returns the first byte of each block of `/f` after a crash, and the offset of the first hole.
 fn blocks(disk: &MemVfs) -> (String, Option<u64>) {
     let content = disk.read(path("/f"), 1 << 20).unwrap();
     let block = |block: &[u8]| if block[0] == 0 { '_' } else { char::from(block[0]) };
@@ -316,8 +316,7 @@ fn a_collapse_is_not_atomic_and_its_hole_wanders() {
     assert_eq!(found(&content, &|_| {}), halfway);
     let synced = |file: &dyn File| file.sync_data().unwrap();
     assert_eq!(found(&content, &synced), set(&[("acdef", None)]));
-    // Where the disk knows nothing of the collapse, what is then written to the fifth block stands
-    // in the sixth.
+    // If the collapse did not reach the disk, a later write to the fifth block goes to the sixth.
     let tail = |file: &dyn File| file.write_all_at(&[b'X'; 512], 4 * 4096).unwrap();
     let written = found(&content, &tail);
     let before = |(blocks, hole): &(String, Option<u64>)| (blocks.replace('X', "f"), *hole);

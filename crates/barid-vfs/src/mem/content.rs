@@ -1,15 +1,15 @@
-//! The bytes of a file in memory, and where it has holes.
+//! The bytes and holes of a file in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::limits::BLOCK_LEN;
 
-/// What a file holds. Clones share the bytes until one of them is written.
+/// The content of a file. Clones share the bytes until one of them is written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     pub(crate) bytes: Arc<Vec<u8>>,
-    /// Blocks that nothing was written to, in order and apart from each other.
+    /// Ranges of blocks that were never written, in ascending order, without overlaps.
     holes: Vec<Range<usize>>,
 }
 
@@ -18,7 +18,7 @@ impl Content {
         self.bytes.len()
     }
 
-    /// The bytes that blocks are reserved for: what was reserved and never written counts.
+    /// Returns the size of all blocks in bytes, holes included.
     pub(crate) fn allocated(&self) -> u64 {
         self.bytes.len().next_multiple_of(BLOCK_LEN) as u64
     }
@@ -46,7 +46,7 @@ impl Content {
         content[offset..end].copy_from_slice(bytes);
     }
 
-    /// Cuts, or extends by a hole.
+    /// Truncates, or extends by a hole.
     pub(crate) fn set_len(&mut self, len: usize) {
         let (before, after) = (self.len().div_ceil(BLOCK_LEN), len.div_ceil(BLOCK_LEN));
         if after < before {
@@ -59,7 +59,7 @@ impl Content {
         }
     }
 
-    /// Takes whole blocks out, which end before the file does.
+    /// Removes whole blocks, which must end before the end of the file.
     pub(crate) fn collapse(&mut self, offset: usize, len: usize) {
         Arc::make_mut(&mut self.bytes).drain(offset..offset + len);
         let (first, count) = (offset / BLOCK_LEN, len / BLOCK_LEN);
@@ -69,8 +69,8 @@ impl Content {
         }
     }
 
-    /// What a collapse leaves that stopped when the hole had got to `hole`: blocks from `offset` to
-    /// there have moved down, those behind the hole have not, and the size is the old one.
+    /// Applies a collapse that was interrupted when its hole was at `hole`: blocks from `offset` to
+    /// there have moved down, those behind the hole have not, and the size is unchanged.
     pub(crate) fn collapse_halfway(&mut self, offset: usize, len: usize, hole: usize) {
         let before = self.clone();
         let size = before.len();
@@ -93,7 +93,7 @@ impl Content {
         Some(bytes(hole.start).max(from)).filter(|hole| *hole < len)
     }
 
-    /// Adds a hole where there is none yet.
+    /// Adds a hole that does not overlap others.
     fn add_hole(&mut self, blocks: Range<usize>) {
         if blocks.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl Content {
 mod tests {
     use super::*;
 
-    /// The first hole from each block on, as blocks.
+    /// Checks the number of the block of the first hole from each block on.
     fn check(change: impl Fn(&mut Content), expected: &[Option<u64>]) {
         let mut content = Content::default();
         content.write(0, &[b'x'; 4 * BLOCK_LEN + 1]);

@@ -15,7 +15,7 @@ use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions,
 use crate::crash::Op;
 use crate::limits::BLOCK_LEN;
 
-/// The longest file.
+/// The largest size of a file, in bytes.
 const LEN_MAX: u64 = 1 << 46;
 
 /// An open file.
@@ -35,8 +35,8 @@ pub(super) struct MemDir {
 }
 
 impl MemFile {
-    /// Changes the content, which then reaches to `end` at least, under the node's lock, stamps it,
-    /// and records the operation.
+    /// Changes the content under the node's lock, updates its times, and records the operation.
+    /// `end` is the offset to which the content extends afterwards, at least.
     fn change(
         &self,
         end: u64,
@@ -198,7 +198,8 @@ impl Drop for MemFile {
 }
 
 impl Dir for MemDir {
-    /// Visits in the order of a hash of the names: neither theirs nor that of creation.
+    /// Visits entries in the order of a hash of their names, which is neither alphabetical nor that
+    /// of creation.
     fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()> {
         let mut entries: Vec<(u64, Vec<u8>, FileType)> = {
             let tree = self.vfs.tree();
@@ -255,7 +256,7 @@ fn copy_head(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> usize {
     len
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a name.
 fn scatter(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,9 +1,9 @@
 //! A file system in memory.
 //!
-//! Holds files, directories, hard links, symbolic links, extended attributes and locks; its clock
-//! moves only when told, or by a tick with each change. Serves `--no-cache` and the tests.
-//! Permissions are those of a world where nobody is privileged: a file or directory without any
-//! `w` bit cannot be written. Relative paths start at `/`.
+//! It has files, directories, hard links, symbolic links, extended attributes and locks. Its clock
+//! advances only when set, or by a tick with each change. Used by `--no-cache` and by tests. No
+//! user is privileged: a file or directory without any `w` bit cannot be written. Relative paths
+//! start at `/`.
 
 pub(crate) mod content;
 mod file;
@@ -24,13 +24,13 @@ use crate::api::{Dir, File, FileType, Metadata, OpenOptions, Process, Timestamp,
 use crate::crash::Op;
 use crate::limits::BLOCK_LEN;
 
-/// The time a new world starts at: 2025-06-15 15:06:40 UTC.
+/// Initial time of the clock: 2025-06-15 15:06:40 UTC.
 const START: Timestamp = Timestamp { unix_nanos: 1_750_000_000_000_000_000 };
-/// The process id of a new world.
+/// Initial process id.
 const PID: u32 = 4242;
-/// The user id of a new world's process, and of the owner of what it makes.
+/// Initial user id, which owns new files.
 pub(crate) const USER: u32 = 1000;
-/// The host name of every world.
+/// The host name.
 const HOST: &str = "memory";
 
 /// A file system in memory; clones are handles of the same one.
@@ -57,10 +57,10 @@ struct Shared {
     local: AtomicBool,
     boot_nanos: AtomicI64,
     collapses: AtomicBool,
-    /// What is left of the disk; `u64::MAX` is no bound.
+    /// Free bytes of the disk; `u64::MAX` is unlimited.
     free: AtomicU64,
     alive: Mutex<BTreeSet<u32>>,
-    /// What happened, for the crash world.
+    /// The log for [`crate::CrashVfs`]; `None` if nothing is recorded.
     log: Option<Mutex<Vec<Op>>>,
 }
 
@@ -71,7 +71,7 @@ impl Default for MemVfs {
 }
 
 impl MemVfs {
-    /// An empty file system: just `/`.
+    /// Creates a file system that has only `/`.
     pub fn new() -> Self {
         Self::of_tree(Tree::new(START), START, false)
     }
@@ -99,19 +99,20 @@ impl MemVfs {
         Self { shared: Arc::new(shared), pid: PID, user: USER }
     }
 
-    /// An independent copy as it is now, without its locks. Bytes are shared until written, so it
-    /// costs the number of files, not their size.
+    /// Returns an independent copy without locks. Bytes are shared until written, so the cost
+    /// depends on the number of files, not on their size.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         self.with_tree(self.tree().snapshot())
     }
 
-    /// Another world of the same settings and time, but of other files.
+    /// Returns a new file system with the same settings and time, and the files of `tree`.
     pub(crate) fn with_tree(&self, tree: Tree) -> Self {
         self.settings_to(Self::of_tree(tree, self.now(), false))
     }
 
-    /// The same machine after a reboot, with these files: the process that was is dead.
+    /// Returns the same machine after a reboot, with the files of `tree`. Former processes are
+    /// dead.
     pub(crate) fn rebooted(&self, tree: Tree) -> Self {
         let mut world = self.with_tree(tree);
         world.pid = self.pid + 1;
@@ -119,7 +120,7 @@ impl MemVfs {
         world
     }
 
-    /// A snapshot that records what happens to it.
+    /// Returns a snapshot that records all changes in its log.
     pub(crate) fn recording_copy(&self) -> Self {
         self.settings_to(Self::of_tree(self.tree().snapshot(), self.now(), true))
     }
@@ -139,6 +140,7 @@ impl MemVfs {
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
         copy.set_syncs_names(self.shared.syncs_names.load(Ordering::Relaxed));
         copy.set_local(self.shared.local.load(Ordering::Relaxed));
+        copy.set_syncs_file_system(self.shared.syncs_file_system.load(Ordering::Relaxed));
         copy.set_collapse(self.shared.collapse.load(Ordering::Relaxed));
         copy.set_collapses(self.shared.collapses.load(Ordering::Relaxed));
         copy.shared.free.store(self.shared.free.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -150,55 +152,58 @@ impl MemVfs {
         self.shared.clock_nanos.store(now.unix_nanos, Ordering::Relaxed);
     }
 
-    /// Sets how far each change of a file or directory moves the clock; at first 1 us.
+    /// Sets the time by which each change of a file or directory advances the clock; initially 1
+    /// µs.
     pub fn set_tick(&self, tick: Duration) {
         self.shared.tick_nanos.store(nanos(tick), Ordering::Relaxed);
     }
 
-    /// Sets the granularity of the times of files, as the kernel's coarse clock has one (4 ms);
-    /// at first 1 ns.
+    /// Sets the granularity of file times, like that of the kernel's coarse clock (4 ms); initially
+    /// 1 ns.
     pub fn set_granularity(&self, granularity: Duration) {
         self.shared.granularity_nanos.store(nanos(granularity).max(1), Ordering::Relaxed);
     }
 
-    /// Sets whether there are extended attributes; at first there are.
+    /// Sets whether extended attributes are supported; initially `true`.
     pub fn set_xattrs(&self, supported: bool) {
         self.shared.xattrs.store(supported, Ordering::Relaxed);
     }
 
-    /// Sets whether hard links can be made; at first they can. Without, `hard_link` is `EPERM`.
+    /// Sets whether hard links are supported; initially `true`. If not, `hard_link` fails with
+    /// `EPERM`.
     pub fn set_hard_links(&self, supported: bool) {
         self.shared.hard_links.store(supported, Ordering::Relaxed);
     }
 
-    /// Sets what [`Vfs::collapses`] answers; at first that it does.
+    /// Sets the result of [`Vfs::collapses`]; initially `true`.
     pub fn set_collapses(&self, known: bool) {
         self.shared.collapses.store(known, Ordering::Relaxed);
     }
 
-    /// Sets whether [`File::collapse`] works; at first it does, in blocks of 4,096 bytes.
+    /// Sets whether [`File::collapse`] is supported, with blocks of 4,096 bytes; initially `true`.
     pub fn set_collapse(&self, supported: bool) {
         self.shared.collapse.store(supported, Ordering::Relaxed);
     }
 
-    /// Sets whether [`Dir::sync_file_system`](crate::Dir::sync_file_system) works; at first it
-    /// does.
+    /// Sets whether [`Dir::sync_file_system`](crate::Dir::sync_file_system) is supported; initially
+    /// `true`.
     pub fn set_syncs_file_system(&self, supported: bool) {
         self.shared.syncs_file_system.store(supported, Ordering::Relaxed);
     }
 
-    /// Sets whether an `fsync` of a new file makes its name durable; at first it does not.
+    /// Sets whether an `fsync` of a new file makes its name durable; initially `false`.
     pub fn set_syncs_names(&self, does: bool) {
         self.shared.syncs_names.store(does, Ordering::Relaxed);
     }
 
-    /// Sets what is left of the disk, in bytes; at first, and with `None`, there is no bound. What
-    /// does not fit fails with `StorageFull`; cutting gives back what it cuts.
+    /// Sets the free space of the disk in bytes; initially, and with `None`, it is unlimited.
+    /// Writes that do not fit fail with `StorageFull`; truncating a file frees space.
     pub fn set_free_space(&self, bytes: Option<u64>) {
         self.shared.free.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Takes the blocks by which a file grows from what is left, or gives back.
+    /// Subtracts the growth of a file from `before` to `after` bytes from the free space, or adds
+    /// it back.
     fn charge(&self, before: u64, after: u64) -> io::Result<()> {
         let charged = |free: u64| match free {
             u64::MAX => Some(free),
@@ -209,14 +214,14 @@ impl MemVfs {
         done.map(drop).map_err(|_| Errno::NOSPC.into())
     }
 
-    /// Changes the permission bits of a file or directory, whoever owns it.
+    /// Changes the permission bits of a file or directory, regardless of its owner.
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         let node = self.tree().find(ROOT, path, true)?.existing()?;
         self.change_meta(&node, |meta| meta.mode = mode);
         Ok(())
     }
 
-    /// Sets permission bits, as only the owner and the superuser may.
+    /// Sets permission bits; fails with `EPERM` unless the user is the owner or root.
     fn put_mode(&self, node: &Node, mode: u32) -> io::Result<()> {
         self.check_owner(node)?;
         self.change_meta(node, |meta| meta.mode = mode);
@@ -278,7 +283,7 @@ impl MemVfs {
         Ok(())
     }
 
-    /// Makes a symbolic link; fails if the name exists.
+    /// Creates a symbolic link; fails if the name exists.
     pub fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let mut tree = self.tree_mut();
@@ -287,6 +292,7 @@ impl MemVfs {
         tree.writable_dir(found.dir)?;
         let now = self.tick();
         let node = tree.create(FileType::Symlink, 0o777, now);
+        node.write().meta.uid = self.user;
         let bytes: Arc<[u8]> = target.as_os_str().as_bytes().into();
         node.write().content.write(0, &bytes);
         self.record(|| Op::Create { inode: node.number, file_type: FileType::Symlink });
@@ -296,7 +302,7 @@ impl MemVfs {
         Ok(())
     }
 
-    /// The same world seen by another process of the same host, which lives until
+    /// Returns a handle of another process of the same host, which is alive until
     /// [`MemVfs::end_process`].
     #[must_use]
     pub fn as_process(&self, pid: u32) -> Self {
@@ -304,24 +310,24 @@ impl MemVfs {
         Self { shared: Arc::clone(&self.shared), pid, user: self.user }
     }
 
-    /// The same world seen by a process of another user: what it makes is that user's, and only of
-    /// its own files may it set times and permission bits. At first the user is 1000.
+    /// Returns a handle of another user, who owns the files that it creates, and may set times and
+    /// permission bits of own files only. Initially the user is 1000.
     #[must_use]
     pub fn as_user(&self, user: u32) -> Self {
         Self { shared: Arc::clone(&self.shared), pid: self.pid, user }
     }
 
-    /// Starts the machine anew now, but nothing else happens: processes and locks stay.
+    /// Sets the boot time to now. Processes and locks are not changed.
     pub fn set_booted_now(&self) {
         self.shared.boot_nanos.store(self.now().unix_nanos, Ordering::Relaxed);
     }
 
-    /// What [`Vfs::is_local`] answers.
+    /// Sets the result of [`Vfs::is_local`]; initially `true`.
     pub fn set_local(&self, local: bool) {
         self.shared.local.store(local, Ordering::Relaxed);
     }
 
-    /// Makes [`Vfs::process_alive`] answer that the process is dead. Its handles stay open.
+    /// Makes [`Vfs::process_alive`] return `false` for a process. Its handles stay open.
     pub fn end_process(&self, pid: u32) {
         self.alive().remove(&pid);
     }
@@ -338,7 +344,8 @@ impl MemVfs {
         self.shared.tree.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves the clock by a tick and returns the time as files get it.
+    /// Advances the clock by a tick and returns the new time, rounded to the granularity of file
+    /// times.
     fn tick(&self) -> Timestamp {
         let tick = self.shared.tick_nanos.load(Ordering::Relaxed);
         let now = self.shared.clock_nanos.fetch_add(tick, Ordering::Relaxed) + tick;
@@ -346,7 +353,7 @@ impl MemVfs {
         Timestamp { unix_nanos: now - now.rem_euclid(granularity) }
     }
 
-    /// The log of the crash world, empty where nothing is recorded.
+    /// Calls `read` with the log, which is empty if nothing is recorded.
     pub(crate) fn with_log<T>(&self, read: impl FnOnce(&[Op]) -> T) -> T {
         match &self.shared.log {
             Some(log) => read(&log.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -419,7 +426,7 @@ impl MemVfs {
         Box::new(MemFile { vfs: self.clone(), node, handle, write })
     }
 
-    /// The node of an existing path, for a change of its attributes.
+    /// Returns the node of an existing path, following symbolic links.
     fn node(&self, path: &Path) -> io::Result<Arc<tree::Node>> {
         self.tree().find(ROOT, path, true)?.existing()
     }
@@ -464,6 +471,7 @@ impl Vfs for MemVfs {
         tree.writable_dir(found.dir)?;
         let now = self.tick();
         let node = tree.create(FileType::Dir, mode, now);
+        node.write().meta.uid = self.user;
         tree.dirs.insert(node.number, Directory { parent: found.dir, entries: BTreeMap::new() });
         self.record(|| Op::Create { inode: node.number, file_type: FileType::Dir });
         self.record_meta(node.number, &node.read().meta);
@@ -598,7 +606,7 @@ impl Vfs for MemVfs {
         Ok(self.shared.free.load(Ordering::Relaxed))
     }
 
-    /// What is left of the disk: what was written counts for nothing.
+    /// Returns the free space: used space is not counted.
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         self.free_space(path)
     }
@@ -616,7 +624,7 @@ impl Vfs for MemVfs {
         Timestamp { unix_nanos: self.shared.clock_nanos.load(Ordering::Relaxed) }
     }
 
-    /// Moves the clock; does not wait.
+    /// Advances the clock; does not wait.
     fn sleep(&self, duration: Duration) {
         self.shared.clock_nanos.fetch_add(nanos(duration), Ordering::Relaxed);
     }
@@ -641,7 +649,7 @@ impl Vfs for MemVfs {
         self.shared.local.load(Ordering::Relaxed)
     }
 
-    /// SplitMix64, from the same seed in every new world.
+    /// Generates bytes by SplitMix64, from the same seed in every new file system.
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
         for chunk in bytes.chunks_mut(8) {
             let seed = self.shared.random.fetch_add(1, Ordering::Relaxed);
@@ -652,7 +660,7 @@ impl Vfs for MemVfs {
     }
 }
 
-/// SplitMix64: the number that belongs to a seed.
+/// Returns the SplitMix64 hash of a seed.
 pub(crate) fn split_mix(seed: u64) -> u64 {
     let mut word = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

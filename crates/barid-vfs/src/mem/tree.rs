@@ -16,7 +16,7 @@ use crate::limits::{NAME_LEN_MAX, SYMLINK_HOPS_MAX};
 /// The inode number of `/`.
 pub(crate) const ROOT: u64 = 1;
 
-/// The device number of everything.
+/// The device number of all files.
 const DEVICE: u64 = 7;
 
 /// A file, directory or symbolic link.
@@ -27,7 +27,7 @@ pub(crate) struct Node {
     state: RwLock<NodeState>,
 }
 
-/// What changes about a node. Its bytes are shared with snapshots until one side writes.
+/// The mutable state of a node. Its bytes are shared with snapshots until one side writes.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     /// The content of a file, the target of a symbolic link.
@@ -71,14 +71,14 @@ pub(crate) struct Tree {
     pub(crate) next_number: u64,
 }
 
-/// Where a path led.
+/// The result of resolving a path.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The directory that holds, or would hold, the last component.
+    /// The directory of the last component, which need not exist.
     pub(crate) dir: u64,
     /// The last component; empty for `/` and for paths that end in `..`.
     pub(crate) name: Vec<u8>,
-    /// What has that name.
+    /// The node of that name, if it exists.
     pub(crate) node: Option<Arc<Node>>,
 }
 
@@ -128,12 +128,12 @@ impl NodeState {
 }
 
 impl Found {
-    /// The node, or `ENOENT`.
+    /// Returns the node; fails with `ENOENT` if it does not exist.
     pub(crate) fn existing(self) -> io::Result<Arc<Node>> {
         self.node.ok_or(Errno::NOENT.into())
     }
 
-    /// Fails with `EEXIST` unless the name is free.
+    /// Fails with `EEXIST` if the name exists.
     pub(crate) fn vacant(&self) -> io::Result<()> {
         match self.node.is_some() || self.name.is_empty() {
             true => Err(Errno::EXIST.into()),
@@ -143,7 +143,7 @@ impl Found {
 }
 
 impl Tree {
-    /// A tree that holds just `/`.
+    /// Creates a tree that has only `/`.
     pub(crate) fn new(now: Timestamp) -> Self {
         let root = Node::new(ROOT, FileType::Dir, NodeState::new(0o755, now, 2));
         let dir = Directory { parent: ROOT, entries: BTreeMap::new() };
@@ -154,7 +154,7 @@ impl Tree {
         }
     }
 
-    /// A copy whose nodes are its own; bytes are shared until written. Locks are not copied.
+    /// Returns a copy with its own nodes. Bytes are shared until written; locks are not copied.
     pub(crate) fn snapshot(&self) -> Self {
         let copy = |node: &Arc<Node>| {
             let state = NodeState { locks: Vec::new(), ..node.read().clone() };
@@ -177,8 +177,8 @@ impl Tree {
         node
     }
 
-    /// Walks a path from `start`, following at most [`SYMLINK_HOPS_MAX`] symbolic links; the last
-    /// component's only if `follow`.
+    /// Resolves a path from `start`, following at most [`SYMLINK_HOPS_MAX`] symbolic links; that of
+    /// the last component only with `follow`.
     pub(crate) fn find(&self, start: u64, path: &Path, follow: bool) -> io::Result<Found> {
         let mut dir = if path.is_absolute() { ROOT } else { start };
         let mut ahead = components(path.as_os_str().as_bytes());
@@ -219,7 +219,7 @@ impl Tree {
         Ok(Found { dir: parent, name: Vec::new(), node: self.nodes.get(&dir).cloned() })
     }
 
-    /// The path of a directory, by climbing to the root.
+    /// Returns the path of a directory, by walking up to the root.
     pub(crate) fn path_of(&self, mut dir: u64) -> io::Result<PathBuf> {
         let mut names: Vec<&[u8]> = Vec::new();
         while dir != ROOT {
@@ -234,7 +234,7 @@ impl Tree {
         Ok(path)
     }
 
-    /// Whether `dir` is `ancestor` or lies below it.
+    /// Returns `true` if `dir` is `ancestor` or below it.
     pub(crate) fn is_within(&self, mut dir: u64, ancestor: u64) -> bool {
         while dir != ancestor && dir != ROOT {
             dir = self.dirs.get(&dir).map_or(ROOT, |directory| directory.parent);
@@ -242,7 +242,8 @@ impl Tree {
         dir == ancestor
     }
 
-    /// Fails with `EACCES` where nobody may write, with `ENOENT` in a removed directory.
+    /// Returns a directory for writing; fails with `EACCES` if it has no `w` bit, with `ENOENT` if
+    /// it was removed.
     pub(crate) fn writable_dir(&mut self, dir: u64) -> io::Result<&mut Directory> {
         let node = self.nodes.get(&dir).ok_or(Errno::NOENT)?;
         if node.read().meta.mode & 0o222 == 0 {
@@ -251,7 +252,8 @@ impl Tree {
         Ok(self.dirs.get_mut(&dir).ok_or(Errno::NOTDIR)?)
     }
 
-    /// Puts a node under a name, replacing what was there, and stamps the directory and the node.
+    /// Links a node to a name, replacing another node of that name, and updates the times of the
+    /// directory and the node.
     pub(crate) fn link(
         &mut self,
         dir: u64,
@@ -275,7 +277,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a name away; a node without names is forgotten (open handles keep it).
+    /// Removes a name, and the node if that was its last name; open handles keep it alive. Returns
+    /// the node's number.
     pub(crate) fn unlink(&mut self, dir: u64, name: &[u8], now: Timestamp) -> io::Result<u64> {
         let number = self.writable_dir(dir)?.entries.remove(name).ok_or(Errno::NOENT)?;
         self.drop_link(number, now);
@@ -307,7 +310,7 @@ impl Tree {
     }
 }
 
-/// The components of a path in reverse, without `.` and empty ones.
+/// Returns the components of a path in reverse order, without `.` and empty ones.
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     let parts = path.split(|byte| *byte == b'/').rev();
     parts.filter(|part| !part.is_empty() && *part != b".").map(<[u8]>::to_vec).collect()

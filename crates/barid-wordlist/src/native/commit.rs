@@ -1,8 +1,9 @@
-//! Replacing a table: what merging, large batches and rewriting come to.
+//! Replacing a table, by merging, large batches and rewriting.
 //!
-//! Order: the new log, durable; the second name of a table that stays behind; the folder; the new
-//! table, written whole, fsynced, renamed (the commit point), the folder again; only then the files
-//! of before go. A crash before the rename leaves a log and a name that nobody asks for.
+//! Order: the second name of a table that is kept as the base; the new log, durable; fsync of the
+//! folder; the new table, written whole, fsynced and renamed (the commit point); fsync of the
+//! folder; removal of the old files. A crash before the rename leaves a log and a name that are not
+//! used.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,7 +24,7 @@ use crate::error::At;
 use crate::limits::{DAMAGE_MAX, SEEDS_MAX};
 use crate::{Counts, Entry, Error, Receipt, Result};
 
-/// The first table of a list.
+/// Writes the first table and log of a list.
 pub(crate) fn begin(
     vfs: &dyn Vfs,
     path: &Path,
@@ -43,7 +44,7 @@ fn today(vfs: &dyn Vfs) -> u32 {
     u32::try_from(vfs.now().unix_seconds() / 86_400).unwrap_or(0)
 }
 
-/// The folder that holds a file.
+/// Returns the folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -52,9 +53,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 impl Native {
-    /// Merges everything into one table, with changes, and without what `drops` says by its number.
-    /// Where tokens cannot be read, those that are known by name keep the counts that their hashes
-    /// find.
+    /// Merges all parts and changes into one table, without the keys for whose position (from 0, in
+    /// order) `drops` returns `true`. If sorted blocks are damaged, changed tokens and special keys
+    /// in them keep the counts of the hashed part.
     pub(super) fn commit_whole(
         &mut self,
         ops: &[(&[u8], Op)],
@@ -71,14 +72,14 @@ impl Native {
                 Some(lost) => merge(view, &lost.ops, (drops, Some(&lost.entries)), bent, writer)?,
             }
             match is_sound && view.damage().next().is_some() {
-                // It is known only now that something is lost: once more.
+                // The damage was found only now: retry, with the counts of the hashed part.
                 true => Err(Error::Collision),
                 false => Ok(()),
             }
         })
     }
 
-    /// Merges the log, and changes, into the table that overrides the last one.
+    /// Merges the log and changes into the delta table, which overrides the base.
     pub(super) fn commit_delta(&mut self, changes: &[(&[u8], Entry)]) -> Result<()> {
         let header = &self.view.top.header;
         let base = match header.base {
@@ -98,7 +99,8 @@ impl Native {
         })
     }
 
-    /// Gives the table a name by its generation; 0 where there are no second names.
+    /// Links the table to its name as a base; returns its generation, or 0 if there are no hard
+    /// links.
     fn stay_behind(&self, generation: u64) -> Result<u64> {
         let path = base_path(&self.path, generation);
         let linked = match self.vfs.hard_link(&self.path, &path) {
@@ -122,7 +124,7 @@ impl Native {
         }
     }
 
-    /// Puts a new table in place; `fill` may be asked more than once.
+    /// Replaces the table by a new one. `fill` may be called several times, for different seeds.
     fn replace(
         &mut self,
         base: u64,
@@ -155,14 +157,14 @@ impl Native {
             });
             header.seed = header.seed.wrapping_add(1);
         }
-        // What failed may have been the last step, so that the new table is there all the same.
+        // If the last step failed, the new table may be in place nevertheless.
         self.poison(written)?;
         self.clean_up(header.generation, base);
         let view = View::open(&self.vfs, &self.path);
         let view = self.poison(view)?;
         let old = std::mem::replace(&mut self.view, view);
         let damage = std::mem::take(&mut self.damage);
-        // The table behind is the one that it was.
+        // The base table was not replaced, so its damage is not repaired.
         let stays = base_path(&self.path, base);
         for damage in damage.iter().chain(old.damage()) {
             let list = if damage.path == stays { &mut self.damage } else { &mut self.healed };
@@ -174,7 +176,7 @@ impl Native {
         Ok(())
     }
 
-    /// Removes the files of other generations. What cannot be removed is litter.
+    /// Removes the files of other generations. Errors are ignored: leftover files only waste space.
     fn clean_up(&self, generation: u64, base: u64) {
         let name = |path: PathBuf| path.file_name().map(OsStr::to_owned).unwrap_or_default();
         let stay = [name(log_path(&self.path, generation)), name(base_path(&self.path, base))];
@@ -198,7 +200,7 @@ impl Native {
     }
 }
 
-/// Gives damaged files a name that stays. Where that fails, so it is.
+/// Links damaged files to names under which they are kept. Errors are ignored.
 fn keep_damaged(vfs: &dyn Vfs, path: &Path, view: &View) {
     let generation = view.top.header.generation;
     for damage in view.damage() {
@@ -212,13 +214,13 @@ fn keep_damaged(vfs: &dyn Vfs, path: &Path, view: &View) {
     }
 }
 
-/// What tokens have.
+/// Entries by token.
 type Entries<'a> = HashMap<&'a [u8], Entry>;
 
-/// Tokens that cannot be read where they stand in order, as their hashes find them.
+/// Tokens that may be in damaged sorted blocks, with their counts from the hashed part.
 #[derive(Debug)]
 struct Lost<'a> {
-    /// The changes; and what the list says of itself stays.
+    /// The changes, and for each special key one that keeps it.
     ops: Vec<(&'a [u8], Op)>,
     entries: Entries<'a>,
 }
@@ -244,8 +246,8 @@ impl<'a> Lost<'a> {
     }
 }
 
-/// Everything, with changes and without what is dropped. What `lost` has is there, too, if it is
-/// to be changed.
+/// Writes all entries of a view with `ops` applied and without those dropped. Tokens of `lost` that
+/// are in `ops` are written with their counts from there.
 fn merge(
     view: &mut View,
     ops: &[(&[u8], Op)],
@@ -257,7 +259,7 @@ fn merge(
     let mut nth = 0;
     view.each(&mut |token, entry| {
         rest = added(rest, (Some(token), lost), bent, writer)?;
-        // Where a table that overrides another is damaged, what is read is what it overrides.
+        // If a delta table is damaged, the entry read here may be one that it overrides.
         let found = lost.and_then(|lost| lost.get(token));
         let sound = found.map_or(entry, |found| Entry { date: entry.date, ..*found });
         let had = (!drops(nth)).then_some(sound);
@@ -273,7 +275,8 @@ fn merge(
     Ok(())
 }
 
-/// Writes the tokens of changes that are not in the list, up to `before`; what is left.
+/// Writes the tokens of changes that are not in the list, up to `before`; returns the remaining
+/// changes.
 fn added<'a, 'b>(
     mut rest: &'a [(&'b [u8], Op)],
     (before, lost): (Option<&[u8]>, Option<&Entries<'_>>),
@@ -293,7 +296,8 @@ fn added<'a, 'b>(
     Ok(rest)
 }
 
-/// What the changes of a token make of it, and the changes behind them.
+/// Applies the changes of a token at the start of `rest`; returns its entry and the changes after
+/// them.
 fn changed<'a, 'b>(
     mut rest: &'a [(&'b [u8], Op)],
     token: &[u8],
@@ -309,7 +313,7 @@ fn changed<'a, 'b>(
     (entry, rest)
 }
 
-/// Receipts that were taken back are not kept any longer.
+/// Writes an entry, except receipts of undone trainings.
 fn put(writer: &mut Writer<'_>, token: &[u8], entry: Entry) -> Result<()> {
     match is_receipt(token) && Receipt::of_counts(entry.counts()).is_none() {
         true => Ok(()),

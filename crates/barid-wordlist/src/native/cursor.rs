@@ -1,4 +1,4 @@
-//! Walking tables and changes in the order of their tokens, the newer before the older.
+//! Merging tables and changes in the order of their tokens.
 
 use super::header::BLOCKS_OFFSET;
 use super::sorted::{BLOCK_LEN, Tokens};
@@ -6,22 +6,23 @@ use super::table::Table;
 use crate::limits::CHUNK_LEN;
 use crate::{Entry, Result};
 
-/// Walks a table from end to end, past what is damaged.
+/// An iterator over a table, which skips what is damaged.
 #[derive(Debug)]
 struct Cursor<'a> {
     table: &'a mut Table,
-    /// Blocks, and the number of the first and of that after the last.
+    /// Blocks in memory, the number of the first, and of the one after the last.
     chunk: Vec<u8>,
     first: u32,
     end: u32,
-    /// The block that comes next.
+    /// Number of the next block.
     next: u32,
-    /// What is left of the block before that: the last date, tokens, and where they are.
+    /// The rest of the current block: the last date, the number of tokens, and their range in
+    /// `chunk`.
     date: u32,
     left: u16,
     at: usize,
     until: usize,
-    /// What is left of a damaged block, and the next sound one with its first token.
+    /// Rescued tokens of a damaged block, and the next sound block with its first token.
     rescued: std::vec::IntoIter<(Vec<u8>, Entry)>,
     sound: (u32, Vec<u8>),
 }
@@ -58,7 +59,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Begins with the next block of the chunk.
+    /// Starts the next block of the chunk.
     fn begin(&mut self, token: &mut Vec<u8>) -> Result<()> {
         let start = (self.next - self.first) as usize * BLOCK_LEN;
         let block = &self.chunk[start..start + BLOCK_LEN];
@@ -93,7 +94,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Tokens in order, from one place.
+/// Sorted tokens from one source.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     from: From<'a>,
@@ -108,12 +109,12 @@ enum From<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// All of a table.
+    /// Creates a source of all tokens of a table.
     pub(crate) fn table(table: &'a mut Table) -> Result<Self> {
         Self::new(From::Table(Cursor::new(table)))
     }
 
-    /// Tokens that are in order.
+    /// Creates a source of sorted changes.
     pub(crate) fn changes(changes: &'a [(&'a [u8], Entry)]) -> Result<Self> {
         Self::new(From::Changes(changes.iter()))
     }
@@ -138,8 +139,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Shows every token of all sources, in order, with the entry of the first source that has it;
-/// until `visit` says `false`.
+/// Visits every token of all sources, in order, with the entry of the first source that has it,
+/// until `visit` returns `false`.
 pub(crate) fn each(
     mut sources: Vec<Source<'_>>,
     visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,

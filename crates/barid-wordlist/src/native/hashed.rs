@@ -1,13 +1,13 @@
 //! The hashed part of a table: the counts of every token, found by its hash with one read.
 //!
-//! Blocks of [`BLOCK_LEN`] bytes. The hash of a token says its home block and, within that, a
-//! number of 46 bits, the tag. Blocks are filled in the order of the hashes; what does not fit at
-//! home goes to the next block, at most three further on, and the home is marked. Tokens of a list
-//! that would have the same place and tag are avoided by another seed, so a token that is in the
-//! list is never taken for another; one that is not there is with a chance below one in 10^11.
+//! It has blocks of [`BLOCK_LEN`] bytes. The hash of a token determines its home block and a number
+//! of 46 bits, the tag. Blocks are filled in the order of the hashes; an entry that does not fit in
+//! its home goes to the next block, at most three further on, and the full blocks are marked. If
+//! two tokens of a list would have the same home and tag, another seed is chosen, so a token of the
+//! list is never mistaken for another; an unknown token is with a probability below 10^-11.
 //!
-//! A table of many tokens has the most frequent of them a second time, in blocks of their own:
-//! three of four words of a message are among 8,192, which are read at once and stay in the
+//! A large table stores the most frequent tokens a second time, in separate blocks: three of four
+//! words of a message are among 8,192 tokens, whose blocks are read in one call and stay in the
 //! processor's cache.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -16,68 +16,70 @@ use super::header::{Header, Part, u16_at, u32_at, u64_at};
 use crate::Counts;
 use crate::limits::WHOLE_LEN_MAX;
 
-/// The length of a block.
+/// Length of a block in bytes.
 pub(crate) const BLOCK_LEN: usize = 1024;
-/// Checksum (4), tokens (2), whether the next block has more (2).
+/// Length of a block's head: checksum (4), number of tokens (2), 1 if the next block has more (2).
 const HEAD_LEN: usize = 8;
-/// An entry: spam and ham, a byte each, and above them the tag and how far from home it is, the
-/// farthest first. A token is found with a line or two of memory.
+/// Length of an entry, a 64-bit number: ham and spam in the two lowest bytes, and above them the
+/// tag and 3 minus the distance from home in blocks, so that the farthest come first. A lookup
+/// reads one or two cache lines.
 const ENTRY_LEN: usize = 8;
 const TAG_BITS: u32 = 46;
 const COUNT_BITS: u32 = 16;
-/// In place of spam: the counts are among the large ones, at the place that stands for ham.
+/// Value instead of spam for large counts, which are at the index that is stored instead of ham.
 const LARGE: u32 = 0xff;
-/// Large counts, behind the entries: spam (4), ham (4).
+/// Length of large counts, which follow the entries: spam (4), ham (4).
 const LARGE_LEN: usize = 8;
-/// How far from home a token may be.
+/// The largest distance of a token from its home, in blocks.
 const DISTANCE_MAX: u64 = 3;
-/// What the memory gives at once.
+/// Bytes of a cache line.
 const LINE_LEN: usize = 64;
-/// How full blocks are, in percent.
+/// Fill level of blocks, in percent.
 const FILL: u64 = 87;
-/// The most tokens that are kept twice.
+/// The most tokens that are stored twice.
 const FREQUENT_MAX: usize = 8_192;
-/// Numbers of messages that are told apart where the most frequent tokens are chosen.
+/// Number of different weights by which the most frequent tokens are chosen.
 const WEIGHTS: usize = 25 << WEIGHT_BITS;
-/// How many leading bits of such a number count.
+/// Number of leading bits of a message count that its weight keeps.
 const WEIGHT_BITS: u32 = 8;
-/// Blocks that they may take, each with large counts, and no more than half full.
+/// The most blocks of frequent tokens, which is enough if all have large counts and blocks are half
+/// full.
 pub(crate) const FREQUENT_BLOCKS_MAX: u32 =
     (FREQUENT_MAX * (ENTRY_LEN + LARGE_LEN) * 2).div_ceil(BLOCK_LEN) as u32;
 
-/// A token that is to be found.
+/// The hash and counts of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hashed {
     pub(crate) hash: u64,
     pub(crate) counts: Counts,
 }
 
-/// Why a hashed part could not be built.
+/// The error that two tokens have the same home and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Collision;
 
-/// The hash of a token.
+/// Returns the hash of a token.
 pub(crate) fn hash(header: &Header, token: &[u8]) -> u64 {
     xxh3_64_with_seed(token, header.seed)
 }
 
-/// Blocks by hash: those of all tokens, or of the most frequent.
+/// A region of hashed blocks: those of all tokens, or of the most frequent ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) part: Part,
     pub(crate) blocks: u32,
-    /// How many of these are homes.
+    /// Number of these blocks that are homes; the others take the overflow of the last home.
     pub(crate) homes: u32,
 }
 
 impl Region {
-    /// Its bytes.
+    /// Returns its length in bytes.
     pub(crate) fn len(self) -> u64 {
         u64::from(self.blocks) * BLOCK_LEN as u64
     }
 }
 
-/// Home and tag.
+/// Returns the home block and the tag of a hash.
 fn place(hash: u64, blocks: u32) -> (u32, u64) {
     let product = u128::from(hash) * u128::from(blocks);
     ((product >> 64) as u32, product as u64 >> (64 - TAG_BITS))
@@ -87,8 +89,8 @@ fn sum(header: &Header, part: Part, block: u32, bytes: &[u8]) -> u32 {
     xxh3_64_with_seed(&bytes[4..], header.block_seed(part, block)) as u32
 }
 
-/// The blocks of all tokens and those of the most frequent, appended to `out`; tells the header how
-/// many they are.
+/// Appends the blocks of all tokens and those of the most frequent ones to `out`, and sets their
+/// numbers in the header. `receipts` are the hashes of keys that are never frequent.
 pub(crate) fn build(
     header: &mut Header,
     mut tokens: Vec<Hashed>,
@@ -107,7 +109,8 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// The blocks of the most frequent of these tokens, if they are worth it.
+/// Appends the blocks of the most frequent tokens; `None` if there are none or they take too much
+/// space.
 fn build_frequent(
     header: &Header,
     tokens: &[Hashed],
@@ -128,7 +131,7 @@ fn build_frequent(
         out.truncate(start);
         return Ok(None);
     }
-    // No other token may be taken for one of them either.
+    // No other token of the list may be mistaken for a frequent one.
     let is_taken = |word: &Hashed| {
         let at = tokens.partition_point(|token| token.hash < word.hash);
         let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
@@ -138,7 +141,7 @@ fn build_frequent(
     if frequent.iter().any(is_taken) { Err(Collision) } else { Ok(Some(region)) }
 }
 
-/// In how many messages a token was: a number that grows with that, below [`WEIGHTS`].
+/// Returns a number below [`WEIGHTS`] that increases with the number of messages of a token.
 fn weight(token: &Hashed) -> usize {
     let Counts { spam, ham } = token.counts;
     let messages = spam.saturating_add(ham);
@@ -146,7 +149,7 @@ fn weight(token: &Hashed) -> usize {
     ((shift << WEIGHT_BITS) + (messages >> shift)) as usize
 }
 
-/// The least weight that so few tokens have that they may be kept twice.
+/// Returns the lowest weight such that at most [`FREQUENT_MAX`] tokens have it or a higher one.
 fn least_of_frequent<'a>(words: impl Iterator<Item = &'a Hashed>) -> usize {
     let mut by_weight = [0_usize; WEIGHTS];
     words.for_each(|word| by_weight[weight(word)] += 1);
@@ -158,7 +161,7 @@ fn least_of_frequent<'a>(words: impl Iterator<Item = &'a Hashed>) -> usize {
     (0..WEIGHTS).rev().take_while(fits).last().unwrap_or(WEIGHTS)
 }
 
-/// The blocks of these tokens, which are in the order of their hashes.
+/// Appends the blocks of tokens, which are sorted by hash.
 fn build_region(
     header: &Header,
     part: Part,
@@ -172,7 +175,7 @@ fn build_region(
         match fill(header, part, tokens, homes, out) {
             Filled::Blocks(blocks) => return Ok(Region { part, blocks, homes }),
             Filled::Collision => return Err(Collision),
-            // So uneven only where there are few.
+            // Hashes are distributed so unevenly only if there are few tokens.
             Filled::TooFar => homes += homes / 8 + 1,
         }
         out.truncate(start);
@@ -183,7 +186,7 @@ fn is_large(counts: Counts) -> bool {
     counts.spam >= LARGE || counts.ham > 0xff
 }
 
-/// The bytes that a token takes.
+/// Returns the bytes that a token takes in a block.
 fn len(counts: Counts) -> usize {
     ENTRY_LEN + if is_large(counts) { LARGE_LEN } else { 0 }
 }
@@ -203,7 +206,7 @@ fn fill(header: &Header, part: Part, tokens: &[Hashed], homes: u32, out: &mut Ve
         large.clear();
         let mut more = false;
         while let Some(token) = tokens.get(next) {
-            // The blocks behind the last home are nobody's home.
+            // Blocks after the last home take overflow only.
             let (home, tag) = place(token.hash, homes);
             if home > block {
                 break;
@@ -239,7 +242,7 @@ fn fill(header: &Header, part: Part, tokens: &[Hashed], homes: u32, out: &mut Ve
     Filled::Blocks(block)
 }
 
-/// Spam and ham in two bytes, or where they are among the large counts.
+/// Returns spam and ham in two bytes, or appends them to the large counts and returns their index.
 fn packed(counts: Counts, large: &mut Vec<u8>) -> u16 {
     let Counts { spam, ham } = counts;
     if !is_large(counts) {
@@ -251,32 +254,32 @@ fn packed(counts: Counts, large: &mut Vec<u8>) -> u16 {
     (LARGE << 8) as u16 | place as u16
 }
 
-/// What a block says of a token.
+/// The result of looking up a token in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It has it.
+    /// The block has the token.
     Found(Counts),
-    /// The list has not.
+    /// The list does not have the token.
     Absent,
-    /// The next block may.
+    /// The token may be in the next block.
     Next,
-    /// It is not as it was written.
+    /// The block is damaged.
     Damaged,
 }
 
-/// Whether a block is as it was written.
+/// Returns `true` if a block has the right checksum.
 pub(crate) fn is_sound(header: &Header, part: Part, block: u32, bytes: &[u8]) -> bool {
     u32_at(bytes, 0) == sum(header, part, block, bytes)
         && HEAD_LEN + usize::from(u16_at(bytes, 4)) * ENTRY_LEN <= BLOCK_LEN
 }
 
 impl Region {
-    /// The home of a hash.
+    /// Returns the home block of a hash.
     pub(crate) fn home(self, hash: u64) -> u32 {
         place(hash, self.homes).0
     }
 
-    /// Looks for a hash in all of the blocks, which are sound.
+    /// Looks up a hash in `bytes`, all blocks of the region, which must be sound.
     pub(crate) fn find_in(self, hash: u64, bytes: &[u8]) -> Answer {
         let blocks = bytes.chunks_exact(BLOCK_LEN).skip(self.home(hash) as usize);
         for (distance, block) in (0..).zip(blocks) {
@@ -289,8 +292,8 @@ impl Region {
     }
 }
 
-/// Reads what [`find`] will read, as far as that can be guessed, of all parts in memory: many of
-/// these wait for the memory together, where many of those would wait in turn.
+/// Reads the memory that [`find`] will probably read, so that the cache misses of many lookups
+/// overlap instead of following each other.
 #[inline]
 pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
     let (home, tag) = place(hash, header.homes);
@@ -301,12 +304,12 @@ pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
     block[0] ^ block[at.saturating_sub(LINE_LEN / 2)] ^ block[(at + LINE_LEN / 2) % BLOCK_LEN]
 }
 
-/// Where a tag stands among so many, but for a few places: tags are spread evenly.
+/// Estimates the index of a tag among `count` sorted tags, which are distributed evenly.
 fn nth_of(tag: u64, count: usize) -> usize {
     ((u128::from(tag) * count as u128) >> TAG_BITS) as usize
 }
 
-/// Looks into a block that is sound and `distance` from the home of the hash.
+/// Looks up a hash in a sound block, which is `distance` blocks after its home.
 #[inline]
 pub(crate) fn find(region: Region, hash: u64, distance: u32, bytes: &[u8]) -> Answer {
     let count = usize::from(u16_at(bytes, 4));

@@ -1,71 +1,72 @@
-//! The heads of a table and of a log, and what both need: numbers and checksums.
+//! The headers of tables and logs.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::hashed::{FREQUENT_BLOCKS_MAX, Region};
 
-/// What a table begins with.
+/// The first bytes of a table.
 const TABLE_MAGIC: [u8; 8] = *b"baridWRD";
-/// What a log begins with.
+/// The first bytes of a log.
 const LOG_MAGIC: [u8; 8] = *b"baridWLG";
-/// The version of both.
+/// The version of both formats.
 const VERSION: u32 = 1;
-/// The length of a table's header. A copy of it ends the file.
+/// Length of a table's header in bytes. A copy of it is at the end of the file.
 pub(crate) const HEADER_LEN: usize = 128;
-/// Where a table's first block begins.
+/// Byte offset of a table's first block.
 pub(crate) const BLOCKS_OFFSET: u64 = 4096;
-/// No generation and no sequence number gets so far.
+/// Upper bound of generations and sequence numbers.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
-/// The length of a log's header.
+/// Length of a log's header in bytes.
 pub(crate) const LOG_HEADER_LEN: usize = 64;
 
-/// The number at `at`, which must be there.
+/// Returns the number at offset `at`. Panics if `bytes` is too short.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)
 }
 
-/// The number at `at`, which must be there.
+/// Returns the number at offset `at`. Panics if `bytes` is too short.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
 }
 
-/// The number at `at`, which must be there.
+/// Returns the number at offset `at`. Panics if `bytes` is too short.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// What a table says of itself.
+/// The header of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Of this table, and of the log before it.
+    /// The generation of this table and of its log.
     pub(crate) generation: u64,
-    /// That of the table behind this one, which this one overrides; 0 if there is none.
+    /// The generation of the base table, which this one overrides; 0 if there is none.
     pub(crate) base: u64,
-    /// The number of the last change in it.
+    /// The sequence number of the last change in it.
     pub(crate) sequence: u64,
-    /// What tokens are hashed with.
+    /// The seed of the hashes of tokens.
     pub(crate) seed: u64,
     pub(crate) entries: u64,
     pub(crate) sorted_blocks: u32,
     pub(crate) hashed_blocks: u32,
-    /// How many of these are homes: the others hold what did not fit into the last.
+    /// Number of hashed blocks that are homes: the others take the overflow of the last home.
     pub(crate) homes: u32,
-    /// Behind the hashed blocks, such of the most frequent tokens alone; 0 if there are few tokens.
+    /// Number of hashed blocks with only the most frequent tokens, which follow the others; 0 if
+    /// the table is small.
     pub(crate) frequent_blocks: u32,
     pub(crate) frequent_homes: u32,
-    /// Where the hashed part begins; the sorted part begins at [`BLOCKS_OFFSET`].
+    /// Byte offset of the hashed part; the sorted part begins at [`BLOCKS_OFFSET`].
     pub(crate) hashed_offset: u64,
-    /// What dates are counted from.
+    /// The day since 1970-01-01 from which dates are counted.
     pub(crate) day: u32,
-    /// Of the list, through all generations.
+    /// The random id of the list, the same in all generations.
     pub(crate) id: [u8; 16],
 }
 
-/// Why bytes are no header.
+/// The error of parsing a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHeader {
     Damaged,
@@ -126,17 +127,17 @@ impl Header {
         if fits { Ok(header) } else { Err(NoHeader::Damaged) }
     }
 
-    /// How long the file is.
+    /// Returns the length of the file in bytes.
     pub(crate) fn file_len(&self) -> u64 {
         self.frequent_offset() + self.region(Part::Frequent).len() + HEADER_LEN as u64
     }
 
-    /// Where the counts of the most frequent tokens begin.
+    /// Returns the byte offset of the blocks of the most frequent tokens.
     pub(crate) fn frequent_offset(&self) -> u64 {
         self.hashed_offset + self.region(Part::Hashed).len()
     }
 
-    /// The blocks by hash of a part.
+    /// Returns the hashed blocks of a part.
     pub(crate) fn region(&self, part: Part) -> Region {
         let (blocks, homes) = match part {
             Part::Frequent => (self.frequent_blocks, self.frequent_homes),
@@ -145,12 +146,12 @@ impl Header {
         Region { part, blocks, homes }
     }
 
-    /// What the log before this table says of itself.
+    /// Returns the header of the log of this table.
     pub(crate) fn log(&self) -> LogHeader {
         LogHeader { generation: self.generation, sequence: self.sequence, id: self.id }
     }
 
-    /// What the checksum of a block begins from, so that it is known in its place only.
+    /// Returns the seed of the checksum of a block, so that a block is valid in its place only.
     pub(crate) fn block_seed(&self, part: Part, block: u32) -> u64 {
         self.generation.rotate_left(33) ^ u64::from(block) << 1 ^ part as u64
     }
@@ -164,11 +165,11 @@ pub(crate) enum Part {
     Frequent = 1 << 30,
 }
 
-/// What a log says of itself.
+/// The header of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub(crate) generation: u64,
-    /// The number of the last change before the log.
+    /// The sequence number of the last change before the log.
     pub(crate) sequence: u64,
     pub(crate) id: [u8; 16],
 }
@@ -194,13 +195,14 @@ impl LogHeader {
         Ok(Self { generation: u64_at(bytes, 16), sequence: u64_at(bytes, 24), id })
     }
 
-    /// What the checksums of its records begin from, so that a record counts in its log only.
+    /// Returns the seed of the checksums of its records, so that a record is valid in its own log
+    /// only.
     pub(crate) fn salt(&self) -> u64 {
         xxh3_64_with_seed(&self.id, self.generation)
     }
 }
 
-/// Writes the checksum into the last eight bytes.
+/// Writes the checksum to the last eight bytes.
 fn finish(bytes: &mut [u8]) {
     let at = bytes.len() - 8;
     let sum = xxh3_64_with_seed(&bytes[..at], 0);

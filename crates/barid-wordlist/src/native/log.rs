@@ -1,9 +1,9 @@
-//! The log before a table: every change since, one record each, made durable before it counts.
+//! The log of a table: all later changes, one record each, made durable one by one.
 //!
-//! A record holds what the tokens have after the change, not what was added, so that the newest
-//! record that has a token is all there is to know. Whoever reads stops at the first record that is
-//! not whole; what is behind it is a change that nobody was told of, unless a whole record follows,
-//! or every sector of it is there: then it is damage, which is passed by and told.
+//! A record has the entries of tokens after the change, not the differences, so that only the
+//! newest record with a token matters. A reader stops at the first record that is not whole, which
+//! is a change that was never acknowledged. But if a whole record follows, or every sector of it
+//! was written, it is damaged: it is skipped and reported.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,38 +18,39 @@ use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOG_LEN_FULL};
 use crate::{Counts, Damage, Entry, Error, Result, varint};
 
-/// What a record begins with.
+/// The first bytes of a record.
 const MAGIC: [u8; 4] = *b"BREC";
-/// Magic (4), tokens (4), length of the rest without the checksum (8), sequence (8), checksum (8).
+/// Length of a record's head: magic (4), number of tokens (4), length of the rest without the
+/// checksum (8), sequence number (8), checksum (8).
 const HEAD_LEN: usize = 32;
-/// The checksum of all before it, which ends a record.
+/// Length of the checksum at the end of a record, which covers everything before it.
 const FOOT_LEN: usize = 8;
-/// Bytes of a token in the directory of a record: a part of its hash, and where it is.
+/// Bytes of a token in the directory of a record: a part of its hash, and its offset.
 const PLACE_LEN: usize = 8;
-/// Records lie at multiples of this.
+/// Alignment of records, in bytes.
 const ALIGN: usize = 8;
-/// What a disk writes at once.
+/// Bytes of a sector, which a disk writes as a unit.
 const SECTOR_LEN: usize = 512;
-/// Bits of the filter that a question is made into.
+/// Bits of the filter of the hashes that are looked up.
 const FILTER_BITS: usize = 8192;
 
-/// What is told of a list that was copied without it, mostly.
+/// Description of the damage of a missing log, most often of a list that was copied without it.
 const MISSING: &str = "the log is missing, which has the newest changes";
 
-/// A log, as far as it was read.
+/// An open log, with its records up to the last refresh.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) path: PathBuf,
-    /// `None` if it is lost.
+    /// The file; `None` if it is lost.
     file: Option<Arc<dyn File>>,
     header: LogHeader,
-    /// All that is whole, from the start of the file.
+    /// The file from its start up to the last whole record.
     bytes: Vec<u8>,
-    /// Where the directories of the records begin, and how many tokens they have.
+    /// Offsets of the records' directories in `bytes`, and their numbers of tokens.
     records: Vec<(usize, usize)>,
-    /// The number of the last record.
+    /// The sequence number of the last record.
     pub(crate) sequence: u64,
-    /// The newest place of every token, by its hash; made when there is a second question.
+    /// The newest entry of every token, by its hash; built at the second lookup.
     index: Option<Index>,
     questions: u32,
     pub(crate) damage: Vec<Damage>,
@@ -60,7 +61,7 @@ fn hash(token: &[u8]) -> u32 {
 }
 
 impl Log {
-    /// Makes a new log, durable but for its name.
+    /// Creates a log, durable except for its name.
     pub(crate) fn create(vfs: &dyn Vfs, path: &Path, header: &LogHeader) -> Result<()> {
         let options = OpenOptions { truncate: true, ..OpenOptions::create(FILE_MODE) };
         let file = vfs.open(path, options).at(path)?;
@@ -68,7 +69,7 @@ impl Log {
         file.sync_all().at(path)
     }
 
-    /// Opens the log that says so of itself, and reads it; `None` if it is not there. Costs an
+    /// Opens and reads a log, which must have this header; `None` if it does not exist. Costs an
     /// `open`, an `fstat` and a read.
     pub(crate) fn open(vfs: &Arc<dyn Vfs>, path: &Path, header: LogHeader) -> Result<Option<Self>> {
         let file = match vfs.open(path, OpenOptions::READ) {
@@ -82,7 +83,7 @@ impl Log {
         Ok(Some(log))
     }
 
-    /// Stands for a log that is gone.
+    /// Returns a replacement for a missing log, without records.
     pub(crate) fn lost(path: &Path, header: LogHeader) -> Self {
         let damage = Damage { path: path.to_owned(), offset: 0, what: MISSING };
         Self {
@@ -98,12 +99,12 @@ impl Log {
         }
     }
 
-    /// Reads what was added since; whether there was something.
+    /// Reads records that were appended since; returns `true` if there were any.
     pub(crate) fn follow(&mut self) -> Result<bool> {
         let Some(file) = self.file.clone() else { return Ok(false) };
         let size = file.metadata().at(&self.path)?.size;
         let mut old = self.bytes.len();
-        // A record that nobody was told of may have been taken back, and another be in its place.
+        // A record whose commit failed may have been cut off, and replaced by another one.
         if old > 0 {
             let mut foot = [0; FOOT_LEN];
             let len = file.read_full_at(&mut foot, (old - FOOT_LEN) as u64).at(&self.path)?;
@@ -137,7 +138,7 @@ impl Log {
         self.index = self.index.is_some().then(Index::default);
     }
 
-    /// All that a log says of itself its table says, too.
+    /// Checks the header against that of the table, which is used if the log's own is damaged.
     fn check_header(&mut self) -> Result<()> {
         let what = match LogHeader::decode(&self.bytes) {
             Ok(header) if header == self.header => return Ok(()),
@@ -161,7 +162,7 @@ impl Log {
         }
     }
 
-    /// Finds the records from `at` on; where they end.
+    /// Parses the records from `at` on; returns the end of the last whole one.
     fn parse(&mut self, mut at: usize) -> usize {
         let salt = self.header.salt();
         loop {
@@ -192,12 +193,12 @@ impl Log {
         }
     }
 
-    /// Where the last whole record ends.
+    /// Returns the offset at which the last whole record ends, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Finds tokens; what it has no record of stays as it is.
+    /// Looks up tokens; leaves `found` unchanged for those that no record has.
     pub(crate) fn find(&mut self, tokens: &[&[u8]], found: &mut [Option<Counts>]) {
         if self.records.is_empty() {
             return;
@@ -217,7 +218,7 @@ impl Log {
         self.find_by_filter(tokens, found);
     }
 
-    /// One pass over all directories, the newer after the older.
+    /// Looks up tokens in one pass over all directories, from old to new.
     fn find_by_filter(&self, tokens: &[&[u8]], found: &mut [Option<Counts>]) {
         let mut filter = [0_u64; FILTER_BITS / 64];
         let mut wanted: HashMap<u32, Vec<usize>> = HashMap::with_capacity(tokens.len());
@@ -255,7 +256,7 @@ impl Log {
         }
     }
 
-    /// What the log says of one token.
+    /// Returns the newest entry of a token in the log.
     pub(crate) fn entry(&self, token: &[u8]) -> Option<Entry> {
         let wanted = hash(token);
         let mut newest = None;
@@ -271,7 +272,7 @@ impl Log {
         newest
     }
 
-    /// The newest entry of every token, in order.
+    /// Returns the newest entry of every token, sorted by token.
     pub(crate) fn sorted(&self) -> Vec<(&[u8], Entry)> {
         let mut all = Vec::new();
         for &(start, count) in self.records.iter().rev() {
@@ -287,13 +288,13 @@ impl Log {
         all
     }
 
-    /// How many tokens its records have, some more than once.
+    /// Returns the number of tokens in its records, which counts some more than once.
     pub(crate) fn entries(&self) -> u64 {
         self.records.iter().map(|(_, count)| *count as u64).sum()
     }
 
-    /// Appends a record of tokens in order, and waits until it is durable: the commit point. Cuts
-    /// off first what is behind the last whole record.
+    /// Appends a record of sorted tokens and makes it durable, which is the commit point. Before
+    /// that, truncates the file after the last whole record.
     pub(crate) fn append(&mut self, vfs: &dyn Vfs, changes: &[(&[u8], Entry)]) -> Result<()> {
         let record = encode(changes, self.sequence + 1, self.header.salt());
         let len = self.len();
@@ -304,7 +305,7 @@ impl Log {
         }
         let written = file.write_all_at(&record, len).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // Nobody was told of it, so it is as well that it goes.
+            // The change was not acknowledged, so try to remove the record.
             let _ = file.set_len(len).and_then(|()| file.sync_data());
             return Err(error).at(&self.path);
         }
@@ -342,7 +343,7 @@ fn encode(changes: &[(&[u8], Entry)], sequence: u64, salt: u64) -> Vec<u8> {
     record
 }
 
-/// Where the record at `at` would end, by a head that is whole.
+/// Returns the end of the record at `at`, according to its head, if that is whole.
 fn end_of(bytes: &[u8], at: usize, salt: u64) -> Option<usize> {
     let head = bytes.get(at..at + HEAD_LEN)?;
     if head[..4] != MAGIC || u64_at(head, 24) != xxh3_64_with_seed(&head[..24], salt) {
@@ -352,7 +353,7 @@ fn end_of(bytes: &[u8], at: usize, salt: u64) -> Option<usize> {
     (at + HEAD_LEN).checked_add(rest)
 }
 
-/// Where the record at `at` ends, and its number, if it is whole.
+/// Returns the end of the record at `at` and its sequence number, if it is whole.
 fn whole(bytes: &[u8], at: usize, salt: u64) -> Option<(usize, u64)> {
     let end = end_of(bytes, at, salt)?;
     let record = bytes.get(at..end)?;
@@ -364,8 +365,8 @@ fn whole(bytes: &[u8], at: usize, salt: u64) -> Option<(usize, u64)> {
     (fits && sequence < NUMBER_MAX && sum()).then_some((end, sequence))
 }
 
-/// Whether what is at the end can be a record that was being written: it ends early, or a sector of
-/// it never came.
+/// Returns `true` if the bytes from `at` on can be a record whose write was interrupted: it is
+/// truncated, or has a sector of zeros.
 fn is_torn(bytes: &[u8], at: usize, salt: u64) -> bool {
     let known = end_of(bytes, at, salt);
     let end = known.unwrap_or(at + HEAD_LEN);
@@ -383,14 +384,14 @@ fn is_torn(bytes: &[u8], at: usize, salt: u64) -> bool {
     false
 }
 
-/// The token at `at`.
+/// Returns the token at `at`.
 fn text_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let mut rest = bytes.get(at..)?;
     let len = usize::try_from(varint::take(&mut rest)?).ok()?;
     rest.get(..len)
 }
 
-/// What is said of the token at `at`.
+/// Returns the entry of the token at `at`.
 fn entry_at(bytes: &[u8], at: usize) -> Option<Entry> {
     let mut rest = bytes.get(at..)?;
     let len = usize::try_from(varint::take(&mut rest)?).ok()?;
@@ -399,10 +400,10 @@ fn entry_at(bytes: &[u8], at: usize) -> Option<Entry> {
     Some(Entry { spam: number()?, ham: number()?, date: number()? })
 }
 
-/// Places by hash; linear probing.
+/// A hash table of the offsets of tokens, with linear probing.
 #[derive(Debug, Default)]
 struct Index {
-    /// Hash and place; a place of 0 is none.
+    /// Hashes and offsets; a slot with offset 0 is free.
     slots: Vec<(u32, usize)>,
     taken: usize,
 }

@@ -1,13 +1,14 @@
-//! barid's own word list: a table, a log before it, and in large lists a second table between them.
+//! barid's own word list: a table, a log of newer changes, and in large lists a delta table between
+//! them.
 //!
-//! `docs/formats/wordlist.md` has the bytes, `docs/design/wordlist.md` the reasons. A table is
-//! never changed in place. What the newer of these parts says of a token overrides the older
-//! ones, so that a change is a record of the log with the new counts, and merging is taking the
-//! newest.
+//! `docs/formats/wordlist.md` describes the format, `docs/design/wordlist.md` the reasons. A table
+//! is never changed in place. The entry of a token in a newer part overrides those in older ones.
+//! So a change is a record of the log with the new counts, and merging keeps the newest entry of
+//! each token.
 //!
 //! Commit points: the fsync of a record of the log, or the rename of a new table. Readers take no
-//! lock: files are opened by generation, and one that is gone by then means that a newer table is
-//! there. Writers hold `<path>.lock`.
+//! lock: files are opened by generation, and if one is missing, there is a newer table. Writers
+//! hold `<path>.lock`.
 
 mod commit;
 mod cursor;
@@ -36,13 +37,13 @@ use crate::{
     Result, Rewritten, Updated, Visit, WordList,
 };
 
-/// What a new list is to hold.
+/// Options of a new list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// The date of its keys, YYYYMMDD; 0 for none.
+    /// The date of its special keys as YYYYMMDD; 0 for none.
     pub date: u32,
-    /// What [`keys::ENCODING`] is to say; with `None` the list has no keys at all, as one that
-    /// `bogoutil -l` makes.
+    /// The value of [`keys::ENCODING`]; with `None` the list gets no special keys, like one that
+    /// `bogoutil -l` creates.
     pub encoding: Option<u32>,
 }
 
@@ -55,7 +56,7 @@ pub struct Native {
     poisoned: bool,
     damage: Vec<Damage>,
     healed: Vec<Damage>,
-    /// Answers, kept for their memory.
+    /// Results of the last lookup, kept to reuse the memory.
     found: Vec<Option<Counts>>,
 }
 
@@ -73,10 +74,10 @@ impl Native {
         Ok(list)
     }
 
-    /// Makes a new list; its folder must be there. Durable when this returns.
+    /// Creates a list; its folder must exist. Durable when this returns.
     ///
     /// # Errors
-    /// [`Error::Io`], with `AlreadyExists` if something is there; [`Error::Busy`].
+    /// [`Error::Io`], with `AlreadyExists` if the path exists; [`Error::Busy`].
     pub fn create(vfs: Arc<dyn Vfs>, path: &Path, created: &Created) -> Result<Self> {
         let lock = lock(&*vfs, path)?;
         if vfs.symlink_metadata(path).is_ok() {
@@ -98,7 +99,7 @@ impl Native {
         Self::open(vfs, path)
     }
 
-    /// Opens a list, or makes it.
+    /// Opens a list, or creates it if it does not exist.
     ///
     /// # Errors
     /// As [`Native::open`] and [`Native::create`].
@@ -115,12 +116,13 @@ impl Native {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the list.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many tokens there are at the most: those that the log overrides count twice.
+    /// Returns an upper bound of the number of keys: those that a newer part overrides are counted
+    /// twice.
     pub fn tokens_max(&self) -> u64 {
         self.view.entries()
     }
@@ -133,7 +135,7 @@ impl Native {
         }
     }
 
-    /// The lock of writers, and the list as it is now.
+    /// Takes the lock of writers and refreshes the view.
     fn begin(&mut self) -> Result<Box<dyn File>> {
         if self.poisoned {
             return Err(Error::Poisoned { path: self.path.clone() });
@@ -152,7 +154,7 @@ impl Native {
         Ok(())
     }
 
-    /// What receipts become, and what they say otherwise.
+    /// Computes the new receipts of a batch and the conflicts with existing ones.
     fn train(&mut self, batch: &Batch, generation: u64) -> Result<Trained> {
         let mut trained = Trained::default();
         if batch.trainings().is_empty() {
@@ -189,7 +191,7 @@ impl Native {
         Ok(trained)
     }
 
-    /// The entries that tokens have after their changes.
+    /// Computes the entries of tokens after their changes.
     fn resolve<'a>(
         &mut self,
         ops: &[(&'a [u8], Op)],
@@ -240,7 +242,7 @@ impl Native {
         Ok(())
     }
 
-    /// Merges the log if it is long.
+    /// Merges the log if it is longer than [`LOG_LEN_MAX`].
     fn compact(&mut self) -> Result<()> {
         if self.view.log.len() <= LOG_LEN_MAX {
             return Ok(());
@@ -252,7 +254,7 @@ impl Native {
     }
 }
 
-/// What becomes of receipts.
+/// The receipts that a batch changes, with their new entries, and conflicts.
 #[derive(Debug, Default)]
 struct Trained {
     receipts: Vec<([u8; crate::entry::RECEIPT_KEY_LEN], Entry)>,
@@ -293,7 +295,7 @@ impl WordList for Native {
     }
 
     /// The commit point is the fsync of a record of the log or, for large batches and damaged
-    /// lists, the rename of a new table. After a crash the list is as before or as after.
+    /// lists, the rename of a new table. A crash leaves the list unchanged or completely changed.
     fn update(&mut self, batch: &Batch) -> Result<Updated> {
         let _lock = self.begin()?;
         let generation = self.generation() + 1;
@@ -319,7 +321,7 @@ impl WordList for Native {
     }
 
     fn scan_receipts(&mut self, visit: &mut dyn FnMut(u128, Receipt)) -> Result<()> {
-        // Receipts come before all tokens.
+        // Receipts sort before all tokens.
         self.view.each(&mut |key, entry| {
             let receipt = content_of(key).zip(Receipt::of_counts(entry.counts()));
             receipt.into_iter().for_each(|(content, receipt)| visit(content, receipt));
@@ -354,7 +356,7 @@ impl WordList for Native {
             Ok(true)
         })?;
         self.collect_damage();
-        // What joins a token joins what that becomes.
+        // Renamed tokens are added after the changes of the tokens that they join.
         joins.iter().try_for_each(|(token, entry)| batch.join(token, *entry))?;
         rewritten.changed = batch.len() as u64;
         beside(&mut batch)?;
@@ -375,7 +377,7 @@ impl WordList for Native {
     }
 }
 
-/// Waits for other writers.
+/// Takes the lock of writers, waiting for others.
 fn lock(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn File>> {
     let path = beside(path, "lock");
     let file = vfs.open(&path, OpenOptions::create(FILE_MODE)).at(&path)?;

@@ -1,8 +1,8 @@
-//! The sorted part of a table: every token in the order of its bytes, with all that is known of it.
+//! The sorted part of a table: all tokens in byte order with their entries.
 //!
-//! Blocks of [`BLOCK_LEN`] bytes. Within a block a token is written as how many of its first bytes
-//! it shares with the one before, and the rest; the first shares nothing, so that every block can
-//! be read by itself.
+//! It has blocks of [`BLOCK_LEN`] bytes. A token is stored as the number of leading bytes that it
+//! shares with the one before, and the rest (prefix compression); the first token of a block shares
+//! nothing, so that every block can be read by itself.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -11,14 +11,14 @@ use crate::date::{date_of, day_of};
 use crate::limits::TOKEN_LEN_MAX;
 use crate::{Entry, varint};
 
-/// The length of a block.
+/// Length of a block in bytes.
 pub(crate) const BLOCK_LEN: usize = 4096;
-/// Checksum (4), tokens (2), bytes used (2).
+/// Length of a block's head: checksum (4), number of tokens (2), bytes used by them (2).
 const HEAD_LEN: usize = 8;
-/// A half byte that says: the length follows.
+/// Value of a half byte if the rest of the length follows as a varint.
 const LONG: usize = 15;
 
-/// Fills blocks.
+/// A builder of sorted blocks.
 #[derive(Debug)]
 pub(crate) struct Builder {
     day: u32,
@@ -43,7 +43,7 @@ impl Builder {
         }
     }
 
-    /// Appends a token, which comes after all before it; finished blocks go to `out`.
+    /// Appends a token, which must sort after all before it; appends finished blocks to `out`.
     pub(crate) fn push(&mut self, header: &Header, token: &[u8], entry: Entry, out: &mut Vec<u8>) {
         self.encode(token, entry);
         if HEAD_LEN + self.body.len() + self.entry.len() > BLOCK_LEN {
@@ -94,7 +94,7 @@ impl Builder {
         self.body.clear();
     }
 
-    /// Writes the last block; how many there are.
+    /// Writes the last block; returns the number of blocks.
     pub(crate) fn finish(mut self, header: &Header, out: &mut Vec<u8>) -> u32 {
         if self.count > 0 {
             self.flush(header, out);
@@ -107,7 +107,7 @@ fn sum(header: &Header, block: u32, bytes: &[u8]) -> u32 {
     xxh3_64_with_seed(&bytes[4..], header.block_seed(Part::Sorted, block)) as u32
 }
 
-/// A date by its distance from a day; what is no date as it is.
+/// Encodes a date as its distance in days from `day`, and an invalid one as its number.
 fn date_code(date: u32, day: u32) -> u64 {
     match (date, day_of(date)) {
         (0, _) => 0,
@@ -132,7 +132,7 @@ fn date_of_code(code: u64, day: u32) -> Option<u32> {
     }
 }
 
-/// The tokens of a block, one after the other.
+/// An iterator over the tokens of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens<'a> {
     rest: &'a [u8],
@@ -142,10 +142,10 @@ pub(crate) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Where the tokens of a block begin.
+    /// Byte offset of the first token in a block.
     pub(crate) const OFFSET: usize = HEAD_LEN;
 
-    /// Of a block that is as it was written; `None` for any other.
+    /// Returns the tokens of a block; `None` if its checksum is wrong.
     pub(crate) fn of(header: &Header, block: u32, bytes: &'a [u8]) -> Option<Self> {
         let used = HEAD_LEN + usize::from(u16_at(bytes, 6));
         if u32_at(bytes, 0) != sum(header, block, bytes) {
@@ -155,23 +155,24 @@ impl<'a> Tokens<'a> {
         Some(Self { rest, left: u16_at(bytes, 4), day: header.day, date: 0 })
     }
 
-    /// Of a block that is not as it was written: what may be the tokens of one.
+    /// Returns what may be the tokens of a damaged block.
     pub(crate) fn of_damaged(header: &Header, bytes: &'a [u8]) -> Self {
         let rest = bytes.get(HEAD_LEN..).unwrap_or_default();
         Self { rest, left: u16::MAX, day: header.day, date: 0 }
     }
 
-    /// The rest of a block of which so much was read before.
+    /// Continues an iteration at the state of [`Tokens::pause`].
     pub(crate) fn resume(day: u32, date: u32, left: u16, rest: &'a [u8]) -> Self {
         Self { rest, left, day, date }
     }
 
-    /// What [`Tokens::resume`] needs, but for the day.
+    /// Returns the state for [`Tokens::resume`], except the day.
     pub(crate) fn pause(&self) -> (u32, u16, &'a [u8]) {
         (self.date, self.left, self.rest)
     }
 
-    /// Makes `token`, which holds the one before, the next one; `None` at the end.
+    /// Replaces `token`, which must be the previous one, by the next; returns its entry, or `None`
+    /// at the end.
     #[inline]
     pub(crate) fn next(&mut self, token: &mut Vec<u8>) -> Option<Entry> {
         self.left = self.left.checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! A table file: read by hash, by token or from end to end; written once, whole.
+//! A table file: read by hash, by token or sequentially; written once as a whole.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -17,13 +17,14 @@ use crate::limits::{
 };
 use crate::{Counts, Damage, Entry, Error, Result};
 
-/// What is longer does not stay in the processor's cache.
+/// Length of the hashed part, in bytes, above which it is assumed not to stay in the processor's
+/// cache.
 const IN_CACHE_LEN: usize = 1024 * 1024;
 
 /// Permission bits of all files of a list.
 pub(crate) const FILE_MODE: u32 = 0o600;
 
-/// A table that is open.
+/// An open table.
 #[derive(Debug)]
 pub(crate) struct Table {
     vfs: Arc<dyn Vfs>,
@@ -32,7 +33,7 @@ pub(crate) struct Table {
     pub(crate) header: Header,
     pub(crate) inode: u64,
     hashed: HashedBlocks,
-    /// The counts of the most frequent tokens, once there was a question; nothing if one is bad.
+    /// The blocks of the most frequent tokens, read at the first lookup; empty if one is damaged.
     frequent: Option<Vec<u8>>,
     asked: Vec<Asked>,
     /// Sorted blocks that were found damaged.
@@ -40,21 +41,21 @@ pub(crate) struct Table {
     pub(crate) damage: Vec<Damage>,
 }
 
-/// A token that is asked for.
+/// A token to look up: its index and its hash.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     nth: usize,
     hash: u64,
 }
 
-/// What is in memory of the hashed part.
+/// The blocks of the hashed part in memory.
 #[derive(Debug)]
 enum HashedBlocks {
-    /// Nothing: there was no question yet.
+    /// No blocks: there was no lookup yet.
     None,
-    /// Some blocks, at these places in `bytes`.
+    /// Some blocks, with their indexes in `bytes`.
     Some { places: HashMap<u32, u32>, bytes: Vec<u8> },
-    /// All, and which of them are damaged.
+    /// All blocks, and the sorted numbers of damaged ones.
     All { bytes: Vec<u8>, bad: Vec<u32> },
 }
 
@@ -91,7 +92,7 @@ impl Table {
         self.header.region(Part::Hashed).len()
     }
 
-    /// Finds tokens that have no counts yet.
+    /// Looks up the tokens for which `found` is `None`.
     pub(crate) fn find(&mut self, tokens: &[&[u8]], found: &mut [Option<Counts>]) -> Result<()> {
         if self.header.entries == 0 {
             return Ok(());
@@ -110,7 +111,7 @@ impl Table {
         done
     }
 
-    /// Finds those that are among the most frequent, and asks no more for them.
+    /// Looks up tokens among the most frequent ones, and removes those found from `asked`.
     fn find_frequent(
         &mut self,
         asked: &mut Vec<Asked>,
@@ -170,8 +171,8 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the blocks of the most frequent tokens; nothing if one is damaged, as all that is in
-    /// them is among the others, too.
+    /// Reads the blocks of the most frequent tokens; returns none if one is damaged, because all of
+    /// their tokens are in the other blocks, too.
     fn read_frequent(&mut self) -> Result<Vec<u8>> {
         let (region, offset) = (self.header.region(Part::Frequent), self.header.frequent_offset());
         let mut bytes = vec![0; region.len() as usize];
@@ -185,7 +186,8 @@ impl Table {
         Ok(bytes)
     }
 
-    /// Where the first block had to be fetched from the disk, has all others fetched at once.
+    /// Reads the block of the first token and, if that came from the disk, prefetches those of all
+    /// others.
     fn fetch(&mut self, first: &Asked, others: &[Asked]) -> Result<()> {
         let (region, start) = (self.header.region(Part::Hashed), self.header.hashed_offset);
         let offset =
@@ -221,7 +223,7 @@ impl Table {
         }
     }
 
-    /// Looks for a hash alone.
+    /// Looks up a hash in the hashed part only.
     fn find_hash(
         &mut self,
         header: &Header,
@@ -248,14 +250,15 @@ impl Table {
         Ok(Answer::Absent)
     }
 
-    /// Reads a block; `false` if it is damaged.
+    /// Reads a hashed block; returns `false` if it is damaged.
     fn read_block(&self, number: u32, block: &mut [u8]) -> Result<bool> {
         let offset = self.header.hashed_offset + u64::from(number) * hashed::BLOCK_LEN as u64;
         let len = self.file.read_full_at(block, offset).at(&self.path)?;
         Ok(len == block.len() && hashed::is_sound(&self.header, Part::Hashed, number, block))
     }
 
-    /// A block, which is kept unless this is the first question; `None` if it is damaged.
+    /// Returns a hashed block, which is kept in memory from the second lookup on; `None` if it is
+    /// damaged.
     fn block<'a>(&'a mut self, number: u32, block: &'a mut [u8]) -> Result<Option<&'a [u8]>> {
         let place = match &self.hashed {
             HashedBlocks::None => return Ok(self.read_block(number, block)?.then_some(block)),
@@ -303,11 +306,11 @@ impl Table {
         Ok(())
     }
 
-    /// All that is there of a token. Reads as many blocks as the number of all has bits.
+    /// Returns the entry of a token, by a binary search of the sorted blocks.
     pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
         let (mut low, mut high) = (0, self.header.sorted_blocks);
         let (mut block, mut found) = (vec![0; sorted::BLOCK_LEN], Vec::new());
-        // The last block whose first token is not behind the one wanted.
+        // Searches for the last block whose first token is not greater than `token`.
         while high - low > 1 {
             let mut middle = (low + high) / 2;
             while middle < high && !self.first_of(middle, &mut block, &mut found)? {
@@ -336,8 +339,8 @@ impl Table {
         Ok(None)
     }
 
-    /// The first sorted block from `number` on that is sound, and its first token; none behind the
-    /// last block.
+    /// Returns the number and the first token of the first sound sorted block from `number` on; the
+    /// token is empty after the last block.
     pub(crate) fn next_sound(&mut self, mut number: u32) -> Result<(u32, Vec<u8>)> {
         let (mut block, mut token) = (vec![0; sorted::BLOCK_LEN], Vec::new());
         while number < self.header.sorted_blocks
@@ -348,8 +351,8 @@ impl Table {
         Ok((number, token))
     }
 
-    /// Those tokens of a damaged sorted block that are sound by what is found by hash: in order,
-    /// behind one token and before another, if that is not empty.
+    /// Returns the tokens of a damaged sorted block whose counts agree with the hashed part, as far
+    /// as they are in ascending order, after `after` and before `before`, if that is not empty.
     pub(crate) fn rescued(
         &mut self,
         bytes: &[u8],
@@ -371,7 +374,8 @@ impl Table {
         Ok(rescued)
     }
 
-    /// As [`Table::entry`]; where tokens are damaged, at least the counts that the hash finds.
+    /// Returns the entry of a token; if sorted blocks are damaged, at least its counts from the
+    /// hashed part, without a date.
     pub(crate) fn entry_or_counts(&mut self, token: &[u8]) -> Result<Option<Entry>> {
         let entry = self.entry(token)?;
         if entry.is_some() || self.bad_sorted.is_empty() {
@@ -385,7 +389,7 @@ impl Table {
         })
     }
 
-    /// Whether all sorted blocks are as they were written. Reads them.
+    /// Reads all sorted blocks; returns `true` if none is damaged.
     pub(crate) fn check_sorted(&mut self) -> Result<bool> {
         let (mut bytes, mut first) = (Vec::new(), 0);
         while first < self.header.sorted_blocks {
@@ -404,7 +408,7 @@ impl Table {
         Ok(self.bad_sorted.is_empty())
     }
 
-    /// Reads a block and its first token; `false` if it is damaged.
+    /// Reads a sorted block and its first token; returns `false` if it is damaged.
     fn first_of(&mut self, number: u32, block: &mut [u8], token: &mut Vec<u8>) -> Result<bool> {
         token.clear();
         if self.bad_sorted.contains(&number) {
@@ -421,7 +425,7 @@ impl Table {
         Ok(sound)
     }
 
-    /// Reads sorted blocks from `first` on; what the file does not have is zero.
+    /// Reads sorted blocks from `first` on. Bytes beyond the end of the file are zeros.
     pub(crate) fn read_sorted(&self, first: u32, blocks: u32, bytes: &mut Vec<u8>) -> Result<()> {
         let offset = BLOCKS_OFFSET + u64::from(first) * sorted::BLOCK_LEN as u64;
         bytes.clear();
@@ -439,7 +443,7 @@ fn read_header(
 ) -> Result<Header> {
     let mut bytes = [0; HEADER_LEN];
     let mut first = None;
-    // The copy ends the file.
+    // The copy is at the end of the file.
     for offset in [0, size.saturating_sub(HEADER_LEN as u64)] {
         let len = file.read_full_at(&mut bytes, offset).at(path)?;
         let decoded = match len {
@@ -462,7 +466,8 @@ fn read_header(
     }
 }
 
-/// What a new table is to say of itself; the rest comes from what is written.
+/// Replaces the table at `path`, durably, by one that `fill` writes. `header` has its generation,
+/// base, sequence number, seed, day and id; the other fields are set here.
 pub(crate) fn write(
     vfs: &dyn Vfs,
     path: &Path,
@@ -484,7 +489,7 @@ pub(crate) fn write(
     }
 }
 
-/// Fills a new table.
+/// A writer of a new table.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     file: &'a dyn File,
@@ -492,7 +497,7 @@ pub(crate) struct Writer<'a> {
     header: &'a mut Header,
     sorted: Builder,
     hashed: Vec<Hashed>,
-    /// The hashes of receipts, which no message asks for.
+    /// The hashes of receipts, which are never among the frequent tokens.
     receipts: Vec<u64>,
     out: Vec<u8>,
     offset: u64,
@@ -505,7 +510,7 @@ impl<'a> Writer<'a> {
         Self { file, path, header, sorted, hashed, receipts, out, offset: BLOCKS_OFFSET }
     }
 
-    /// Appends a token, which comes after all before it.
+    /// Appends a token, which must sort after all before it.
     pub(crate) fn push(&mut self, token: &[u8], entry: Entry) -> Result<()> {
         self.sorted.push(self.header, token, entry, &mut self.out);
         let hash = hashed::hash(self.header, token);
@@ -526,10 +531,10 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The header is written last.
+    /// Writes the hashed part, and then the header and its copy.
     ///
     /// # Errors
-    /// [`Error::Collision`]: another seed is to be tried.
+    /// [`Error::Collision`]: try another seed.
     fn finish(self) -> Result<()> {
         let Self { file, path, header, sorted, hashed, receipts, mut out, offset } = self;
         header.entries = hashed.len() as u64;

@@ -1,4 +1,4 @@
-//! The files of a list, open: its tables and its log, as they were at one moment.
+//! A consistent view of a list: its open tables and its log.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::error::At;
 use crate::limits::{DELTA_PART, OPENINGS_MAX, SMALL_ENTRIES};
 use crate::{Counts, Damage, Entry, Error, Result};
 
-/// `<path>.<what>`.
+/// Returns the path `<path>.<what>`.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".");
@@ -21,17 +21,17 @@ pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The log before the table of a generation.
+/// Returns the path of the log of a generation.
 pub(crate) fn log_path(path: &Path, generation: u64) -> PathBuf {
     beside(path, &format!("log-{generation}"))
 }
 
-/// The table of a generation behind a newer one.
+/// Returns the path of the table of a generation that is a base.
 pub(crate) fn base_path(path: &Path, generation: u64) -> PathBuf {
     beside(path, &format!("base-{generation}"))
 }
 
-/// The files of a list.
+/// The open files of a list.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) top: Table,
@@ -41,8 +41,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Opens them. A file that is gone means that there is a newer table by now, or that it is
-    /// lost.
+    /// Opens the files of a list. If one is missing, either the table was replaced meanwhile, and
+    /// all are opened again, or the file is lost.
     pub(crate) fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         for _ in 0..OPENINGS_MAX {
             let top = Table::open(vfs, path)?;
@@ -71,7 +71,7 @@ impl View {
         Err(Error::Busy { path: path.to_owned() })
     }
 
-    /// Looks for changes; whether there were some.
+    /// Reads the changes of others; returns `true` if there were any.
     pub(crate) fn refresh(&mut self, vfs: &Arc<dyn Vfs>, path: &Path) -> Result<bool> {
         let metadata = match vfs.metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -87,7 +87,7 @@ impl View {
         Ok(self.log.sequence != sequence)
     }
 
-    /// Finds tokens that have no counts yet.
+    /// Looks up the tokens for which `found` is `None`.
     pub(crate) fn find(&mut self, tokens: &[&[u8]], found: &mut [Option<Counts>]) -> Result<()> {
         self.log.find(tokens, found);
         self.top.find(tokens, found)?;
@@ -97,7 +97,7 @@ impl View {
         }
     }
 
-    /// All that is there of one token.
+    /// Returns the entry of a token; `None` if it has none.
     pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
         if let Some(entry) = self.log.entry(token) {
             return Ok(Some(entry));
@@ -108,7 +108,7 @@ impl View {
         }
     }
 
-    /// Shows everything in order, receipts included, until `visit` says `false`.
+    /// Visits all keys in order, receipts included, until `visit` returns `false`.
     pub(crate) fn each(
         &mut self,
         visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,
@@ -125,7 +125,8 @@ impl View {
         each(sources, visit)
     }
 
-    /// As [`View::each`], of what overrides the last table only, and `changes` before that.
+    /// Like [`View::each`], but only of `changes`, the log and, if there is a base, the delta
+    /// table.
     pub(crate) fn each_newer(
         &mut self,
         changes: &[(&[u8], Entry)],
@@ -139,14 +140,14 @@ impl View {
         each(sources, visit)
     }
 
-    /// Tokens of all parts; of the log only those that it has.
+    /// Returns the sum of the numbers of keys of all parts.
     pub(crate) fn entries(&self) -> u64 {
         let base = self.base.as_ref().map_or(0, |base| base.header.entries);
         base + self.top.header.entries + self.log.entries()
     }
 
-    /// Whether the last table is so small, or so much overrides it, that the next merge is to be of
-    /// everything.
+    /// Returns `true` if the oldest table is so small, or newer parts with `more` changes are so
+    /// large, that the next merge should write a single table.
     pub(crate) fn merges_whole(&self, more: u64) -> bool {
         let (last, newer) = match &self.base {
             Some(base) => (base.header.entries, self.top.header.entries),
@@ -155,12 +156,12 @@ impl View {
         last < SMALL_ENTRIES || (newer + self.log.entries() + more) * DELTA_PART > last
     }
 
-    /// Whether everything is in one table.
+    /// Returns `true` if the list is a single table with an empty log.
     pub(crate) fn is_compact(&self) -> bool {
         self.base.is_none() && self.log.entries() == 0
     }
 
-    /// What is damaged, as far as it was read.
+    /// Returns the damage found so far.
     pub(crate) fn damage(&self) -> impl Iterator<Item = &Damage> {
         let tables = self.base.iter().chain([&self.top]);
         let damage = tables.flat_map(|table| &table.damage);

@@ -1,11 +1,11 @@
-//! A word list in a store of `barid-kv`, in bogofilter's record form.
+//! Word lists in a store of `barid-kv`, with bogofilter's record format.
 //!
-//! A key is a token; its value two or three numbers of 32 bits: spam, ham, and the date unless
-//! that is 0. A list of our own ([`Sharing::Own`]) is read and written under the rules of
-//! [`barid_kv::Store`], and has receipts. One that bogofilter made ([`Sharing::Bogofilter`]) is
-//! read and written in place, by the library that bogofilter has, under the lock that bogofilter
-//! takes of the file itself, or in SQLite's transactions; nothing but what bogofilter would write
-//! is written.
+//! A key is a token; its value is two or three 32-bit numbers: spam, ham, and the date unless it is
+//! zero. A list of our own ([`Sharing::Own`]) is read and written under the rules of
+//! [`barid_kv::Store`], and has receipts. One that bogofilter created ([`Sharing::Bogofilter`]) is
+//! read and written in place, with the library that bogofilter uses, under the lock that bogofilter
+//! takes on the file itself, or in SQLite's transactions; only records that bogofilter would write
+//! are written.
 
 mod record;
 mod session;
@@ -26,19 +26,19 @@ use crate::{
     Result, Rewritten, Updated, Visit, WordList,
 };
 
-/// Where the generation of a list of our own is kept.
+/// Key of the generation in a list of our own.
 const GENERATION: &[u8] = b"\0g";
 
-/// Who else uses a list.
+/// Owner of a list's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// We alone.
+    /// Only barid uses the file.
     Own,
-    /// bogofilter, whose file it is.
+    /// The file belongs to bogofilter, which may use it at the same time.
     Bogofilter,
 }
 
-/// A word list in a store. Every call is a session of its own: it waits for writers.
+/// A word list in a store. Every call is a separate session, which waits for writers.
 #[derive(Debug)]
 pub struct OnStore {
     place: session::Place,
@@ -46,9 +46,9 @@ pub struct OnStore {
 }
 
 impl OnStore {
-    /// Opens a list. What a file of bogofilter is made of, `choice` must say: its Berkeley DB build
-    /// writes bdb, its Tokyo Cabinet build tokyocabinet, its SQLite build
-    /// [`barid_kv::registry::SQLITE`], which no name leads to.
+    /// Opens a list. For a file of bogofilter, `choice` must be the store of its build: bdb for
+    /// Berkeley DB, tokyocabinet for Tokyo Cabinet, and [`barid_kv::registry::SQLITE`], which users
+    /// cannot choose by name, for SQLite.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Store`], [`Error::Unsupported`] for a Berkeley DB file that is
@@ -61,10 +61,10 @@ impl OnStore {
         Ok(list)
     }
 
-    /// Makes a new list.
+    /// Creates a list.
     ///
     /// # Errors
-    /// As [`OnStore::open`]; [`Error::Store`] if something is there.
+    /// As [`OnStore::open`]; [`Error::Store`] if the file exists.
     pub fn create(
         vfs: Arc<dyn Vfs>,
         path: &Path,
@@ -92,7 +92,7 @@ impl OnStore {
         Self::open(Arc::clone(&place.vfs), path, choice, sharing)
     }
 
-    /// Where it is.
+    /// Returns the path of the list.
     pub fn path(&self) -> &Path {
         &self.place.path
     }
@@ -101,7 +101,7 @@ impl OnStore {
         self.place.sharing == Sharing::Own
     }
 
-    /// What the list's generation is by now; of a file of bogofilter its time.
+    /// Reads the current generation of the list; for a file of bogofilter, its modification time.
     fn generation_in(&self, get: &mut Get<'_>) -> Result<u64> {
         if self.own() {
             let entry = get(GENERATION)?.unwrap_or_default();
@@ -110,7 +110,7 @@ impl OnStore {
         Ok(self.place.modified()?.unix_nanos.unsigned_abs())
     }
 
-    /// What receipts become, and what they say otherwise.
+    /// Computes the new receipts of a batch and the conflicts with existing ones.
     fn train(&self, batch: &Batch, generation: u64, writing: &mut Writing) -> Result<Trained> {
         let mut trained = Trained::default();
         if batch.trainings().is_empty() {
@@ -150,7 +150,7 @@ impl OnStore {
         Error::Unsupported { path: self.place.path.clone(), what }
     }
 
-    /// Writes the generation that follows, and ends the session.
+    /// Writes the next generation and ends the session.
     fn finish(&mut self, mut writing: Writing, mut batch: barid_kv::Batch) -> Result<u64> {
         if self.own() {
             let next = self.generation_in(&mut |key| writing.get(key))? + 1;
@@ -166,7 +166,7 @@ impl OnStore {
 
 type Get<'a> = dyn FnMut(&[u8]) -> Result<Option<Entry>> + 'a;
 
-/// What becomes of receipts.
+/// The receipts that a batch changes (`None` removes one), and conflicts.
 #[derive(Debug, Default)]
 struct Trained {
     receipts: Vec<(u128, Option<Receipt>)>,
@@ -190,7 +190,7 @@ impl WordList for OnStore {
         Ok(self.generation != before)
     }
 
-    /// Tokens are looked up in the order of their bytes, so that pages are read once.
+    /// Looks tokens up in byte order, so that each page is read once.
     fn counts(&mut self, tokens: &[&[u8]], counts: &mut [Counts]) -> Result<()> {
         assert!(counts.len() >= tokens.len(), "a place for every token");
         let mut order: Vec<usize> = (0..tokens.len()).collect();
@@ -220,14 +220,14 @@ impl WordList for OnStore {
         contents.iter().map(&mut receipt).collect()
     }
 
-    /// The commit point, and what a crash leaves, is the store's; see
+    /// Commit point and crash safety are those of the store; see
     /// [`barid_kv::Capabilities::atomic`].
     fn update(&mut self, batch: &Batch) -> Result<Updated> {
         let mut writing = self.place.write()?;
         let before = self.generation_in(&mut |key| writing.get(key))?;
         let trained = match self.train(batch, before + 1, &mut writing) {
             Ok(trained) => trained,
-            // A session that is not closed leaves a list that nobody vouches for.
+            // Without closing the session, the store would have no seal of a clean close.
             Err(error) => return writing.close().and(Err(error)),
         };
         if !trained.conflicts.is_empty() && batch.conflicts() == Conflicts::Refuse {
@@ -257,7 +257,10 @@ impl WordList for OnStore {
                     if let Some((token, entry)) = last {
                         changes.put_with(token, |bytes| order.put(bytes, entry));
                     }
-                    writing.get(token)?
+                    match writing.get(token) {
+                        Ok(had) => had,
+                        Err(error) => return writing.close().and(Err(error)),
+                    }
                 }
             };
             last = Some((token, Op::apply(op, had, &mut bent)));
@@ -292,7 +295,7 @@ impl WordList for OnStore {
         let mut rewritten = Rewritten::default();
         let (mut dropped, mut joins) = (Vec::new(), Vec::new());
         let mut set: HashMap<Vec<u8>, Entry> = HashMap::new();
-        writing.scan(&mut |key, entry| {
+        let scanned = writing.scan(&mut |key, entry| {
             if is_receipt(key) {
                 return true;
             }
@@ -303,11 +306,14 @@ impl WordList for OnStore {
                 Change::Rename(name) => joins.push((key.to_vec(), name, entry)),
             }
             true
-        })?;
+        });
+        // Without closing the session, the store would have no seal of a clean close.
+        if let Err(error) = scanned {
+            return writing.close().and(Err(error));
+        }
         rewritten.dropped = dropped.len() as u64;
         rewritten.changed = (set.len() + joins.len()) as u64;
         let mut last = Batch::default();
-        // A session that is not closed leaves a list that nobody vouches for.
         if let Err(error) = beside(&mut last) {
             return writing.close().and(Err(error));
         }
@@ -324,7 +330,10 @@ impl WordList for OnStore {
             let had = match set.get(token) {
                 Some(entry) => Some(*entry),
                 None if gone.contains(token) => None,
-                None => writing.get(token)?,
+                None => match writing.get(token) {
+                    Ok(had) => had,
+                    Err(error) => return writing.close().and(Err(error)),
+                },
             };
             set.insert(token.to_vec(), op.apply(had, &mut Bent::default()));
         }

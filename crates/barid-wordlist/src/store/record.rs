@@ -1,8 +1,8 @@
-//! The value of a token, as bogofilter has it.
+//! The value of a token in bogofilter's record format.
 
 use crate::Entry;
 
-/// In which order the bytes of a number are: that of the machine that made the list.
+/// The byte order of numbers: that of the machine that created the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Little,
@@ -10,11 +10,11 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// That of this machine.
+    /// The byte order of this machine.
     pub(crate) const HERE: Self =
         if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// That of other machines.
+    /// Returns the opposite byte order.
     pub(crate) const fn other(self) -> Self {
         match self {
             Self::Little => Self::Big,
@@ -22,7 +22,7 @@ impl Order {
         }
     }
 
-    /// Appends a value; the date only if there is one.
+    /// Appends a value; without the date if that is 0.
     pub(crate) fn put(self, bytes: &mut Vec<u8>, entry: Entry) {
         let numbers = [entry.spam, entry.ham, entry.date];
         let len = if entry.date == 0 { 2 } else { 3 };
@@ -34,7 +34,7 @@ impl Order {
         }
     }
 
-    /// Reads a value; what is not there is 0.
+    /// Reads a value; missing numbers are 0.
     pub(crate) fn take(self, bytes: &[u8]) -> Entry {
         let number = |nth: usize| {
             let number = bytes.get(nth * 4..).and_then(|rest| rest.first_chunk());

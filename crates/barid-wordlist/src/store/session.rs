@@ -1,4 +1,4 @@
-//! Sessions of reading and writing, under our lock or under bogofilter's.
+//! Read and write sessions, under our lock or under bogofilter's.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::error::At;
 use crate::limits::LOCK_TIMEOUT;
 use crate::{Entry, Error, Result};
 
-/// The store that keeps the order of bytes of the machine that made the file.
+/// Name of the store whose files have the byte order of the machine that created them.
 const BDB: &str = "bdb";
-/// Where a file of Berkeley DB says what it is, in its own order of bytes.
+/// Byte offset of the magic number in a Berkeley DB file, which has the byte order of the file.
 const BDB_MAGIC_OFFSET: u64 = 12;
-/// What it says if the most significant byte comes first.
+/// The magic number in a big-endian file.
 const BDB_MAGIC_BIG: [u8; 4] = [0, 5, 0x31, 0x62];
-/// The store that keeps its own locks, and says in a record which order of bytes it has.
+/// Name of the store that has its own locks, and a record that shows the byte order.
 const SQLITE: &str = "sqlite";
 /// The key of that record.
 const ENDIAN: &[u8] = b".ENDIAN32";
-/// The number that begins it; it is there twice.
+/// The number that the record has twice.
 const ENDIAN_NUMBER: u32 = 0x0102_0304;
-/// What stands beside a file of SQLite whose changes are elsewhere.
+/// Suffix of SQLite's write-ahead log beside a database.
 const SQLITE_WAL: &str = "-wal";
-/// What stands beside a file of Berkeley DB that has transactions.
+/// Prefix of the log files beside a Berkeley DB file with transactions.
 const BDB_LOG: &[u8] = b"log.";
 
-/// A list and how it is used.
+/// A list and its owner, byte order and store.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     store: Store,
 }
 
-/// A session of reading.
+/// A read session.
 #[derive(Debug)]
 pub(super) struct Reading {
     order: Order,
@@ -51,14 +51,14 @@ pub(super) struct Reading {
 #[derive(Debug)]
 enum Read {
     Own(Reader),
-    /// The lock is given back last.
+    /// The lock is the last field, so that it is released last.
     Shared {
         kv: Box<dyn KvRead>,
         _lock: Option<Box<dyn File>>,
     },
 }
 
-/// A session of writing.
+/// A write session.
 #[derive(Debug)]
 pub(super) struct Writing {
     order: Order,
@@ -69,7 +69,7 @@ pub(super) struct Writing {
 #[derive(Debug)]
 enum Write {
     Own(Writer),
-    /// A new file has no lock yet, and SQLite its own.
+    /// There is no lock for a new file, and none for SQLite, which has its own.
     Shared(Box<dyn KvWrite>, Option<Box<dyn File>>),
 }
 
@@ -83,7 +83,7 @@ impl Place {
         Self { vfs, path: path.to_owned(), sharing, order, choice, store }
     }
 
-    /// Looks at what is there before a library does.
+    /// Checks that the list exists and is supported, before a library opens it.
     pub(super) fn check(&self) -> Result<()> {
         match self.vfs.symlink_metadata(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -115,13 +115,13 @@ impl Place {
         barid_kv::Place { vfs, path, builtin: choice.builtin, durable: true }
     }
 
-    /// The key of the record that is no token, and that bogofilter shows nobody.
+    /// Returns the key of the byte-order record, which is not a token and which bogofilter hides.
     fn hidden(&self) -> Option<&'static [u8]> {
         let is_marked = self.sharing == Sharing::Bogofilter && self.choice.kv.name() == SQLITE;
         is_marked.then_some(ENDIAN)
     }
 
-    /// When it was changed last.
+    /// Returns the modification time, which for SQLite includes that of the write-ahead log.
     pub(super) fn modified(&self) -> Result<Timestamp> {
         let modified = self.vfs.metadata(&self.path).at(&self.path)?.modified;
         if self.choice.kv.name() != SQLITE {
@@ -133,7 +133,7 @@ impl Place {
         Ok(wal.map_or(modified, |wal| modified.max(wal.modified)))
     }
 
-    /// What a new file says of itself.
+    /// Adds the byte-order record of a new file, if it has one.
     pub(super) fn mark(&self, batch: &mut barid_kv::Batch) {
         if let Some(key) = self.hidden() {
             let entry = Entry { spam: ENDIAN_NUMBER, ham: ENDIAN_NUMBER, date: 0 };
@@ -141,7 +141,7 @@ impl Place {
         }
     }
 
-    /// The lock that bogofilter takes, of the whole file; `None` where the library does.
+    /// Takes the lock that bogofilter takes, on the whole file; `None` if the library locks itself.
     fn lock(&self, mode: LockMode) -> Result<Option<Box<dyn File>>> {
         if self.choice.kv.name() == SQLITE {
             return Ok(None);
@@ -159,7 +159,7 @@ impl Place {
         }
     }
 
-    /// The order of bytes of a file that is locked and open.
+    /// Determines the byte order of a file that is locked and open.
     fn order(&self, file: Option<&dyn File>, kv: &mut dyn KvRead) -> Result<Order> {
         let mut magic = [0; 4];
         let read = file.map(|file| file.read_full_at(&mut magic, BDB_MAGIC_OFFSET));
@@ -215,7 +215,7 @@ impl Place {
 }
 
 impl Reading {
-    /// All that is there of a token.
+    /// Returns the entry of a token; `None` if it has none.
     pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
         let (mut found, order) = (None, self.order);
         let mut take = |value: &[u8]| found = Some(order.take(value));
@@ -226,7 +226,8 @@ impl Reading {
         Ok(found)
     }
 
-    /// Shows everything.
+    /// Visits all records in the order of the store, except the byte-order record, until `visit`
+    /// returns `false`.
     pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
         let (order, hidden) = (self.order, self.hidden);
         let mut visit =
@@ -239,7 +240,7 @@ impl Reading {
 }
 
 impl Writing {
-    /// All that is there of a token.
+    /// Returns the entry of a token; `None` if it has none.
     pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
         let (mut found, order) = (None, self.order);
         let mut take = |value: &[u8]| found = Some(order.take(value));
@@ -250,7 +251,8 @@ impl Writing {
         Ok(found)
     }
 
-    /// Shows everything.
+    /// Visits all records in the order of the store, except the byte-order record, until `visit`
+    /// returns `false`.
     pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
         let (order, hidden) = (self.order, self.hidden);
         let mut visit =

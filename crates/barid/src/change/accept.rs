@@ -1,7 +1,7 @@
 //! Accepting flag changes: they are durable and visible at once, and written later.
 
 use barid_cache::Core;
-use barid_formats::{FlagChange, FlagChanges};
+use barid_mailbox::{FlagChange, FlagChanges};
 use barid_state::{MessageKey, PendingChange, PendingKind};
 use barid_types::Uid;
 
@@ -30,7 +30,7 @@ impl Mailbox {
             && request.keywords.is_empty()
             && !request.drop_recent
             && !request.write_uids;
-        let caps = self.format.caps();
+        let caps = self.storage.caps();
         let is_pending = options.write == WriteWhen::Pending && caps.delays && caps.flags;
         let total = self.pending.records().len() + request.flags.len();
         // Changes that could not be kept pending are written.
@@ -80,7 +80,7 @@ impl Mailbox {
             changed.pending = (before + targets.len()) as u32;
             return Ok(changed);
         }
-        let modseq = hand_out_modseq(&mut self.ledger, self.snapshot.meta().highest_modseq)?;
+        let modseq = hand_out_modseq(&mut self.ledger, self.view.snapshot.meta().highest_modseq)?;
         let uidvalidity = self.snapshot.meta().uidvalidity;
         let mut accepted = Vec::with_capacity(targets.len());
         for Target { uid, key, change } in &targets {

@@ -5,9 +5,10 @@
 //! refresh of the mailbox finds the changes again.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use barid_cache::{Follow, Follower, Snapshot};
-use barid_formats::{Stamp, SyncReport};
+use barid_mailbox::{Stamp, StampRules, SyncReport};
 use barid_state::{Ledger, MessageKey};
 use barid_types::Uid;
 
@@ -16,7 +17,6 @@ use super::pass::hand_out_modseq;
 use super::resolve::Resolved;
 use super::{ChangeRequest, Changed};
 use crate::limits::HEALINGS_MAX;
-use crate::opening::written_at;
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
 /// A change that the format has made, or in a dry run would make.
@@ -108,6 +108,7 @@ impl Made {
 
 /// Applies a change to the cache.
 pub(super) fn follow(
+    rules: &dyn StampRules,
     follower: Follower<'_>,
     report: &mut SyncReport,
     ledger: &mut Ledger,
@@ -119,7 +120,7 @@ pub(super) fn follow(
     let Some(state) = report.cache.take() else { return scan(None) };
     let mut modseq = snapshot.meta().highest_modseq;
     if is_touched {
-        ledger.set_fingerprint(written_at(&state.stamp_after));
+        ledger.set_fingerprint(rules.change_number(&state.stamp_after));
         modseq = match hand_out_modseq(ledger, modseq) {
             Ok(modseq) => modseq,
             Err(error) => return scan(Some(error)),
@@ -137,7 +138,7 @@ pub(super) fn follow(
         tail_verified: false,
     });
     let (after, is_grown) =
-        (state.stamp_after, appends || !state.stamp.same_files(&state.stamp_after));
+        (state.stamp_after, appends || !state.stamp.is_same(&state.stamp_after));
     match followed {
         Ok(snapshot) => Next::Followed { snapshot: Box::new(snapshot), after, is_grown },
         // The cache is that of the mailbox before the change, and its stamp shows that.
@@ -161,7 +162,7 @@ impl Mailbox {
         };
         if let Some(is_touched) = scan {
             // A scan of only the bytes that the file grew by would miss changes in place.
-            let full_check = is_touched && !self.format.format().has_message_files();
+            let full_check = is_touched && !self.storage.format().has_message_files();
             self.healed(&mut troubles, |mailbox| mailbox.rescan(full_check));
         }
         if let Some(through) = made.through
@@ -233,7 +234,7 @@ impl Mailbox {
             let text = format!("the cache cannot be written: {error}");
             self.notes.push(Note { kind: NoteKind::Cache, text });
         }
-        self.snapshot = snapshot;
+        self.view.snapshot = Arc::new(snapshot);
         Ok(())
     }
 

@@ -10,7 +10,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use barid_formats::{Error as FormatError, Format, Location, ReadAs};
+use barid_mailbox::{Error as FormatError, ReadAs};
 use barid_state::{
     Error as StateError, Expunged, ExpungedWriter, KeptBounds, KeptFolder, KeptForm, KeptFrom,
     KeptMessage, LeftOut,
@@ -93,7 +93,7 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Keeping> {
         // Messages that the format refuses to expunge are not read.
-        if expunge.is_empty() || !self.format.caps().expunge {
+        if expunge.is_empty() || !self.storage.caps().expunge {
             return Ok(Keeping::default());
         }
         match options.keep_expunged {
@@ -204,7 +204,7 @@ impl Mailbox {
             let location = self.snapshot.location(row, &mut name)?;
             let to = writer.link_path(*uid);
             let is_linked = plan.is_linked
-                && self.format.link(&location, &to).map_err(|error| match error {
+                && self.storage.link(&location, &to).map_err(|error| match error {
                     FormatError::Io { path, source } if path == to => {
                         Error::State(StateError::Io { path, source })
                     }
@@ -281,7 +281,7 @@ impl Mailbox {
         let meta = self.snapshot.meta();
         let from = KeptFrom {
             path: self.identity.path.clone(),
-            format: self.family(),
+            format: self.format().stored_form,
             uidvalidity: meta.uidvalidity,
             uidnext: meta.uidnext,
             kept: self.vfs.now(),
@@ -379,16 +379,6 @@ impl Mailbox {
         }
     }
 
-    /// Returns the family of the format: formats of one family store a message in the same form.
-    pub(super) fn family(&self) -> u8 {
-        match self.format() {
-            Format::Maildir | Format::Mh => 0,
-            Format::Mmdf => 2,
-            Format::Mbx => 3,
-            _ => 1,
-        }
-    }
-
     fn row_to_keep(&self, uid: Uid) -> Result<u32> {
         let gone = || Error::NoSuchMessage { path: self.path().to_owned(), uid };
         self.row_of(uid)?.ok_or_else(gone)
@@ -437,10 +427,8 @@ impl Mailbox {
 
     /// Returns the form in which the message of a row is kept if it is not linked.
     pub(super) fn form_of(&self, row: u32) -> Result<KeptForm> {
-        Ok(match self.snapshot.location(row, &mut Vec::new())? {
-            Location::Span { separator_len, .. } => KeptForm::Stored { separator_len },
-            Location::File { .. } => KeptForm::Message,
-        })
+        let separator_len = self.snapshot.location(row, &mut Vec::new())?.separator_len();
+        Ok(separator_len.map_or(KeptForm::Message, |len| KeptForm::Stored { separator_len: len }))
     }
 
     /// Returns the bytes of a message as stored in the mailbox.

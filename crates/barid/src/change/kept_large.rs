@@ -1,81 +1,64 @@
 //! Kept messages that are too large for memory.
 
 use std::io;
+use std::path::Path;
 
-use barid_formats::{Error as FormatError, MessageRest, ReadAs, TakeRest};
+use barid_mailbox::{MessageRest, ReadAs, TakeRest};
 use barid_message::strip_owned;
 use barid_state::{KeptForm, KeptMessage, LargeKept};
 
 use super::kept::text_of;
-use crate::large::ends_header;
-use crate::limits::{KEPT_HEADER_LEN_MAX, PIECE_LEN};
+use crate::limits::PIECE_LEN;
+use crate::message_file::{read_rest, read_start};
 use crate::{Mailbox, Result};
 
 /// The start of a large message, with at least its header if the header has an end, and the rest.
 #[derive(Debug)]
-pub(super) struct LargeMessage {
+pub(super) struct KeptLargeMessage {
     /// The bytes, with the separator if the message is in the form of an mbox.
     pub(super) start: Vec<u8>,
-    pub(super) rest: LargeRest,
+    pub(super) rest: KeptRest,
 }
 
 /// The rest of a large kept message.
 #[derive(Debug)]
-pub(super) struct LargeRest {
+pub(super) struct KeptRest {
     kept: LargeKept,
     offset: u64,
 }
 
-impl LargeMessage {
+impl KeptLargeMessage {
     /// Reads the start of a message; `None` if it is not large.
     pub(super) fn of(message: &KeptMessage) -> Result<Option<Self>> {
         let Some(kept) = message.large.clone() else { return Ok(None) };
-        let most = kept.size().min(KEPT_HEADER_LEN_MAX as u64) as usize;
-        let mut start = vec![0; most.min(PIECE_LEN)];
-        loop {
-            let len = kept.read_at(&mut start, 0)?;
-            start.truncate(len);
-            let separator_len = len - text_of(message.form, &start).len();
-            let end = separator_len + barid_message::body_offset(&start[separator_len..]);
-            if end < len || ends_header(&start[separator_len..]) || len == most {
-                start.truncate(end);
-                let offset = start.len() as u64;
-                return Ok(Some(Self { start, rest: LargeRest { kept, offset } }));
-            }
-            start.resize(most.min(len * 4), 0);
-        }
+        let start = read_start(kept.size(), &mut |buffer| Ok(kept.read_at(buffer, 0)?))?;
+        let offset = start.len() as u64;
+        Ok(Some(Self { start, rest: KeptRest { kept, offset } }))
     }
 }
 
-impl MessageRest for LargeRest {
+impl MessageRest for KeptRest {
     fn size(&self) -> u64 {
         self.kept.size() - self.offset
     }
 
-    fn read(&self, take: &mut TakeRest<'_>) -> barid_formats::Result<()> {
-        let (mut at, mut piece) = (self.offset, vec![0; PIECE_LEN]);
-        while at < self.kept.size() {
-            let path = || "kept message".into();
-            let read = self.kept.read_at(&mut piece, at);
-            let len = read.map_err(|error| FormatError::Io {
-                path: path(),
-                source: io::Error::other(error.to_string()),
-            })?;
-            if len == 0 {
-                let source = io::ErrorKind::UnexpectedEof.into();
-                return Err(FormatError::Io { path: path(), source });
-            }
-            take(&piece[..len])?;
-            at += len as u64;
-        }
-        Ok(())
+    fn read(&self, take: &mut TakeRest<'_>) -> barid_mailbox::Result<()> {
+        let read_at = |buffer: &mut [u8], at| {
+            self.kept.read_at(buffer, at).map_err(|error| io::Error::other(error.to_string()))
+        };
+        read_rest(self.offset..self.kept.size(), Path::new("kept message"), &read_at, take)
     }
 }
 
 impl Mailbox {
     /// Returns `true` if the message of a row equals a large kept one, byte by byte except for the
     /// fields that belong to an mbox and the last line end.
-    pub(super) fn is_large(&self, row: u32, form: KeptForm, large: &LargeMessage) -> Result<bool> {
+    pub(super) fn is_large(
+        &self,
+        row: u32,
+        form: KeptForm,
+        large: &KeptLargeMessage,
+    ) -> Result<bool> {
         let (kept_start, kept) = (text_of(form, &large.start), &large.rest.kept);
         let strips = matches!(form, KeptForm::Stored { .. });
         let own = |header: &[u8]| match strips {

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_formats::{Error as FormatError, FlagChanges, NewMessage, SyncFigures, Unfinished};
+use barid_mailbox::{Error as FormatError, FlagChanges, NewMessage, SyncFigures, Unfinished};
 use barid_types::{Keyword, Uid};
 use barid_vfs::Timestamp;
 
@@ -71,7 +71,7 @@ pub struct ChangeOptions {
     /// Treatment of the expunged messages.
     pub keep_expunged: KeepExpunged,
     /// Once `true`, a long change ends after its current step, with
-    /// [`barid_formats::Error::Unfinished`] or [`barid_formats::Error::Stopped`].
+    /// [`barid_mailbox::Error::Unfinished`] or [`barid_mailbox::Error::Stopped`].
     pub stop: Option<Arc<AtomicBool>>,
     /// Called with the progress of a long change.
     pub progress: Option<ProgressFn>,
@@ -81,7 +81,7 @@ impl ChangeOptions {
     /// Fails if the change is asked to stop, before any of its messages is processed.
     ///
     /// # Errors
-    /// [`barid_formats::Error::Stopped`].
+    /// [`barid_mailbox::Error::Stopped`].
     pub(crate) fn check_stop(&self, path: &Path, total: u64) -> Result<()> {
         match self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             true => Err(FormatError::Stopped { path: path.to_owned(), done: 0, total }.into()),
@@ -179,9 +179,9 @@ impl Mailbox {
     ///
     /// # Errors
     /// An unfinished change that cannot be completed; a lock of another program;
-    /// [`crate::Error::ReadOnly`]; errors of the file system. [`barid_formats::Error::Unfinished`]
-    /// means that the change continues at the next opening, [`barid_formats::Error::Stopped`] that
-    /// it was asked to stop after some of the messages, [`barid_formats::Error::NotAppended`] that
+    /// [`crate::Error::ReadOnly`]; errors of the file system. [`barid_mailbox::Error::Unfinished`]
+    /// means that the change continues at the next opening, [`barid_mailbox::Error::Stopped`] that
+    /// it was asked to stop after some of the messages, [`barid_mailbox::Error::NotAppended`] that
     /// everything but the appends is done; after any other error nothing was changed in an mbox,
     /// and in a Maildir each message was changed completely or not at all. Once the change is made,
     /// problems of the cache or the ledger are not errors: [`Mailbox::notes`] reports them.

@@ -10,9 +10,7 @@
 use std::io::ErrorKind;
 
 use barid_cache::Follower;
-use barid_formats::{
-    Error as FormatError, Format, MovedMessage, SyncContext, SyncFigures, SyncReport,
-};
+use barid_mailbox::{Error as FormatError, MovedMessage, SyncContext, SyncFigures, SyncReport};
 use barid_state::Ledger;
 use barid_types::{Keyword, ModSeq, UidValidity};
 
@@ -49,7 +47,7 @@ impl Mailbox {
     /// unfinished.
     pub(super) fn check_writable(&self, options: &ChangeOptions) -> Result<()> {
         match &self.unfinished {
-            Some(left) if options.dry_run => Err(unfinished(&*self.format, left.clone()).into()),
+            Some(left) if options.dry_run => Err(unfinished(&*self.storage, left.clone()).into()),
             _ if options.dry_run || !self.options.read_only => Ok(()),
             _ => Err(Error::ReadOnly { path: self.path().to_owned() }),
         }
@@ -127,7 +125,7 @@ impl Mailbox {
                 }
                 error @ Error::Cache(_) => self.heal(error)?,
                 Error::Mailbox(error @ FormatError::Unfinished { .. }) => {
-                    self.unfinished = self.format.unfinished(Some(&self.options.state_dir))?;
+                    self.unfinished = self.storage.unfinished(Some(&self.options.state_dir))?;
                     return Err(error.into());
                 }
                 Error::Mailbox(error @ FormatError::NotAppended { .. }) => {
@@ -150,7 +148,7 @@ impl Mailbox {
 
     /// Rescans if the stamp shows that others changed the mailbox.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
-        match self.format.stamp()?.same_files(&self.snapshot.meta().stamp) {
+        match self.storage.stamp()?.is_same(&self.snapshot.meta().stamp) {
             true => Ok(()),
             false => self.rescan(false),
         }
@@ -190,10 +188,9 @@ impl Mailbox {
 
     /// Returns the figures of a pass that changes nothing.
     pub(super) fn unchanged(&self) -> SyncFigures {
-        let size = match self.format.format() {
-            Format::Maildir => 0,
-            _ => self.snapshot.meta().size_bytes,
-        };
+        // The size of many files says nothing about what a change wrote.
+        let is_one = !self.format().has_message_files();
+        let size = if is_one { self.snapshot.meta().size_bytes } else { 0 };
         SyncFigures { size_before: size, size_after: size, ..SyncFigures::default() }
     }
 
@@ -275,19 +272,20 @@ impl Mailbox {
     ) -> Result<(SyncReport, Next)> {
         let progress = options.progress.as_ref();
         let progress =
-            progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
-        let Self { format, snapshot, pending, ledger, .. } = self;
+            progress.map(|tell| Progress::teller(tell, Work::Change, self.storage.format()));
+        let Self { view, pending, ledger, .. } = self;
+        let (storage, snapshot) = (&*view.storage, &*view.snapshot);
         let may_grow = through.is_some() || !request.appends.is_empty();
         let is_expected = may_grow && !resolved.changes.is_empty();
         if is_expected && !options.dry_run {
-            expect_writing(&**format, self.vfs.now(), ledger)?;
+            expect_writing(storage, view.vfs.now(), ledger)?;
         }
         let mut follower = Follower::new(snapshot);
         let mut moved = |message: &MovedMessage| follower.moved(message);
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
         let mut context = SyncContext {
             ledger: Some(ledger),
-            state_dir: Some(&self.options.state_dir),
+            state_dir: Some(&view.options.state_dir),
             moved: Some(&mut moved),
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
             stop: options.stop.as_deref(),
@@ -296,7 +294,7 @@ impl Mailbox {
             drop_pending: Some(&mut drop_pending),
             ..SyncContext::new(snapshot)
         };
-        let mut report = format.sync(&resolved.changes, request.appends, &mut context)?;
+        let mut report = storage.sync(&resolved.changes, request.appends, &mut context)?;
         let is_touched = report.figures.messages_written + report.figures.messages_expunged > 0;
         let appends = !request.appends.is_empty();
         let of_ledger = [is_touched, appends].map(|is_so| is_so && ledger.is_persistent());
@@ -304,7 +302,10 @@ impl Mailbox {
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
         let next = match options.dry_run {
             true => Next::Nothing,
-            false => follow(follower, &mut report, ledger, snapshot, appends),
+            false => {
+                let rules = storage.stamp_rules();
+                follow(rules, follower, &mut report, ledger, snapshot, appends)
+            }
         };
         Ok((report, next))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barid_formats::FlagChange;
+use barid_mailbox::FlagChange;
 use barid_state::{Pending, PendingChange, PendingKind};
 use barid_types::Uid;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use barid_cache::{Core, Snapshot};
-use barid_formats::{ChangeSet, FlagChange, FlagChanges};
+use barid_mailbox::{ChangeSet, FlagChange, FlagChanges};
 use barid_state::{FlagDelta, PendingKind, PendingRecord};
 use barid_types::{FlagSet, Keyword, KeywordTable, Uid};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barid_formats::{Error as FormatError, MessageRest, NewMessage, StoredMessage};
+use barid_mailbox::{Error as FormatError, MessageRest, NewMessage, StoredMessage};
 use barid_state::{
     Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, KeptSummary,
     LargeKept, MessageKey,
@@ -11,7 +11,7 @@ use barid_types::Uid;
 use barid_vfs::Timestamp;
 
 use super::kept::{Presence, own_bytes, text_of};
-use super::kept_large::LargeMessage;
+use super::kept_large::KeptLargeMessage;
 use super::{ChangeOptions, ChangeRequest, Changed, KeepExpunged};
 use crate::limits::{COPY_WHOLE_LEN_MAX, UNDO_BATCH_LEN};
 use crate::{Error, Mailbox, Note, NoteKind, Result};
@@ -265,7 +265,7 @@ impl Mailbox {
                     // Messages of an interrupted expunge and of the one that continued it occur
                     // twice.
                     let is_new = seen.insert((message.uid, message.key));
-                    let large = LargeMessage::of(&message)?;
+                    let large = KeptLargeMessage::of(&message)?;
                     let message = Returning { kept: *message, large };
                     if is_new && !there.has(self, &message)? {
                         batch_len = batch_len.saturating_add(message.size());
@@ -303,7 +303,7 @@ impl Mailbox {
         options: &ChangeOptions,
         changed: &mut Changed,
     ) -> Result<()> {
-        let is_as_then = self.family() == from.format;
+        let is_as_then = self.format().stored_form == from.format;
         let appends: Vec<_> = batch.iter().map(|message| message.to_append(is_as_then)).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         let options = ChangeOptions { keep_expunged: KeepExpunged::No, ..options.clone() };
@@ -321,7 +321,7 @@ impl Mailbox {
 /// A message that is to be brought back.
 struct Returning {
     kept: KeptMessage,
-    large: Option<LargeMessage>,
+    large: Option<KeptLargeMessage>,
 }
 
 impl Returning {

@@ -168,13 +168,13 @@ fn complete(
     options: &OpenOptions,
     (pending, ledger): (&mut Pending, &mut Ledger),
 ) -> Result<()> {
-    let mut format = check::open(vfs, spec, &options.mbox_options())?;
-    if format.unfinished(Some(&options.state_dir))?.is_none() {
+    let storage = check::open(vfs, spec, &options.mbox_options())?;
+    if storage.unfinished(Some(&options.state_dir))?.is_none() {
         return Ok(());
     }
     let (mut notes, now) = (Vec::new(), vfs.now());
     let notes = &mut notes;
-    Recovery { format: &mut *format, pending, ledger, options, notes, now }.complete()
+    Recovery { storage: &*storage, pending, ledger, options, notes, now }.complete()
 }
 
 fn side_dir(state_dir: &Path, identity: &Identity) -> PathBuf {

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use barid_formats::FlagChange;
+use barid_mailbox::FlagChange;
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use super::reading::{Large, Outcome, Read, read_each};
 use super::text::{Digest, Texts};
 use super::transfer::Entry;
-use crate::{Mailbox, Result};
+use crate::reading::{Large, Outcome, Read, read_each};
+use crate::{Error, Mailbox, Result};
 
 /// A message of the target.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Existing {
                 Outcome::Gone | Outcome::Unreadable(_) => None,
             };
             all.push_back(Seen { uid, content });
-            Ok(true)
+            Ok::<_, Error>(true)
         })?;
         Ok(Self(all))
     }

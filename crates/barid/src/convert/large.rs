@@ -5,14 +5,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
-use barid_formats::{Error as FormatError, MessageRest, ReadAs, TakeRest};
+use barid_mailbox::{Error as FormatError, MessageRest, ReadAs, TakeRest};
 use barid_message::{CrlfPieces, LinePieces};
 use sha2::{Digest as _, Sha256};
 
-use super::reading::Read;
 use super::text::{
     Digest, Form, Lines, Texts, has_from_line, with_lf, without_quotes, write_canonical,
 };
+use crate::reading::Read;
 use crate::{Error, Mailbox, Result};
 
 /// The findings of one reading of a large text.
@@ -221,7 +221,7 @@ impl Stored {
 }
 
 /// The body of a large message of a mailbox, in the form for storing it in another.
-pub(super) struct LargeRest<'m> {
+pub(crate) struct LargeRest<'m> {
     mailbox: &'m Mailbox,
     row: u32,
     lines: Lines,
@@ -247,6 +247,33 @@ impl<'m> LargeRest<'m> {
         Self { mailbox, row, lines: texts.lines, size, stop, failed: Mutex::default() }
     }
 
+    /// Creates the body of the message of a row as it is read. If the format undoes quoting, the
+    /// message is read once for its size.
+    pub(crate) fn as_read(
+        mailbox: &'m Mailbox,
+        row: u32,
+        stop: Option<&'m AtomicBool>,
+    ) -> Result<Self> {
+        let core = mailbox.snapshot.core(row)?;
+        let mut size = core.size.saturating_sub(core.header_len.into());
+        let (mut is_header, mut stopped) = (true, false);
+        if mailbox.storage.is_quoted(b">From ") {
+            size = 0;
+            mailbox.row_pieces(row, ReadAs::Message, &mut |piece| {
+                if !std::mem::take(&mut is_header) {
+                    size += piece.len() as u64;
+                }
+                stopped = is_stopped(stop);
+                !stopped
+            })?;
+        }
+        if stopped {
+            return Err(stopped_error(mailbox).into());
+        }
+        let lines = Lines::AsTheyAre;
+        Ok(Self { mailbox, row, lines, size, stop, failed: Mutex::default() })
+    }
+
     /// Returns the error of the source that ended a reading.
     pub(super) fn into_error(self) -> Option<Error> {
         self.failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -266,7 +293,7 @@ impl MessageRest for LargeRest<'_> {
         self.size
     }
 
-    fn read(&self, take: &mut TakeRest<'_>) -> barid_formats::Result<()> {
+    fn read(&self, take: &mut TakeRest<'_>) -> barid_mailbox::Result<()> {
         let mut stored = Stored::new(self.lines);
         let (mut is_header, mut taken, mut size) = (true, Ok(()), 0);
         let read = self.mailbox.row_pieces(self.row, ReadAs::Message, &mut |piece| {
@@ -295,13 +322,12 @@ impl MessageRest for LargeRest<'_> {
 
 #[cfg(test)]
 mod tests {
-    use barid_formats::Format;
-
     use super::*;
+    use crate::convert::format_named;
 
     #[test]
     fn pieces_are_taken_as_the_whole() {
-        let formats = [Format::Mboxo, Format::Mboxrd, Format::Maildir, Format::Mh, Format::Mbx];
+        let formats = ["mboxo", "mboxrd", "maildir", "mh", "mbx"].map(format_named);
         let parts = ["\n", "\r\n", "\r", "x", "From y", ">From z", ">", "Fro", "m "];
         let headers = ["A: b\n\n", "A: b\r\nX-UID: 1\r\n\r\n", "From x\nStatus: R\n\n", "\n"];
         let mut rng = fastrand::Rng::with_seed(5);

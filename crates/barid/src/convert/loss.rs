@@ -1,9 +1,8 @@
 //! The properties of messages that the target of a copy cannot store.
 
-use barid_formats::Format;
+use barid_mailbox::Format;
 use barid_types::{InternalDate, Keyword, KeywordTable};
 
-use super::text::is_mbox;
 use crate::{KeywordLimit, Mailbox, Result};
 
 /// Losses of a copy. Times are stored to the second everywhere, and line ends are those of the
@@ -48,8 +47,7 @@ impl Hold {
     pub(super) fn of(target: &Mailbox, keywords: &KeywordTable) -> Result<Self> {
         let refused = target.unholdable(keywords.names())?;
         let refused = refused.into_iter().map(|(keyword, limit)| (keyword, limit, 0)).collect();
-        let keeps_zones = matches!(target.format(), Format::Mbx | Format::Mix);
-        Ok(Self { refused, keeps_zones })
+        Ok(Self { refused, keeps_zones: target.format().keeps_zone })
     }
 
     /// Returns the keywords of a message that can be stored, and counts the others.
@@ -77,6 +75,5 @@ impl Hold {
 
 /// Returns `true` if the senders in From_ lines are lost.
 pub(super) fn loses_senders(source: Format, target: Format) -> bool {
-    let has_senders = |format| is_mbox(format) && format != Format::Mmdf;
-    has_senders(source) && !has_senders(target)
+    source.has_senders && !target.has_senders
 }

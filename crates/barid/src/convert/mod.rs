@@ -7,11 +7,10 @@
 
 mod dedupe;
 mod existing;
-mod large;
+pub(crate) mod large;
 mod loss;
 mod note;
 mod proof;
-pub(crate) mod reading;
 mod target;
 mod text;
 mod transfer;
@@ -22,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid_formats::{Format, MailboxSpec, SyncFigures};
+use barid_formats::MailboxSpec;
+use barid_mailbox::{Format, SyncFigures};
 use barid_types::Uid;
 use barid_vfs::Vfs;
 
@@ -288,4 +288,10 @@ fn aside(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".barid-aside-{number}"));
     path.with_file_name(name)
+}
+
+/// Returns the format with a name.
+#[cfg(test)]
+fn format_named(name: &str) -> Format {
+    barid_formats::FormatName::named(name).unwrap().format()
 }

@@ -2,11 +2,11 @@
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use super::reading::{Large, Outcome, Read, read_each};
 use super::text::Digest;
 use super::transfer::{Copied, Entry};
 use super::{ConvertEvent, TellConvert};
-use crate::{Mailbox, Result};
+use crate::reading::{Large, Outcome, Read, read_each};
+use crate::{Error, Mailbox, Result};
 
 /// A message as stored in a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(super) fn prove(
         if let Outcome::Made(side) = outcome {
             prover.compare(uid, side);
         }
-        Ok(true)
+        Ok::<_, Error>(true)
     })?;
     Ok(prover.finish())
 }

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_formats::{CreateOptions, Format, MailboxSpec, detect};
+use barid_formats::{CreateOptions, MailboxSpec, detect};
+use barid_mailbox::Format;
 use barid_state::{Access, Identity, Ledger};
 use barid_vfs::{FileType, Vfs};
 
@@ -89,8 +90,7 @@ impl<'a> Site<'a> {
 
     /// Writes the UIDVALIDITY to the ledger, for formats that store none, or none yet.
     fn give_uidvalidity(&self, source: &Mailbox) -> Result<()> {
-        let is_held = matches!(self.format, Format::Maildir | Format::Mbx | Format::Mix);
-        if is_held {
+        if self.format.holds_uidvalidity {
             return Ok(());
         }
         let identity = Identity::of(&**self.vfs, self.path(), true)?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use barid_formats::Format;
+use barid_mailbox::Format;
 use barid_message::{fields, has_only_crlf, is_owned_field, push_crlf, strip_owned};
 use sha2::{Digest as _, Sha256};
 
@@ -40,14 +40,14 @@ pub(super) enum Lines {
 impl Texts {
     /// Returns the treatment for a copy from one format to another.
     pub(super) fn between(source: Format, target: Format) -> Self {
-        let lines = match (has_crlf(source), has_crlf(target)) {
+        let lines = match (source.has_crlf, target.has_crlf) {
             (_, true) => Lines::ToCrlf,
             (true, false) => Lines::ToLf,
             (false, false) => Lines::AsTheyAre,
         };
-        let form = if is_mbox(source) || is_mbox(target) { Form::Same } else { Form::Whole };
-        let quotes = matches!(target, Format::Mboxo | Format::Mboxcl);
-        Self { form, strips: is_mbox(source), lines, quotes }
+        let has_status_fields = source.has_status_fields || target.has_status_fields;
+        let form = if has_status_fields { Form::Same } else { Form::Whole };
+        Self { form, strips: source.has_status_fields, lines, quotes: target.keeps_quotes }
     }
 
     /// Returns the form of a text for storing it, and the digest for comparing it; `scratch` is
@@ -124,20 +124,6 @@ pub(super) fn without_quotes(text: &[u8]) -> Option<Vec<u8>> {
     }
     unquoted.extend_from_slice(&text[from..]);
     Some(unquoted)
-}
-
-/// Returns `true` if a format is an mbox, or stores its data on a message in the header as an mbox
-/// does.
-pub(super) fn is_mbox(format: Format) -> bool {
-    matches!(
-        format,
-        Format::Mboxo | Format::Mboxrd | Format::Mboxcl | Format::Mboxcl2 | Format::Mmdf
-    )
-}
-
-/// Returns `true` if lines end with CRLF in every mailbox of the format.
-fn has_crlf(format: Format) -> bool {
-    matches!(format, Format::Mbx | Format::Mix)
 }
 
 /// Description of a text written for comparison.
@@ -219,6 +205,7 @@ pub(super) fn with_lf(mut text: Vec<u8>, before: u8) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::format_named;
 
     fn canonical(form: Form, text: &str) -> String {
         let mut out = b"left over".to_vec();
@@ -265,22 +252,27 @@ mod tests {
             assert_eq!(before, texts.digest(&stored, &mut scratch));
         };
         let text = "A: b\nStatus: R\n\nx\ny";
-        check(Format::Maildir, Format::Mix, text, "A: b\r\nStatus: R\r\n\r\nx\r\ny");
-        check(Format::Mboxo, Format::Mbx, text, "A: b\r\n\r\nx\r\ny");
-        check(Format::Mboxo, Format::Maildir, text, "A: b\n\nx\ny");
-        check(Format::Maildir, Format::Mh, "A: b\r\n\r\nx", "A: b\r\n\r\nx");
-        check(Format::Mix, Format::Mh, "A: b\r\n\r\nx\ry\r\n", "A: b\n\nx\ry\n");
-        check(Format::Mix, Format::Mbx, "A: b\r\n", "A: b\r\n");
+        check(
+            format_named("maildir"),
+            format_named("mix"),
+            text,
+            "A: b\r\nStatus: R\r\n\r\nx\r\ny",
+        );
+        check(format_named("mboxo"), format_named("mbx"), text, "A: b\r\n\r\nx\r\ny");
+        check(format_named("mboxo"), format_named("maildir"), text, "A: b\n\nx\ny");
+        check(format_named("maildir"), format_named("mh"), "A: b\r\n\r\nx", "A: b\r\n\r\nx");
+        check(format_named("mix"), format_named("mh"), "A: b\r\n\r\nx\ry\r\n", "A: b\n\nx\ry\n");
+        check(format_named("mix"), format_named("mbx"), "A: b\r\n", "A: b\r\n");
         let doubled = "A: b\r\n\r\nx\r\r\ny\r\r\r\n\r\n";
         let as_lf = "A: b\n\nx\r\r\ny\r\r\r\n\n";
-        for lf in [Format::Maildir, Format::Mh, Format::Mboxrd] {
-            for crlf in [Format::Mbx, Format::Mix] {
+        for lf in ["maildir", "mh", "mboxrd"].map(format_named) {
+            for crlf in ["mbx", "mix"].map(format_named) {
                 check(crlf, lf, doubled, as_lf);
                 check(lf, crlf, as_lf, doubled);
             }
         }
-        check(Format::Mbx, Format::Mh, "\r\nx\r", "\nx\r");
-        check(Format::Maildir, Format::Mbx, "", "\r\n");
+        check(format_named("mbx"), format_named("mh"), "\r\nx\r", "\nx\r");
+        check(format_named("maildir"), format_named("mbx"), "", "\r\n");
     }
 
     #[test]
@@ -300,7 +292,7 @@ mod tests {
             "x",
             "From y",
         ];
-        let formats = [Format::Mboxrd, Format::Maildir, Format::Mh, Format::Mbx, Format::Mix];
+        let formats = ["mboxrd", "maildir", "mh", "mbx", "mix"].map(format_named);
         let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..20_000 {
             let text: String = (0..rng.usize(..9)).map(|_| rng.choice(parts).unwrap()).collect();
@@ -320,12 +312,12 @@ mod tests {
     #[test]
     fn quoting_is_foreseen() {
         let check = |target, text: &str, expected| {
-            let texts = Texts::between(Format::Maildir, target);
+            let texts = Texts::between(format_named("maildir"), target);
             assert_eq!(texts.is_quoted(text.as_bytes()), expected, "{target:?} {text:?}");
         };
-        check(Format::Mboxo, "A: b\n\nFrom me", true);
-        check(Format::Mboxo, "A: b\n\n>From me\nNot From me", false);
-        check(Format::Mboxrd, "A: b\n\nFrom me", false);
-        check(Format::Mbx, "A: b\n\nFrom me", false);
+        check(format_named("mboxo"), "A: b\n\nFrom me", true);
+        check(format_named("mboxo"), "A: b\n\n>From me\nNot From me", false);
+        check(format_named("mboxrd"), "A: b\n\nFrom me", false);
+        check(format_named("mbx"), "A: b\n\nFrom me", false);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use barid_formats::{Error as FormatError, FlagChanges, Format, MessageRest, NewMessage};
+use barid_mailbox::{Error as FormatError, FlagChanges, MessageRest, NewMessage};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
 use super::ProofSide;
@@ -10,10 +10,10 @@ use super::dedupe::{Deduper, Dropped, message_id_of};
 use super::existing::{Existing, Found};
 use super::large::{LargeRest, LargeText};
 use super::loss::{Hold, loses_senders};
-use super::reading::{Large, Outcome, Read, read_each, sender_of};
 use super::text::{Digest, Texts};
 use super::{ConvertEvent, ConvertOptions, Converted, TellConvert};
 use crate::limits::CONVERT_BATCH_MESSAGES;
+use crate::reading::{Large, Outcome, Read, read_each, sender_of};
 use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
 
 /// A message of the source that is in the target, or will be.
@@ -143,7 +143,6 @@ impl<'a, 't> Transfer<'a, 't> {
         let hold = Hold::of(target, source.keywords())?;
         let mut report = Converted::new(from, to);
         report.losses.senders = loses_senders(from, to) && !source.is_empty();
-        let has_mbox_senders = |format| super::text::is_mbox(format) && format != Format::Mmdf;
         Ok(Self {
             target,
             options,
@@ -154,7 +153,7 @@ impl<'a, 't> Transfer<'a, 't> {
             keeps_uids: false,
             uidnext: None,
             is_ours: false,
-            has_senders: has_mbox_senders(from) && has_mbox_senders(to),
+            has_senders: from.has_senders && to.has_senders,
             existing: Existing::default(),
             entries: Vec::new(),
             written: 0,
@@ -206,7 +205,7 @@ impl<'a, 't> Transfer<'a, 't> {
             if let Outcome::Made((likeness, id)) = outcome {
                 deduper.has(uid, &likeness, id.as_deref());
             }
-            Ok(!options.is_stopped())
+            Ok::<_, Error>(!options.is_stopped())
         })?;
         match options.is_stopped() {
             true => Err(self.stopped()),
@@ -245,8 +244,7 @@ impl<'a, 't> Transfer<'a, 't> {
             Ok(Prepared { read, digest, likeness, message_id, is_quoted, rest_size: 0 })
         };
         // A file cannot be read further while it is written.
-        let is_same = !source.format().has_message_files() && source.path() == self.target.path();
-        let large = if is_same { Large::Refuse } else { Large::Stream };
+        let large = if source.is_file_of(self.target) { Large::Refuse } else { Large::Stream };
         read_each(source, (uids, large), &make, &mut |source, uid, outcome| {
             self.take(source, uid, outcome)
         })?;
@@ -557,6 +555,7 @@ mod tests {
 
     use super::super::Dedupe;
     use super::*;
+    use crate::convert::format_named;
     use crate::{OpenOptions, create};
 
     /// Copies messages, each a text and its id; checks which are stored, which are dropped and as
@@ -568,12 +567,14 @@ mod tests {
                 let state = Path::new("/state");
                 let open = OpenOptions::new(None, state.into());
                 let [source, mut target] =
-                    [("/from", Format::Mh), ("/to", Format::Mix)].map(|(path, format)| {
-                        let options = CreateOptions::default();
-                        create(&vfs, Path::new(path), format, &options, state).unwrap();
-                        let spec = MailboxSpec { path: path.into(), format: None };
-                        Mailbox::open_in(Arc::clone(&vfs), &spec, &open).unwrap()
-                    });
+                    [("/from", format_named("mh")), ("/to", format_named("mix"))].map(
+                        |(path, format)| {
+                            let options = CreateOptions::default();
+                            create(&vfs, Path::new(path), format, &options, state).unwrap();
+                            let spec = MailboxSpec { path: path.into(), format: None };
+                            Mailbox::open_in(Arc::clone(&vfs), &spec, &open).unwrap()
+                        },
+                    );
                 let options =
                     ConvertOptions { dedupe: Some(dedupe), batch_len, ..ConvertOptions::default() };
                 let mut told = Vec::new();

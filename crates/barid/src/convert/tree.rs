@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use barid_formats::{Folder, Format};
+use barid_formats::Folder;
+use barid_mailbox::Format;
 
 /// Plans the place of each mailbox of a tree: its index in `folders`, and its path below `target`.
 /// The same tree always goes to the same places.
@@ -54,13 +55,9 @@ fn name_for(name: &str, format: Format) -> String {
     if name.starts_with('.') {
         name.replace_range(..1, "_");
     }
-    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-    let is_reserved = match format {
-        Format::Maildir => ["cur", "new", "tmp"].contains(&name.as_str()),
-        Format::Mh => is_number,
-        _ => false,
-    };
-    if is_reserved || name.is_empty() {
+    let mut own = format.message_folders.iter().chain(format.work_folders);
+    let is_own = own.any(|folder| *folder == name) || (format.is_message_name)(&name);
+    if is_own || name.is_empty() {
         name.push('_');
     }
     name
@@ -78,12 +75,13 @@ fn free_path(holder: &Path, name: &str, taken: &HashSet<PathBuf>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::format_named;
 
     /// Each folder is its depth, `+` if it is a mailbox, and its name.
     fn check(format: Format, folders: &[&str], expected: &[&str]) {
         let folder = |text: &&str| {
             let (depth, name) = text.split_at(1);
-            let format = name.starts_with('+').then_some(Format::Maildir);
+            let format = name.starts_with('+').then_some(format_named("maildir"));
             let name = name.trim_start_matches('+').to_owned();
             Folder { path: PathBuf::new(), name, depth: depth.parse().unwrap(), format }
         };
@@ -99,19 +97,19 @@ mod tests {
     #[test]
     fn folders_stay_folders() {
         let tree = ["0+box", "1+a", "2+b", "2levels", "3+c", "1+d"];
-        check(Format::Mix, &tree, &["0 ", "1 a", "2 a/b", "4 a/levels/c", "5 d"]);
+        check(format_named("mix"), &tree, &["0 ", "1 a", "2 a/b", "4 a/levels/c", "5 d"]);
         let files = ["0 INBOX", "1 a", "2 a.sbd/b", "4 a.sbd/levels/c", "5 d"];
-        check(Format::Mbx, &tree, &files);
-        check(Format::Mboxo, &["0top", "1+a"], &["1 a"]);
+        check(format_named("mbx"), &tree, &files);
+        check(format_named("mboxo"), &["0top", "1+a"], &["1 a"]);
     }
 
     #[test]
     fn names_are_safe_and_differ() {
         let tree = ["0+box", "1+INBOX", "1+a/b", "1+a_b", "1+..", "1+", "1+12", "1+cur"];
         let mbx = ["0 INBOX", "1 INBOX-2", "2 a_b", "3 a_b-2", "4 _.", "5 _", "6 12", "7 cur"];
-        check(Format::Mbx, &tree, &mbx);
+        check(format_named("mbx"), &tree, &mbx);
         let mh = ["0 ", "1 INBOX", "2 a_b", "3 a_b-2", "4 _.", "5 _", "6 12_", "7 cur"];
-        check(Format::Mh, &tree, &mh);
-        check(Format::Maildir, &["0top", "1+12", "1+cur"], &["1 12", "2 cur_"]);
+        check(format_named("mh"), &tree, &mh);
+        check(format_named("maildir"), &["0top", "1+12", "1+cur"], &["1 12", "2 cur_"]);
     }
 }

@@ -4,12 +4,13 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
-use barid_formats::{ReadMessage, WHOLE_LEN_MAX};
+use barid_mailbox::{ReadMessage, WHOLE_LEN_MAX};
 use barid_message::wire_message_in;
 use barid_types::{BodyStructure, Uid};
+use barid_vfs::Workers;
 
 use super::fetched::{Fetched, Needs};
-use super::large::{LargeMessage, is_gone, read_large};
+use super::large::{FetchedLargeMessage, read_large};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
 use crate::large::is_too_large;
 use crate::limits::{
@@ -19,15 +20,8 @@ use crate::limits::{
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
 use crate::turns::{Turn, Turns};
-use crate::{Error, Mailbox, Result};
-
-/// Result of a run.
-pub(super) enum Stop {
-    /// Everything is fetched, or the caller wants no more.
-    Done,
-    /// The message at this index of the list has moved.
-    Gone(usize),
-}
+use crate::view::has_moved;
+use crate::{Error, Result, View};
 
 /// Result of a thread for a block.
 #[derive(Default)]
@@ -36,8 +30,8 @@ struct Made {
     fetched: u64,
     unreadable: Vec<(Uid, Error)>,
     learned: Learned,
-    /// Index in the block of a message that has moved; the block ends before it.
-    gone: Option<usize>,
+    /// Messages that are gone since the view was made.
+    gone: Vec<Uid>,
 }
 
 /// Values learned from messages that were read, to be stored.
@@ -56,100 +50,89 @@ impl Learned {
 
 /// The request, and the structures known already.
 struct Order<'a> {
-    mailbox: &'a Mailbox,
+    view: &'a View,
     items: &'a FetchItems,
     structures: Structures,
     write: &'a WriteFetched<'a>,
 }
 
 impl<'a> Order<'a> {
-    fn new(mailbox: &'a Mailbox, items: &'a FetchItems, write: &'a WriteFetched<'a>) -> Self {
+    fn new(view: &'a View, items: &'a FetchItems, write: &'a WriteFetched<'a>) -> Self {
         let structures = match items.has_structure() {
-            true => mailbox.structures(),
+            true => view.structures(),
             false => Structures::default(),
         };
-        Self { mailbox, items, structures, write }
+        Self { view, items, structures, write }
     }
 }
 
-/// A message of the list: its index in it, its row.
-type Entry = (usize, u32);
-
-/// Fetches until a message has moved.
+/// Fetches the messages; a message that has moved is followed.
 pub(super) fn run(
-    mailbox: &Mailbox,
+    view: &View,
     uids: &[Uid],
     items: &FetchItems,
     write: &WriteFetched<'_>,
-    take: &mut TakeFetched<'_>,
-    report: &mut FetchReport,
     learned: &mut Learned,
-) -> Result<Stop> {
-    let (entries, mut gone) = entries(mailbox, uids)?;
-    let order = &Order::new(mailbox, items, write);
-    let reads = items.needs_message() || items.has_structure();
-    let stored = if reads { mailbox.snapshot.sizes()? } else { Vec::new() };
-    let blocks = blocks(&entries, &stored);
-    let threads = match mailbox.options.threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    let threads = threads.min(blocks.len()).min(FETCH_THREADS_MAX);
-    let mut follow = |made: Result<Made>, block: &[Entry]| -> Result<(Option<Stop>, Vec<u8>)> {
+    take: &mut TakeFetched<'_>,
+) -> Result<FetchReport> {
+    let mut report = FetchReport::default();
+    let (rows, gone) = rows_of(view, uids)?;
+    let order = &Order::new(view, items, write);
+    let reads = items.needs_message()
+        || items.has_structure()
+        || items.has(&FetchItem::Rfc822Size)
+        || items.has(&FetchItem::Envelope);
+    let stored = if reads { view.snapshot.sizes()? } else { Vec::new() };
+    let blocks = blocks(&rows, &stored);
+    let threads = view.options.thread_count().min(blocks.len()).min(FETCH_THREADS_MAX);
+    let workers = if threads > 1 { Workers::take(threads) } else { Workers::none() };
+    let mut consume = |made: Result<Made>| -> Result<(bool, Vec<u8>)> {
         let made = made?;
         report.fetched += made.fetched;
+        report.gone.extend(made.gone);
         report.unreadable.extend(made.unreadable);
         learned.append(made.learned);
-        let stop = match take(&made.out) {
-            true => made.gone.map(|at| Stop::Gone(block[at].0)),
-            false => Some(Stop::Done),
-        };
-        Ok((stop, made.out))
+        Ok((take(&made.out), made.out))
     };
-    let stop = match threads {
-        0 | 1 => alone(order, &blocks, &mut follow)?,
+    match workers.count() {
+        0 | 1 => alone(order, &blocks, &mut consume)?,
         threads => {
-            let len = |block: &&[Entry]| match block {
-                [(_, row)] => stored.get(*row as usize).copied().unwrap_or(0).min(WHOLE_LEN_MAX),
+            let len = |block: &&[u32]| match block {
+                [row] => stored.get(*row as usize).copied().unwrap_or(0).min(WHOLE_LEN_MAX),
                 _ => 0,
             };
             let turns = Turn::of_blocks(blocks.iter().map(len), FETCH_BLOCK_LEN);
-            shared(order, (&blocks, &turns), threads, &mut follow)?
+            shared(order, (&blocks, &turns), threads, &mut consume)?;
         }
-    };
-    // The rest of the list is looked up anew.
-    let looked_up = match stop {
-        Some(Stop::Gone(at)) => at,
-        _ => uids.len(),
-    };
-    gone.truncate(gone.partition_point(|at| *at < looked_up));
-    report.gone.extend(gone.into_iter().map(|at| uids[at]));
-    Ok(stop.unwrap_or(Stop::Done))
+    }
+    report.gone.extend(gone);
+    Ok(report)
 }
 
-/// Receives the result of a block; returns the end of the run, if it is reached, and the buffer.
-type Follow<'a> = dyn FnMut(Result<Made>, &[Entry]) -> Result<(Option<Stop>, Vec<u8>)> + 'a;
+/// Receives the result of a block. Returns `false` if no further block is wanted, and the buffer
+/// for reuse.
+type Consume<'a> = dyn FnMut(Result<Made>) -> Result<(bool, Vec<u8>)> + 'a;
 
 /// Processes the blocks in this thread.
-fn alone(order: &Order<'_>, blocks: &[&[Entry]], follow: &mut Follow<'_>) -> Result<Option<Stop>> {
+fn alone(order: &Order<'_>, blocks: &[&[u32]], consume: &mut Consume<'_>) -> Result<()> {
     let (mut room, mut out) = (Room::default(), Vec::new());
     for block in blocks {
-        let (stop, written) = follow(make(order, block, &mut room, out), block)?;
-        if stop.is_some() {
-            return Ok(stop);
+        let (goes_on, written) = consume(make(order, block, &mut room, out))?;
+        if !goes_on {
+            break;
         }
         out = written;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Processes the blocks in several threads.
 fn shared(
     order: &Order<'_>,
-    (blocks, turns): (&[&[Entry]], &[Option<Turn>]),
+    (blocks, turns): (&[&[u32]], &[Option<Turn>]),
     threads: usize,
-    follow: &mut Follow<'_>,
-) -> Result<Option<Stop>> {
+    consume: &mut Consume<'_>,
+) -> Result<()> {
     let gate = &Turns::default();
     thread::scope(|scope| {
         let spawn = |worker: usize| {
@@ -162,50 +145,51 @@ fn shared(
         };
         let workers: Vec<_> = (0..threads).map(spawn).collect();
         let _closing = gate.closing();
-        for (number, block) in blocks.iter().enumerate() {
+        for number in 0..blocks.len() {
             let (receiver, back) = &workers[number % threads];
             // A thread that is gone before its last block has panicked; the scope resumes the
             // panic.
             let Ok(made) = receiver.recv() else { break };
-            let (stop, written) = follow(made, block)?;
+            let (goes_on, written) = consume(made)?;
             gate.leave(turns[number]);
-            if stop.is_some() {
-                return Ok(stop);
+            if !goes_on {
+                break;
             }
             // A thread that has ended writes no more.
             let _ = back.send(written);
         }
-        Ok(None)
+        Ok(())
     })
 }
 
-/// Returns the messages that exist, and the indexes in the list of those that do not.
-fn entries(mailbox: &Mailbox, uids: &[Uid]) -> Result<(Vec<Entry>, Vec<usize>)> {
-    let all = mailbox.uids()?;
-    let (mut entries, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
-    for (at, uid) in uids.iter().enumerate() {
+/// Returns the rows of the messages that exist, in the order of `uids`, and the UIDs without a
+/// message.
+fn rows_of(view: &View, uids: &[Uid]) -> Result<(Vec<u32>, Vec<Uid>)> {
+    let all = view.uids()?;
+    let (mut rows, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
+    for uid in uids {
         match all.binary_search(&uid.get()) {
-            Ok(row) => entries.push((at, row as u32)),
-            Err(_) => gone.push(at),
+            Ok(row) => rows.push(row as u32),
+            Err(_) => gone.push(*uid),
         }
     }
-    Ok((entries, gone))
+    Ok((rows, gone))
 }
 
 /// Divides the messages into blocks of some megabytes, or of some rows if no message is read.
-fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
+fn blocks<'r>(rows: &'r [u32], stored: &[u64]) -> Vec<&'r [u32]> {
     let (mut blocks, mut start, mut len) = (Vec::new(), 0, 0_u64);
-    for (at, (_, row)) in entries.iter().enumerate() {
+    for (at, row) in rows.iter().enumerate() {
         let size = stored.get(*row as usize).copied().unwrap_or(0);
         let is_full = len.saturating_add(size) > FETCH_BLOCK_LEN || at - start >= FETCH_BLOCK_ROWS;
         if is_full && at > start {
-            blocks.push(&entries[start..at]);
+            blocks.push(&rows[start..at]);
             (start, len) = (at, 0);
         }
         len = len.saturating_add(size);
     }
-    if start < entries.len() {
-        blocks.push(&entries[start..]);
+    if start < rows.len() {
+        blocks.push(&rows[start..]);
     }
     blocks
 }
@@ -218,7 +202,7 @@ struct Room {
 }
 
 /// A block and its turn, if its messages are so large that threads take turns.
-type BlockInTurn<'e> = (&'e [Entry], Option<Turn>);
+type BlockInTurn<'e> = (&'e [u32], Option<Turn>);
 
 /// Processes blocks until they are done, one fails, or they are not wanted any more. Buffers come
 /// back through `written` and are reused.
@@ -234,7 +218,7 @@ fn work(
             return;
         }
         let made = make(order, block, &mut room, written.try_recv().unwrap_or_default());
-        let is_last = !made.as_ref().is_ok_and(|made| made.gone.is_none());
+        let is_last = made.is_err();
         if sender.send(made).is_err() || is_last {
             return;
         }
@@ -247,22 +231,22 @@ struct Read {
     message: Option<ReadMessage>,
     structure: Option<BodyStructure>,
     /// The parts that were read, if the message is too large.
-    large: Option<LargeMessage>,
+    large: Option<FetchedLargeMessage>,
 }
 
 /// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
 /// content.
-fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
-    let Order { mailbox, items, write, .. } = order;
+fn make(order: &Order<'_>, block: &[u32], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
+    let Order { view, items, write, .. } = order;
     out.clear();
     out.shrink_to(READ_ROOM_KEPT_LEN);
     let mut made = Made { out, ..Made::default() };
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
-    mailbox.summaries(&rows, &mut |summary| {
+    view.summaries(&rows, &mut |summary| {
         let Some(Read { core, message, structure, large }) = all.next() else { return false };
         let is_known = structure.is_some();
-        let stored = message.map(|message| mailbox.text(&message, &room.read));
+        let stored = message.map(|message| view.text(&message, &room.read));
         room.wire.clear();
         room.wire.shrink_to(FETCH_WIRE_KEPT_LEN);
         let wire = match &large {
@@ -280,7 +264,7 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
         }
         write(&fetched, &mut made.out);
         made.fetched += 1;
-        made.unreadable.extend(undecodable(mailbox, &fetched));
+        made.unreadable.extend(undecodable(view, &fetched));
         true
     })?;
     Ok(made)
@@ -288,12 +272,12 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
 
 /// Returns the items of a message that cannot be decoded, and the errors.
 fn undecodable<'a>(
-    mailbox: &'a Mailbox,
+    view: &'a View,
     fetched: &'a Fetched<'_>,
 ) -> impl Iterator<Item = (Uid, Error)> + 'a {
     fetched.items().items().iter().filter_map(|item| {
         let encoding = String::from_utf8_lossy(fetched.unknown_encoding(item)?).into_owned();
-        let (path, item) = (mailbox.path().to_owned(), item.to_string());
+        let (path, item) = (view.path().to_owned(), item.to_string());
         Some((fetched.summary.uid, Error::UnknownEncoding { path, item, encoding }))
     })
 }
@@ -302,15 +286,15 @@ fn undecodable<'a>(
 /// reported, and what was read of them.
 fn read(
     order: &Order<'_>,
-    block: &[Entry],
+    block: &[u32],
     room: &mut ReadRoom,
     made: &mut Made,
 ) -> Result<(Vec<u32>, Vec<Read>)> {
-    let Order { mailbox, items, structures, .. } = order;
+    let Order { view, items, structures, .. } = order;
     let mut known: Vec<(Core, Option<BodyStructure>, bool)> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
-    for (_, row) in block {
-        let core = mailbox.snapshot.core(*row)?;
+    for row in block {
+        let core = view.snapshot.core(*row)?;
         let structure = items.has_structure().then(|| structures.of(&core)).flatten();
         let is_needed = items.needs_message()
             || (items.has_structure() && structure.is_none())
@@ -319,15 +303,20 @@ fn read(
         wanted.extend(is_needed.then_some((*row, core)));
         known.push((core, structure, is_needed));
     }
-    let mut messages = mailbox.read_rows(&wanted, room)?.into_iter();
+    let mut messages = view.read_rows(&wanted, room)?.into_iter();
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
     let mut all: Vec<Read> = Vec::with_capacity(block.len());
-    for (at, ((_, row), (core, structure, is_needed))) in block.iter().zip(known).enumerate() {
+    for (row, (core, structure, is_needed)) in block.iter().zip(known) {
         let message = if is_needed { messages.next() } else { None };
+        let knows_size = core.rfc822_size.is_some();
+        let large = |view: &View, row| Ok((None, Some(read_large(view, row, items, knows_size)?)));
         let read = match message.transpose() {
-            Err(error) if is_too_large(&error) => {
-                let knows_size = core.rfc822_size.is_some();
-                read_large(mailbox, *row, items, knows_size).map(|large| (None, Some(large)))
+            Err(error) if is_too_large(&error) => view.follow(*row, &mut { large })?,
+            Err(error) if has_moved(&error) => {
+                view.follow(*row, &mut |view, row| match view.append_row(row, room) {
+                    Err(error) if is_too_large(&error) => large(view, row),
+                    read => Ok((Some(read?), None)),
+                })?
             }
             read => read.map(|message| (message, None)),
         };
@@ -336,11 +325,8 @@ fn read(
                 rows.push(*row);
                 all.push(Read { core, message, structure, large });
             }
-            Err(error) if is_gone(&error) => {
-                made.gone = Some(at);
-                break;
-            }
-            Err(error @ Error::Cache(_)) => return Err(error),
+            Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
+            Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
             Err(error) => made.unreadable.push((core.uid, error)),
         }
     }

@@ -6,7 +6,7 @@ use barid_cache::Record;
 use barid_message::{Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
 
-use super::large::LargeMessage;
+use super::large::FetchedLargeMessage;
 use super::{FetchItem, FetchItems, Partial};
 use crate::Summary;
 
@@ -34,7 +34,7 @@ pub struct Fetched<'a> {
     message: Option<&'a [u8]>,
     structure: BodyStructure,
     /// The parts that were read, if the message is too large and was read in part.
-    large: Option<&'a LargeMessage>,
+    large: Option<&'a FetchedLargeMessage>,
 }
 
 impl<'a> Fetched<'a> {
@@ -43,7 +43,7 @@ impl<'a> Fetched<'a> {
         message: Option<&'a [u8]>,
         known: Option<BodyStructure>,
         (items, needs): (&'a FetchItems, Needs),
-        large: Option<&'a LargeMessage>,
+        large: Option<&'a FetchedLargeMessage>,
     ) -> Self {
         let structure = match (message, known) {
             (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {

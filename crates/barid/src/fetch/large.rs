@@ -3,16 +3,16 @@
 
 use std::ops::Range;
 
-use barid_formats::{Error as FormatError, ReadAs, WHOLE_LEN_MAX};
+use barid_mailbox::{ReadAs, WHOLE_LEN_MAX};
 use barid_message::{CrlfPieces, Section, SectionText, wire_message};
 use barid_types::BodyStructure;
 
 use super::{FetchItem, FetchItems, Partial};
-use crate::{Error, Mailbox, Result};
+use crate::{Result, View};
 
 /// The parts of a large message that items need.
 #[derive(Debug, Default)]
-pub(super) struct LargeMessage {
+pub(super) struct FetchedLargeMessage {
     /// The message in wire form: its header alone, or all of it except the bodies of parts that no
     /// item needs.
     pub(super) wire: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct LargeMessage {
     ranges: Vec<(Section, Partial, Vec<u8>)>,
 }
 
-impl LargeMessage {
+impl FetchedLargeMessage {
     /// Returns a requested byte range of a section.
     pub(super) fn range(&self, section: &Section, partial: Partial) -> Option<&[u8]> {
         let is_it =
@@ -89,17 +89,17 @@ impl<'i> Wanted<'i> {
 
 /// Reads what items need of the message of a row; `knows_size` if RFC822.SIZE is known.
 pub(super) fn read_large(
-    mailbox: &Mailbox,
+    view: &View,
     row: u32,
     items: &FetchItems,
     knows_size: bool,
-) -> Result<LargeMessage> {
-    let Some(wanted) = Wanted::of(items) else { return Err(mailbox.too_large(row)?) };
-    let mut large = LargeMessage::default();
+) -> Result<FetchedLargeMessage> {
+    let Some(wanted) = Wanted::of(items) else { return Err(view.too_large(row)?) };
+    let mut large = FetchedLargeMessage::default();
     let has_parts = !wanted.parts.is_empty();
     let needs_structure = wanted.ranges.iter().any(|(section, _)| section.needs_structure());
     let structure = match has_parts || needs_structure || items.has_structure() {
-        true => Some(mailbox.reduced_row(row, &|_| false)?.structure),
+        true => Some(view.reduced_row(row, &|_| false)?.structure),
         false => None,
     };
     if let Some(structure) = structure.as_ref().filter(|_| has_parts) {
@@ -107,29 +107,29 @@ pub(super) fn read_large(
         let bodies: Vec<_> = found.map(|part| part.header_offset..part.body_end).collect();
         let keeps =
             |part: &BodyStructure| bodies.iter().any(|body| body.contains(&part.header_offset));
-        large.wire = wire_message(&mailbox.reduced_row(row, &keeps)?.bytes).into_owned();
-        large.header = if wanted.header { Some(read_header(mailbox, row)?) } else { None };
+        large.wire = wire_message(&view.reduced_row(row, &keeps)?.bytes).into_owned();
+        large.header = if wanted.header { Some(read_header(view, row)?) } else { None };
     } else {
-        large.wire = read_header(mailbox, row)?;
+        large.wire = read_header(view, row)?;
     }
     for (section, partial) in wanted.ranges {
         let bytes = match body_of(section, structure.as_ref()) {
-            Some(body) => read_range(mailbox, row, body, partial)?,
+            Some(body) => read_range(view, row, body, partial)?,
             None => Vec::new(),
         };
         large.ranges.push((section.clone(), partial, bytes));
     }
     large.structure = structure.filter(|_| items.has_structure());
     if items.has(&FetchItem::Rfc822Size) && !knows_size {
-        large.size = Some(mailbox.row_rfc822_size(row)?);
+        large.size = Some(view.row_rfc822_size(row)?);
     }
     Ok(large)
 }
 
 /// Reads the header in wire form.
-fn read_header(mailbox: &Mailbox, row: u32) -> Result<Vec<u8>> {
+fn read_header(view: &View, row: u32) -> Result<Vec<u8>> {
     let mut header = Vec::new();
-    mailbox.row_pieces(row, ReadAs::Message, &mut |piece| {
+    view.row_pieces(row, ReadAs::Message, &mut |piece| {
         header = wire_message(piece).into_owned();
         false
     })?;
@@ -157,14 +157,14 @@ fn body_of(section: &Section, structure: Option<&BodyStructure>) -> Option<Body>
 
 /// Reads a byte range of a body in wire form. The message is read up to the end of the range, which
 /// alone is held.
-fn read_range(mailbox: &Mailbox, row: u32, body: Body, partial: Partial) -> Result<Vec<u8>> {
+fn read_range(view: &View, row: u32, body: Body, partial: Partial) -> Result<Vec<u8>> {
     let mut cut = Cut { left: partial, out: Vec::new() };
     let (mut offset, mut crlf, mut wire) = (0_u64, CrlfPieces::default(), Vec::new());
     let mut range = match &body {
         Body::Message | Body::Text => 0..u64::MAX,
         Body::Part(range) => range.clone(),
     };
-    mailbox.row_pieces(row, ReadAs::Message, &mut |piece| {
+    view.row_pieces(row, ReadAs::Message, &mut |piece| {
         let (start, is_header) = (offset, offset == 0);
         offset += piece.len() as u64;
         match body {
@@ -197,11 +197,6 @@ impl Cut {
         self.left.first = self.left.first.saturating_sub(piece.len() as u64);
         self.left.count = self.left.count.map(|count| count - len);
     }
-}
-
-/// Returns `true` if an error says that a message has moved.
-pub(super) fn is_gone(error: &Error) -> bool {
-    matches!(error, Error::Mailbox(FormatError::MessageGone { .. }))
 }
 
 #[cfg(test)]

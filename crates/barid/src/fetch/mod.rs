@@ -15,14 +15,14 @@ mod large;
 pub use self::fetched::Fetched;
 pub use self::items::{FetchError, FetchItem, FetchItems, Partial};
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use barid_query::search::NumberSet;
 use barid_types::Uid;
 
-use self::blocks::{Learned, Stop, run};
-use crate::limits::FETCH_ATTEMPTS_MAX;
-use crate::{Error, Mailbox, Progress, Result, Unit, Work};
+use self::blocks::{Learned, run};
+use crate::{Error, Mailbox, Progress, Result, Unit, View, Work};
 
 /// Report of a fetch.
 #[derive(Debug, Default)]
@@ -43,62 +43,40 @@ pub type WriteFetched<'a> = dyn Fn(&Fetched<'_>, &mut Vec<u8>) + Sync + 'a;
 /// Receives the output, in order; `false` ends the fetch.
 pub type TakeFetched<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
-impl Mailbox {
-    /// Fetches `items` of the messages `uids`, in their order.
-    ///
-    /// If a message has moved, the mailbox is scanned again and the fetch continues with it; rows
-    /// and sequence numbers are then renumbered.
+/// Sizes that a fetch has computed.
+type LearnedSizes = Vec<(Uid, u64)>;
+
+impl View {
+    /// Fetches `items` of the messages `uids`, in their order. Messages that have moved are
+    /// followed.
     ///
     /// # Errors
-    /// A damaged cache; errors of the file system; [`Error::Renumbered`] if the UIDs are no longer
-    /// valid. A single message that cannot be read is [`FetchReport::unreadable`].
+    /// A damaged cache; errors of the file system; [`Error::Renumbered`] if a message has moved and
+    /// the UIDs are no longer valid. A single message that cannot be read is
+    /// [`FetchReport::unreadable`].
     pub fn fetch(
-        &mut self,
+        &self,
         uids: &[Uid],
         items: &FetchItems,
         write: &WriteFetched<'_>,
         take: &mut TakeFetched<'_>,
     ) -> Result<FetchReport> {
-        let mut learned = Learned::default();
-        let report = self.fetch_into(uids, items, write, &mut learned, take)?;
-        // Later fetches use the stored values.
-        let _ = self.keep_sizes(&learned.sizes);
-        self.keep_structures(&learned.structures);
-        Ok(report)
+        Ok(self.fetch_and_learn(uids, items, write, take)?.0)
     }
 
-    /// Fetches as [`Mailbox::fetch`], and leaves storing the learned values to its caller.
-    fn fetch_into(
-        &mut self,
+    fn fetch_and_learn(
+        &self,
         uids: &[Uid],
         items: &FetchItems,
         write: &WriteFetched<'_>,
-        learned: &mut Learned,
         take: &mut TakeFetched<'_>,
-    ) -> Result<FetchReport> {
-        let mut report = FetchReport::default();
-        let uidvalidity = self.snapshot.meta().uidvalidity;
-        let (mut next, mut attempts) = (0, 0);
-        while next < uids.len() {
-            let stop = run(self, &uids[next..], items, write, take, &mut report, learned)?;
-            let at = match stop {
-                Stop::Done => break,
-                Stop::Gone(at) => next + at,
-            };
-            attempts = if at == next { attempts + 1 } else { 1 };
-            next = at;
-            if attempts > FETCH_ATTEMPTS_MAX {
-                let path = self.path().to_owned();
-                report.unreadable.push((uids[next], Error::KeepsChanging { path }));
-                (next, attempts) = (next + 1, 0);
-            } else {
-                // A mailbox that looks unchanged may have been read at its end only.
-                self.rescan(attempts > 1)?;
-                self.check_numbering(uidvalidity)?;
-            }
-        }
+    ) -> Result<(FetchReport, LearnedSizes)> {
+        let mut learned = Learned::default();
+        let report = run(self, uids, items, write, &mut learned, take)?;
+        // Later fetches use the stored values.
+        self.keep_structures(&learned.structures);
         self.keep_restart_points();
-        Ok(report)
+        Ok((report, learned.sizes))
     }
 
     /// Returns the UIDs in ranges of UIDs, or of sequence numbers, which must be ascending and must
@@ -122,41 +100,28 @@ impl Mailbox {
         Ok(found)
     }
 
-    /// Computes the missing RFC822.SIZE of all messages by reading those messages, and stores it in
-    /// the cache. Returns the messages that could not be read, and the errors. Rows may be
-    /// renumbered, as by [`Mailbox::fetch`].
-    ///
-    /// # Errors
-    /// As [`Mailbox::fetch`]; a cache that cannot store the sizes.
-    pub fn fill_rfc822_sizes(&mut self) -> Result<Vec<(Uid, Error)>> {
+    /// Computes the missing RFC822.SIZE of all messages by reading those messages. Returns also the
+    /// messages that could not be read, and the errors.
+    pub(crate) fn missing_sizes(&self) -> Result<(LearnedSizes, Vec<(Uid, Error)>)> {
+        let unknown = self.uids_without_size()?;
         let items = FetchItems::of(FetchItem::Rfc822Size);
-        let mut unreadable: Vec<(Uid, Error)> = Vec::new();
-        for _ in 0..FETCH_ATTEMPTS_MAX {
-            let unknown = self.uids_without_size(&unreadable)?;
-            if unknown.is_empty() {
-                return Ok(unreadable);
+        let (progress, total) = (self.options.progress.clone(), unknown.len() as u64);
+        let done = AtomicU64::new(0);
+        let count = |_: &Fetched<'_>, _: &mut Vec<u8>| {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        let (report, sizes) = self.fetch_and_learn(&unknown, &items, &count, &mut |_| {
+            if let Some(progress) = &progress {
+                let (work, done) = (Work::Scan, done.load(Ordering::Relaxed));
+                progress(Progress { work, unit: Unit::Messages, done, total });
             }
-            let (progress, total) = (self.options.progress.clone(), unknown.len() as u64);
-            let done = AtomicU64::new(0);
-            let count = |_: &Fetched<'_>, _: &mut Vec<u8>| {
-                done.fetch_add(1, Ordering::Relaxed);
-            };
-            let mut learned = Learned::default();
-            let report = self.fetch_into(&unknown, &items, &count, &mut learned, &mut |_| {
-                if let Some(progress) = &progress {
-                    let (work, done) = (Work::Scan, done.load(Ordering::Relaxed));
-                    progress(Progress { work, unit: Unit::Messages, done, total });
-                }
-                true
-            })?;
-            self.keep_sizes(&learned.sizes)?;
-            unreadable.extend(report.unreadable);
-        }
-        Err(Error::KeepsChanging { path: self.path().to_owned() })
+            true
+        })?;
+        Ok((sizes, report.unreadable))
     }
 
-    /// Returns the UIDs of messages without a known size, except those that cannot be read.
-    fn uids_without_size(&self, unreadable: &[(Uid, Error)]) -> Result<Vec<Uid>> {
+    /// Returns the UIDs of messages without a known size.
+    fn uids_without_size(&self) -> Result<Vec<Uid>> {
         let mut unknown = Vec::new();
         let read = self.snapshot.cores(0..self.len(), &mut |_, core| {
             if core.rfc822_size.is_none() {
@@ -164,23 +129,50 @@ impl Mailbox {
             }
         });
         self.done(read)?;
-        let mut known: Vec<Uid> = unreadable.iter().map(|(uid, _)| *uid).collect();
-        known.sort_unstable();
-        unknown.retain(|uid| known.binary_search(uid).is_err());
         Ok(unknown)
     }
 
-    /// Stores the sizes.
-    fn keep_sizes(&mut self, sizes: &[(Uid, u64)]) -> Result<()> {
+    /// Adds sizes, and stores them in the cache.
+    pub(crate) fn add_sizes(&mut self, sizes: &[(Uid, u64)]) -> Result<()> {
         let mut rows = Vec::with_capacity(sizes.len());
         for &(uid, size) in sizes {
             rows.extend(self.row_of(uid)?.map(|row| (row, size)));
         }
         rows.sort_unstable();
-        if rows.is_empty() {
-            return Ok(());
+        if !rows.is_empty() {
+            let written = Arc::make_mut(&mut self.snapshot).set_rfc822_sizes(&rows);
+            self.done(written)?;
         }
-        let written = self.snapshot.set_rfc822_sizes(&rows);
-        self.done(written)
+        Ok(())
+    }
+}
+
+impl Mailbox {
+    /// Fetches as [`View::fetch`] does, and stores the sizes that were computed.
+    ///
+    /// # Errors
+    /// As [`View::fetch`].
+    pub fn fetch(
+        &mut self,
+        uids: &[Uid],
+        items: &FetchItems,
+        write: &WriteFetched<'_>,
+        take: &mut TakeFetched<'_>,
+    ) -> Result<FetchReport> {
+        let (report, sizes) = self.view.fetch_and_learn(uids, items, write, take)?;
+        // Later fetches use the stored values; without them they read the messages again.
+        let _ = self.view.add_sizes(&sizes);
+        Ok(report)
+    }
+
+    /// Computes the missing RFC822.SIZE of all messages by reading those messages, and stores it in
+    /// the cache. Returns the messages that could not be read, and the errors.
+    ///
+    /// # Errors
+    /// As [`Mailbox::fetch`]; a cache that cannot store the sizes.
+    pub fn fill_rfc822_sizes(&mut self) -> Result<Vec<(Uid, Error)>> {
+        let (sizes, unreadable) = self.view.missing_sizes()?;
+        self.view.add_sizes(&sizes)?;
+        Ok(unreadable)
     }
 }

@@ -9,76 +9,50 @@ mod passes;
 
 use std::sync::Mutex;
 
-use barid_formats::Error as FormatError;
 use barid_query::search::{Cost, Matcher, MatcherContext, SearchProgram};
 use barid_types::{Uid, UidSet};
 
 use self::passes::Passes;
-use crate::limits::SEARCHES_MAX;
-use crate::{Error, Mailbox, Result};
+use crate::{Error, Mailbox, Result, View};
 
 /// Result of a search.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Found {
-    /// The rows of the messages that match, ascending; valid until the mailbox is refreshed or
-    /// searched again.
+    /// Rows of the messages that match, in the view that was searched; ascending.
     pub rows: Vec<u32>,
     /// Messages that could not be read, and the errors. They do not match, negated or not.
     pub unreadable: Vec<(Uid, Error)>,
 }
 
-/// The reason to restart a search.
-enum Again {
-    /// A message has moved.
-    Gone,
-    /// The cache cannot be read.
-    Cache(Error),
+impl Mailbox {
+    /// Searches like [`View::search`]; rebuilds the cache if it is damaged.
+    ///
+    /// # Errors
+    /// As [`View::search`]; [`Error::Renumbered`] if the UIDs in the program are no longer valid.
+    pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
+        self.healing(&mut |view| view.search(program, saved))
+    }
 }
 
-impl Mailbox {
+impl View {
     /// Finds the messages that match a program; `saved` is the value of `$` in it.
     ///
     /// A program with only flags, dates, sizes and numbers costs a pass over the cache, one with
     /// the usual header fields a second one; messages are read only if the result depends on a
     /// text, another field or a size that is not in the cache. `docs/design/search.md` describes
-    /// the comparison of texts.
-    ///
-    /// If a message has moved, the mailbox is scanned again and searched anew; rows are then
-    /// renumbered.
+    /// the comparison of texts. A message that is gone and would have to be read does not match,
+    /// negated or not.
     ///
     /// # Errors
-    /// As [`Mailbox::open`]; [`Error::Renumbered`] if the mailbox is scanned again and the UIDs in
-    /// the program are no longer valid. A single message that cannot be read is
+    /// A damaged cache; errors of the file system; [`Error::Renumbered`] if a message has moved and
+    /// the UIDs are no longer valid. A single message that cannot be read is
     /// [`Found::unreadable`].
-    pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
-        let uidvalidity = self.snapshot.meta().uidvalidity;
-        for attempt in 1..=SEARCHES_MAX {
-            match self.search_once(program, saved)? {
-                Ok(found) => return Ok(found),
-                // A mailbox that looks unchanged may have been read at its end only.
-                Err(Again::Gone) if attempt < SEARCHES_MAX => self.rescan(attempt > 1)?,
-                Err(Again::Cache(error)) if attempt < SEARCHES_MAX => self.heal(error)?,
-                Err(Again::Cache(error)) => return Err(error),
-                Err(Again::Gone) => {}
-            }
-            self.check_numbering(uidvalidity)?;
-        }
-        Err(Error::KeepsChanging { path: self.path().to_owned() })
-    }
-
-    fn search_once(
-        &self,
-        program: &SearchProgram,
-        saved: &UidSet,
-    ) -> Result<std::result::Result<Found, Again>> {
+    pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
         let saved: Vec<(u32, u32)> =
             saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
-        let greatest = match self.len().checked_sub(1).map(|row| self.uid_of(row)) {
-            Some(Ok(uid)) => uid.get(),
-            Some(Err(error)) => return again(error).map(Err),
-            None => 0,
-        };
+        let last = self.len().checked_sub(1);
+        let greatest = last.map(|row| self.uid_of(row)).transpose()?.map_or(0, Uid::get);
         let nanos_per_second = 1_000_000_000;
         let matcher = Matcher::new(
             program,
@@ -90,14 +64,11 @@ impl Mailbox {
                 saved: &saved,
             },
         );
-        match self.run(&matcher) {
-            Ok(found) => Ok(Ok(found)),
-            Err(error) => again(error).map(Err),
-        }
+        self.run(&matcher)
     }
 
     fn run(&self, matcher: &Matcher) -> Result<Found> {
-        let passes = Passes { mailbox: self, matcher, turn: &Mutex::default() };
+        let passes = Passes { view: self, matcher, turn: &Mutex::default() };
         let (mut rows, mut unknown) = passes.facts()?;
         let mut unreadable = Vec::new();
         if matcher.asks(Cost::Fields) && !unknown.is_empty() {
@@ -114,14 +85,5 @@ impl Mailbox {
         // Each pass gives its rows in order.
         rows.sort_unstable();
         Ok(Found { rows, unreadable })
-    }
-}
-
-/// Returns the reason to restart a search after an error, or the error.
-fn again(error: Error) -> Result<Again> {
-    match error {
-        Error::Mailbox(FormatError::MessageGone { .. }) => Ok(Again::Gone),
-        Error::Cache(_) | Error::Superseded { .. } => Ok(Again::Cache(error)),
-        error => Err(error),
     }
 }

@@ -2,21 +2,21 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use barid_cache::{Core, Record};
-use barid_formats::{Error as FormatError, ReadAs};
+use barid_mailbox::ReadAs;
 use barid_query::search::{
     CachedField, Facts, FactsView, FieldText, Matcher, MessageView, Scratch, SearchView,
 };
 use barid_types::Uid;
+use barid_vfs::on_threads;
 
 use crate::large::{is_too_large, keeps_texts};
 use crate::limits::{
     SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_HEADER_LEN_SURE, SEARCH_LARGE_LEN,
     SEARCH_MESSAGES_ROWS,
 };
-use crate::{Error, Mailbox, Progress, Result, Unit, Work};
+use crate::{Error, Progress, Result, Unit, View, Work};
 
 /// Result of a pass.
 #[derive(Debug, Default)]
@@ -39,10 +39,10 @@ impl Outcome {
     }
 }
 
-/// One search of one mailbox.
+/// One search of one view.
 #[derive(Clone, Copy)]
 pub(super) struct Passes<'a> {
-    pub(super) mailbox: &'a Mailbox,
+    pub(super) view: &'a View,
     pub(super) matcher: &'a Matcher,
     /// Locked by a thread that searches a large message.
     pub(super) turn: &'a Mutex<()>,
@@ -53,17 +53,17 @@ impl Passes<'_> {
     /// further pass.
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         let (mut outcome, mut scratch) = (Outcome::default(), Scratch::default());
-        let mailbox = self.mailbox;
-        let read = mailbox.snapshot.cores(0..mailbox.len(), &mut |row, core| {
+        let view = self.view;
+        let read = view.snapshot.cores(0..view.len(), &mut |row, core| {
             let view = &mut FactsView(self.facts_of(row, core));
             outcome.add(row, self.matcher.matches(view, &mut scratch));
         });
-        mailbox.done(read)?;
+        view.done(read)?;
         Ok((outcome.rows, outcome.unknown))
     }
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {
-        let (flags, keywords, modseq) = self.mailbox.shown.of_message(core);
+        let (flags, keywords, modseq) = self.view.shown.of_message(core);
         // Stored lines may end in LF alone, and may be quoted; fields that formats own count not.
         let bounds = match core.rfc822_size {
             Some(size) => (size, size),
@@ -92,12 +92,12 @@ impl Passes<'_> {
         self.shared(rows, SEARCH_FIELDS_ROWS, || {
             let mut scratch = Scratch::default();
             move |rows: &[u32], outcome: &mut Outcome| {
-                let mailbox = self.mailbox;
-                let read = mailbox.snapshot.records(rows, &mut |row, core, record| {
+                let view = self.view;
+                let read = view.snapshot.records(rows, &mut |row, core, record| {
                     let view = &mut RecordView { facts: self.facts_of(row, core), record };
                     outcome.add(row, self.matcher.matches(view, &mut scratch));
                 });
-                mailbox.done(read)
+                view.done(read)
             }
         })
     }
@@ -113,17 +113,16 @@ impl Passes<'_> {
     }
 
     fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
-        let core = self.mailbox.snapshot.core(row)?;
+        let core = self.view.snapshot.core(row)?;
         // Attachments are not searched, so a large message is read without them.
         let is_large = core.size > SEARCH_LARGE_LEN;
         let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let mut facts = self.facts_of(row, &core);
-        match reader.read(self.mailbox, row) {
+        match self.view.follow(row, &mut |view, row| reader.read(view, row))? {
             Ok(None) => {}
             Ok(Some(size)) => (facts.size_least, facts.size_most) = (size, size),
-            Err(error @ (Error::Cache(_) | Error::Mailbox(FormatError::MessageGone { .. }))) => {
-                return Err(error);
-            }
+            Err(Error::NoSuchMessage { .. }) => return Ok(()),
+            Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
             Err(error) => {
                 outcome.unreadable.push((core.uid, error));
                 return Ok(());
@@ -164,19 +163,9 @@ impl Passes<'_> {
             }
             Ok(outcomes)
         };
-        let threads = self.threads().min(stretches.len()).max(1);
-        let results = thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
-            let mut results = vec![run()];
-            for helper in helpers {
-                // A panic is resumed, as it would go on without threads.
-                results
-                    .push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            results
-        });
+        let threads = self.view.options.thread_count().min(stretches.len());
         let mut outcomes = Vec::new();
-        for result in results {
+        for result in on_threads(threads, run) {
             outcomes.extend(result?);
         }
         outcomes.sort_unstable_by_key(|(at, _)| *at);
@@ -189,15 +178,8 @@ impl Passes<'_> {
         Ok(all)
     }
 
-    fn threads(&self) -> usize {
-        match self.mailbox.options.threads {
-            0 => thread::available_parallelism().map_or(1, |count| count.get()),
-            count => count,
-        }
-    }
-
     fn tell(&self, done: usize, total: usize) {
-        if let Some(progress) = &self.mailbox.options.progress {
+        if let Some(progress) = &self.view.options.progress {
             let (done, total) = (done as u64, total as u64);
             progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
         }
@@ -255,14 +237,14 @@ struct Reader {
 impl Reader {
     /// Reads a row into the buffer; of a message that is too large, only the part that is searched.
     /// Returns its RFC822.SIZE then.
-    fn read(&mut self, mailbox: &Mailbox, row: u32) -> Result<Option<u64>> {
+    fn read(&mut self, view: &View, row: u32) -> Result<Option<u64>> {
         let Self { name, bytes, .. } = self;
         bytes.clear();
         bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
-        match mailbox.read_row(row, ReadAs::Message, name, bytes) {
+        match view.read_row(row, ReadAs::Message, name, bytes) {
             Err(error) if is_too_large(&error) => {
-                *bytes = mailbox.reduced_row(row, &keeps_texts)?.bytes;
-                mailbox.row_rfc822_size(row).map(Some)
+                *bytes = view.reduced_row(row, &keeps_texts)?.bytes;
+                view.row_rfc822_size(row).map(Some)
             }
             read => read.map(|_| None),
         }

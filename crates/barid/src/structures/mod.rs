@@ -12,7 +12,7 @@ use barid_cache::Core;
 use barid_types::{BodyStructure, Uid};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Mailbox;
+use crate::View;
 use crate::bytes::{Put, Take};
 use crate::kept::Kept;
 use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_KEPT_PART, STRUCTURES_LEN_MAX};
@@ -158,7 +158,7 @@ pub(crate) fn check_of(core: &Core) -> u32 {
     xxh3_64(&bytes) as u32
 }
 
-impl Mailbox {
+impl View {
     /// Loads the stored structures; none if the file is missing or damaged.
     pub(crate) fn structures(&self) -> Structures {
         let uidvalidity = self.snapshot.meta().uidvalidity.get();

@@ -1,5 +1,5 @@
-//! Charsets to UTF-8, as bogofilter gets them from the C library: what cannot be converted stays
-//! as the byte it is, one at a time.
+//! Conversion of charsets to UTF-8 as bogofilter does it with the C library's iconv: a byte that
+//! cannot be converted is copied as it is.
 
 #[cfg(test)]
 mod iconv;
@@ -7,28 +7,28 @@ mod multi_byte;
 
 pub(super) use multi_byte::MultiByte;
 
-/// How a charset is converted.
+/// A charset, by the way it is converted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Charset {
-    /// UTF-8: valid text is the same, and so is what is left of invalid text.
+    /// UTF-8: copied, invalid bytes included unless they are replaced.
     Utf8,
-    /// ASCII: so is all of it.
+    /// ASCII: copied, bytes from 0x80 on included unless they are replaced.
     #[default]
     Ascii,
     /// ISO-8859-1.
     Latin1,
-    /// The upper half of a single-byte charset.
+    /// A single-byte charset: the code points of its bytes from 0x80 on.
     Upper(&'static [u16; 128]),
-    /// Anything else, with what it remembers between lines.
+    /// Any other charset, with its shift state between lines.
     Multi(MultiByte),
 }
 
-/// What a conversion may write.
+/// Limits of a conversion's output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Most bytes that are written; what comes after that is lost.
+    /// Most bytes that are written; the rest of the line is dropped.
     pub(super) room: usize,
-    /// What stands for bytes that cannot be converted, instead of themselves.
+    /// Replacement for bytes that cannot be converted; `None` copies them.
     pub(super) replacement: Option<u8>,
 }
 
@@ -64,8 +64,8 @@ const LATIN1: [&str; 9] = [
 ];
 
 impl Charset {
-    /// Finds a charset by a name of the C library, in any case. Characters that no name has are
-    /// passed over.
+    /// Finds a charset by its name in the C library, ignoring case. Characters that occur in no
+    /// name are ignored.
     pub(super) fn named(name: &[u8]) -> Option<Self> {
         let mut upper = [0; 32];
         let mut len = 0;
@@ -90,8 +90,8 @@ impl Charset {
         MultiByte::named(name).map(Self::Multi)
     }
 
-    /// Finds a charset by the value of a `charset=` parameter: bogofilter writes it in its own way
-    /// first (`iso-8859-1` becomes `iso8859-1`).
+    /// Finds a charset by the value of a `charset=` parameter, which bogofilter rewrites first
+    /// (`iso-8859-1` becomes `iso8859-1`).
     pub(super) fn of_parameter(value: &[u8], default: Self) -> Option<Self> {
         let (value, is_quoted) = match value.strip_prefix(b"\"") {
             Some(value) => (value, true),
@@ -113,8 +113,8 @@ impl Charset {
         if &name[..len] == b"default" { Some(default) } else { Self::named(&name[..len]) }
     }
 
-    /// Finds a charset by the value of a `charset=` parameter, and what is meant by it: those who
-    /// say ISO-8859-1 or GB2312 write windows-1252 and GBK.
+    /// Finds the charset that mail uses under the name in a `charset=` parameter: text declared as
+    /// ISO-8859-1 or GB2312 is read as windows-1252 or GBK.
     pub(super) fn of_parameter_modern(value: &[u8]) -> Option<Self> {
         let value = value.strip_prefix(b"\"").unwrap_or(value);
         let value = value.strip_suffix(b"\"").unwrap_or(value);
@@ -192,8 +192,8 @@ fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: im
     }
 }
 
-/// Copies UTF-8 with its invalid bytes replaced. As for the C library, four to six bytes may be a
-/// character beyond those that there are.
+/// Copies UTF-8 with its invalid bytes replaced. As in the C library, sequences of four to six
+/// bytes for code points above U+10FFFF are valid.
 fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
     let (start, end) = (to.len(), to.len().saturating_add(bounds.room));
     let mut rest = line;

@@ -5,30 +5,33 @@ use encoding_rs::{
     SHIFT_JIS_INIT,
 };
 
-/// A charset of several bytes for a character, and its state between lines.
+/// A charset of several bytes per character, and its state between lines.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tokenizer) enum MultiByte {
     /// A charset in which most bytes below 0x80 are ASCII.
     Pairs(&'static Pairs),
-    /// ISO-2022-JP, and whether an escape sequence has chosen pairs.
+    /// ISO-2022-JP; `true` if an escape sequence has switched to two bytes per character.
     Iso2022Jp(bool),
-    /// UTF-16, and whether the low byte comes first; `None` until a byte order mark may have told.
+    /// UTF-16; `true` for little endian, `None` until the first two bytes, which may be a byte
+    /// order mark, have been read.
     Utf16(Option<bool>),
-    /// UTF-7 (RFC 2152): outside of base64, or the bits that are waiting and their number.
+    /// UTF-7 (RFC 2152): `None` outside of base64, inside it the bits not yet written and their
+    /// number.
     Utf7(Option<(u32, u32)>),
 }
 
-/// A charset of `encoding_rs`, and what the C library takes of it.
+/// A charset of `encoding_rs`, limited to the sequences that the C library accepts.
 #[derive(Debug)]
 pub(in crate::tokenizer) struct Pairs {
     names: &'static [&'static str],
     encoding: &'static Encoding,
     takes: fn(u8, u8) -> bool,
-    /// Up to where bytes from 0x80 on are control characters.
+    /// Last byte of the range from 0x80 on whose bytes are control characters; below 0x80 there are
+    /// none.
     controls_end: u8,
-    /// How many bytes a character beyond ASCII and these has at least.
+    /// Fewest bytes of a character outside ASCII and these control characters.
     len_min: usize,
-    /// Sequences for which the C library differs, ascending.
+    /// Sequences that the C library converts differently, ascending.
     others: &'static [Run],
 }
 
@@ -222,7 +225,7 @@ impl MultiByte {
         })
     }
 
-    /// Whether lines of ASCII stay what they are.
+    /// Returns `true` if lines of ASCII are converted to themselves.
     pub(super) fn keeps_ascii(self) -> bool {
         let Self::Pairs(pairs) = self else { return false };
         pairs.others.first().is_none_or(|run| run.first >= 0x80)
@@ -258,7 +261,8 @@ impl MultiByte {
     }
 }
 
-/// How many bytes a character takes, and how many it has in UTF-8; `None` if there is none.
+/// Bytes consumed for a character, and bytes of UTF-8 written for it; `None` if the input begins
+/// with no valid character.
 type Taken = Option<(usize, usize)>;
 
 impl Pairs {

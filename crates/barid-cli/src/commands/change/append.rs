@@ -2,18 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
 
 use barid::message::parse_date;
-use barid::{ChangeRequest, Changed, InternalDate, NewMessage, SyncFigures};
+use barid::{
+    ChangeRequest, Changed, InternalDate, Mailbox, MessageRest, NewMessage, SyncFigures, Uid,
+};
 use clap::{Args, ValueHint};
 
-use super::incoming::{self, Incoming};
+use super::incoming::{self, Incoming, check_large};
 use super::report::{Report, Verb};
-use super::{ChangeArgs, Session};
+use super::{ChangeArgs, Session, one_message};
 use crate::context::Context;
-use crate::exit::{Outcome, WithHint};
+use crate::exit::{Outcome, WithHint, report};
 use crate::limits::APPEND_BATCH_LEN;
 use crate::mail::flags::{FlagName, FlagNames};
+use crate::output::escape::visible;
+use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +57,9 @@ pub(crate) struct AppendArgs {
     /// own flags, keywords and dates unless others are given
     #[arg(long, requires = "files")]
     mbox: bool,
+    /// Append the messages of the first FILE from this UID on: continues an append that failed
+    #[arg(long, value_name = "UID", requires = "mbox", value_parser = parse_uid)]
+    from: Option<Uid>,
     /// Create the mailbox if it is not there, in the format that stands before it; else one
     /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
     #[arg(long, conflicts_with = "dry_run")]
@@ -74,13 +82,31 @@ fn parse_arrival(text: &str) -> Result<InternalDate, String> {
     Ok(InternalDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes })
 }
 
+fn parse_uid(text: &str) -> Result<Uid, String> {
+    let uid = text.parse().ok().and_then(Uid::new);
+    uid.ok_or_else(|| "a UID is a number from 1 to 4294967295".to_owned())
+}
+
+/// A message among those to append.
+#[derive(Clone, Copy, Debug, Default)]
+struct AppendPosition {
+    /// Index of its file.
+    file: usize,
+    /// Its UID in that mailbox, with `--mbox`.
+    uid: Option<Uid>,
+}
+
 /// Messages waiting to be appended together.
 struct Batch<'a> {
     session: Session,
     args: &'a AppendArgs,
     flags: FlagNames,
     waiting: Vec<Incoming>,
-    waiting_len: usize,
+    waiting_len: u64,
+    /// The message that is read or waits last.
+    at: AppendPosition,
+    /// The first waiting message.
+    first: Option<AppendPosition>,
     report: Report,
 }
 
@@ -92,15 +118,48 @@ pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Ou
     let session = Session::open(context, Verb::Append, &args.mailbox, &args.change)?;
     let mut flags = FlagNames::default();
     args.flags.iter().for_each(|name| flags.insert(name));
-    let (waiting, report) = (Vec::new(), Report::default());
-    let mut batch = Batch { session, args, flags, waiting, waiting_len: 0, report };
-    let done = batch.take_all(context).and_then(|()| batch.write(context));
-    if done.is_ok() || batch.report.changed.appends > 0 {
-        // The messages in the mailbox are reported even if the rest failed.
-        let outcome = batch.session.finish(context, &batch.report)?;
-        return done.map(|()| outcome);
+    let mut batch = Batch {
+        session,
+        args,
+        flags,
+        waiting: Vec::new(),
+        waiting_len: 0,
+        at: AppendPosition::default(),
+        first: None,
+        report: Report::default(),
+    };
+    let done = batch.take_all(context).and_then(|()| batch.write(context, None));
+    let Err(error) = done else { return batch.session.finish(context, &batch.report) };
+    if batch.report.changed.appends == 0 {
+        return Err(error);
     }
-    done.map(|()| Outcome::Done)
+    // The messages in the mailbox are reported even if the rest failed.
+    batch.session.finish(context, &batch.report)?;
+    report(context, &error);
+    if !batch.session.dry_run {
+        context.error_line("note", &batch.how_to_go_on());
+    }
+    Ok(Outcome::Incomplete)
+}
+
+/// The messages of a mailbox on their way into a batch.
+struct Intake<'b, 'a> {
+    batch: &'b mut Batch<'a>,
+    context: &'b Context,
+}
+
+impl incoming::Receiver for Intake<'_, '_> {
+    fn target(&self) -> &Mailbox {
+        &self.batch.session.mailbox
+    }
+
+    fn is_reading(&mut self, uid: Uid) {
+        self.batch.at.uid = Some(uid);
+    }
+
+    fn take(&mut self, message: Incoming, rest: Option<&dyn MessageRest>) -> anyhow::Result<()> {
+        self.batch.take(self.context, message, rest)
+    }
 }
 
 impl Batch<'_> {
@@ -108,11 +167,16 @@ impl Batch<'_> {
         if self.args.files.is_empty() {
             return self.take_file(context, OsStr::new("-"));
         }
-        for file in &self.args.files {
-            if self.args.mbox && file == "-" {
-                incoming::read_mbox_on_stdin(&mut |message| self.take(context, message))?;
-            } else if self.args.mbox {
-                incoming::read_mailbox(context, file, &mut |message| self.take(context, message))?;
+        self.check_files()?;
+        let (args, stop) = (self.args, Arc::clone(&self.session.stop));
+        for (at, file) in args.files.iter().enumerate() {
+            self.at = AppendPosition { file: at, uid: None };
+            let from = args.from.filter(|_| at == 0);
+            let mut intake = Intake { batch: self, context };
+            if args.mbox && file == "-" {
+                incoming::read_mbox_on_stdin(context, from, &stop, &mut intake)?;
+            } else if args.mbox {
+                incoming::read_mailbox(context, (file, from), &stop, &mut intake)?;
             } else {
                 self.take_file(context, file)?;
             }
@@ -120,49 +184,90 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Checks the large files before the first one is appended.
+    fn check_files(&self) -> anyhow::Result<()> {
+        let is_large =
+            |file: &OsString| !self.args.mbox && file != "-" && one_message::is_large(file);
+        for (at, file) in self.args.files.iter().enumerate().filter(|(_, file)| is_large(file)) {
+            let message = one_message::read_file(file)?;
+            self.check_large(AppendPosition { file: at, uid: None }, &message, message.rest())?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the mailbox can store a message with a rest.
+    fn check_large(
+        &self,
+        at: AppendPosition,
+        message: &Incoming,
+        rest: Option<&dyn MessageRest>,
+    ) -> anyhow::Result<()> {
+        let Some(rest) = rest else { return Ok(()) };
+        check_large(&self.session.mailbox.caps(), &self.name_of(at), message, rest)
+    }
+
     fn take_file(&mut self, context: &Context, file: &OsStr) -> anyhow::Result<()> {
         if file != "-" {
-            let message = incoming::read_file(file)?;
-            if message.sender.is_some() && incoming::has_more(&message.bytes) {
+            let message = one_message::read_file(file)?;
+            if message.sender.is_some() && one_message::has_more(&message)? {
                 let name = file.display();
                 context.warn(&format!(
                     "{name}: looks like an mbox, and is appended as one message; --mbox appends \
                      each of its messages"
                 ));
             }
-            return self.take(context, message);
+            return self.take(context, message, None);
         }
         if io::stdin().is_terminal() && !context.global.quiet {
             context.error_line("note", "reading one message from standard input, up to ^D");
         }
-        self.take(context, incoming::read_stdin()?)
+        let len_max = self.session.mailbox.caps().message_len_max;
+        self.take(context, one_message::read_stdin(context, len_max)?, None)
     }
 
-    /// Adds a message; first writes the waiting ones if they would become too large together.
-    fn take(&mut self, context: &Context, message: Incoming) -> anyhow::Result<()> {
-        if self.waiting_len + message.bytes.len() > APPEND_BATCH_LEN {
-            self.write(context)?;
+    /// Adds a message; first writes the waiting ones if they would become too large together. One
+    /// with a rest is written at once, while its source is as it was read.
+    fn take(
+        &mut self,
+        context: &Context,
+        message: Incoming,
+        rest: Option<&dyn MessageRest>,
+    ) -> anyhow::Result<()> {
+        self.check_large(self.at, &message, rest.or(message.rest()))?;
+        let len = message.bytes.len() as u64 + message.rest().map_or(0, MessageRest::size);
+        if rest.is_some() || self.waiting_len + len > APPEND_BATCH_LEN {
+            self.write(context, None)?;
         }
-        self.waiting_len += message.bytes.len();
+        self.first.get_or_insert(self.at);
+        self.waiting_len += len;
         self.waiting.push(message);
+        if rest.is_some() {
+            self.write(context, rest)?;
+            // It is in the mailbox: an append that goes on begins behind it.
+            self.at.uid = self.at.uid.and_then(|uid| Uid::new(uid.get().checked_add(1)?));
+        }
         Ok(())
     }
 
-    /// Appends the waiting messages.
-    fn write(&mut self, context: &Context) -> anyhow::Result<()> {
+    /// Appends the waiting messages; `rest` is the body of the only one.
+    fn write(&mut self, context: &Context, rest: Option<&dyn MessageRest>) -> anyhow::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_len = 0;
         if self.session.is_stopped() {
-            return Err(WithHint::error(
-                "told to end before all messages were appended",
-                "those that are not counted above can be appended again",
-            ));
+            let hint = match self.report.changed.appends {
+                0 => "nothing was appended: run it again",
+                _ => "those that are counted are in the mailbox",
+            };
+            return Err(WithHint::error("told to end before all messages were appended", hint));
         }
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let appends: Vec<NewMessage<'_>> =
-            waiting.iter().map(|message| self.new_message(message)).collect();
+        let new = |message| {
+            let new = self.new_message(message);
+            NewMessage { rest: rest.or(new.rest), ..new }
+        };
+        let appends: Vec<NewMessage<'_>> = waiting.iter().map(new).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         let options = self.session.options();
         let changed = self
@@ -170,7 +275,44 @@ impl Batch<'_> {
             .change(context, options, |mailbox, options| mailbox.change(&request, options))?;
         let is_first = self.report.changed.appends == 0;
         add(&mut self.report.changed, changed, is_first, self.session.dry_run);
+        self.first = None;
         Ok(())
+    }
+
+    /// Returns the name of a file, for messages to the user.
+    fn file_name(&self, at: usize) -> String {
+        let file = self.args.files.get(at).map_or("-".as_ref(), OsString::as_os_str);
+        let name = if file == "-" { "standard input".as_ref() } else { file };
+        visible(name.as_encoded_bytes())
+    }
+
+    /// Returns the name of a message, for messages to the user.
+    fn name_of(&self, at: AppendPosition) -> String {
+        let file = self.file_name(at.file);
+        at.uid.map_or_else(|| file.clone(), |uid| format!("{file}: UID {uid}"))
+    }
+
+    /// Names the messages that are not appended after an error.
+    fn how_to_go_on(&self) -> String {
+        let appended = counted(self.report.changed.appends.into(), "message");
+        let next = self.first.unwrap_or(self.at);
+        let mut earlier = match next.file {
+            0 => String::new(),
+            _ => format!(" and without the files before {}", self.file_name(next.file)),
+        };
+        if next.uid.is_none() && self.args.from.is_some() {
+            earlier.push_str(" and without `--from`");
+        }
+        match next.uid {
+            Some(uid) => format!(
+                "{appended} were appended before that: the same command with `--from {uid}`\
+                 {earlier} appends the others"
+            ),
+            None => format!(
+                "{appended} were appended before that: the same command{} appends the others",
+                earlier.strip_prefix(" and").unwrap_or_default()
+            ),
+        }
     }
 
     /// Returns a message with the flags and date given for all of them, or its own.
@@ -188,7 +330,7 @@ impl Batch<'_> {
             stored: None,
             uid: None,
             uidnext: None,
-            rest: None,
+            rest: message.rest(),
         }
     }
 }

@@ -1,108 +1,76 @@
-//! Messages to append: from a file, from standard input, from another mailbox.
+//! Messages to append, and where those of a whole mailbox come from.
 
 use std::ffi::OsStr;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use barid::vfs::{FileType, MemVfs, OpenOptions as OpenFile, OsVfs, Vfs};
+use barid::vfs::{OsVfs, Vfs};
 use barid::{
-    CreateOptions, Format, FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs,
-    TreePlace, Uid, place_in_tree,
+    Caps, CreateOptions, FileRest, InternalDate, Mailbox, MessageRest, ReadAs, TreePlace, Uid,
+    default_format, place_in_tree,
 };
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
-use crate::limits::{INCOMING_ROWS, MESSAGE_LEN_MAX};
+use crate::limits::INCOMING_ROWS;
 use crate::mail::flags::FlagNames;
-use crate::signals;
+use crate::mail::standard_input::StandardInput;
+use crate::output::number::size;
 
 /// A message to append, with its known metadata.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Incoming {
+    /// The message; only the header of one that is appended in pieces.
     pub(super) bytes: Vec<u8>,
+    /// The rest of a large message in a file.
+    pub(super) rest: Option<FileRest>,
     pub(super) internal_date: Option<InternalDate>,
     pub(super) names: FlagNames,
     /// The sender according to a From_ line.
     pub(super) sender: Option<String>,
 }
 
-/// Reads a file that contains one message.
-pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
-    let path = Path::new(name);
-    let shown = path.display().to_string();
-    let at = |error| anyhow::Error::new(error).context(shown.clone());
-    let file = OsVfs.open(path, OpenFile::READ).map_err(at)?;
-    let found = file.metadata().map_err(at)?;
-    match found.file_type {
-        FileType::File => {}
-        FileType::Dir => {
-            return Err(WithHint::error(
-                format!("{shown}: a folder, and no message"),
-                "messages of a mailbox are appended with --mbox",
-            ));
-        }
-        _ => {
-            return Err(WithHint::error(
-                format!("{shown}: no file that can be read at once"),
-                "give the message on standard input",
-            ));
-        }
+impl Incoming {
+    /// Returns the rest of a large message in a file.
+    pub(super) fn rest(&self) -> Option<&dyn MessageRest> {
+        self.rest.as_ref().map(|rest| rest as &dyn MessageRest)
     }
-    if found.size > MESSAGE_LEN_MAX as u64 {
-        return Err(too_large(&shown));
-    }
-    let mut bytes = vec![0; found.size as usize];
-    let len = file.read_full_at(&mut bytes, 0).map_err(at)?;
-    bytes.truncate(len);
-    one_message(bytes, &shown)
 }
 
-/// Reads one message from standard input.
-pub(super) fn read_stdin() -> anyhow::Result<Incoming> {
-    one_message(read_all_of_stdin()?, "standard input")
-}
-
-fn read_all_of_stdin() -> anyhow::Result<Vec<u8>> {
-    let name = "standard input";
-    let mut bytes = Vec::new();
-    let at = |error: io::Error| anyhow::Error::new(error).context(name);
-    let mut stdin = io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1);
-    signals::while_idle(|| stdin.read_to_end(&mut bytes)).map_err(at)?;
-    if bytes.len() > MESSAGE_LEN_MAX {
-        return Err(too_large(name));
-    }
-    Ok(bytes)
-}
-
-fn too_large(name: &str) -> anyhow::Error {
+/// Returns the error that a message is larger than the mailbox can store.
+pub(super) fn too_large(name: &str, len_max: Option<u64>) -> anyhow::Error {
+    let most = size(len_max.unwrap_or(u64::MAX));
     WithHint::error(
-        format!("{name}: larger than any message that is appended"),
-        "messages of a mailbox are appended with --mbox",
+        format!("{name}: too large: this mailbox stores messages of up to {most}"),
+        "append it to a Maildir or an MH folder, which store messages of any size",
     )
 }
 
-/// Returns the message without a From_ line before it.
-fn one_message(mut bytes: Vec<u8>, name: &str) -> anyhow::Result<Incoming> {
-    let mut sender = None;
-    if bytes.starts_with(b"From ") {
-        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
-        let line = String::from_utf8_lossy(&bytes[..end]);
-        sender = line.split_ascii_whitespace().nth(1).map(str::to_owned);
-        bytes.drain(..end);
+/// Checks that a mailbox can store a large message.
+pub(super) fn check_large(
+    caps: &Caps,
+    name: &str,
+    message: &Incoming,
+    rest: &dyn MessageRest,
+) -> anyhow::Result<()> {
+    let len = message.bytes.len() as u64 + rest.size();
+    if caps.message_len_max.is_some_and(|most| len > most) {
+        return Err(too_large(&format!("{name}: {}", size(len)), caps.message_len_max));
     }
-    if bytes.is_empty() {
+    let has_header = message.rest.as_ref().is_none_or(FileRest::has_header);
+    if caps.needs_header && !has_header {
+        let start = size(message.bytes.len() as u64);
         return Err(WithHint::error(
-            format!("{name}: empty, and no message"),
-            "a message is a header, a blank line and a body",
+            format!(
+                "{name}: {}: no blank line in the first {start}, and this mailbox stores no \
+                 longer header",
+                size(len)
+            ),
+            "append it to a Maildir or an MH folder, which store it as it is",
         ));
     }
-    Ok(Incoming { bytes, sender, ..Incoming::default() })
-}
-
-/// Returns `true` if another message seems to follow.
-pub(super) fn has_more(bytes: &[u8]) -> bool {
-    bytes.windows(7).any(|window| window == b"\n\nFrom ")
+    Ok(())
 }
 
 /// Creates an empty mailbox unless the path exists.
@@ -113,12 +81,12 @@ pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return result.map(drop).map_err(at),
     }
-    let is_maildir = || spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let is_folder = || spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let place = match spec.format {
         Some(name) => TreePlace { path: spec.path.clone(), format: name.format() },
         None => place_in_tree(&OsVfs, &spec.path).unwrap_or_else(|| TreePlace {
             path: spec.path.clone(),
-            format: if is_maildir() { Format::Maildir } else { FormatName::Mbox.format() },
+            format: default_format(is_folder()),
         }),
     };
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
@@ -126,38 +94,50 @@ pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<
     Ok(barid::create(&vfs, &path, format, &CreateOptions::default(), &context.state_dir()?)?)
 }
 
-/// Visits every message of an mbox on standard input, in order.
-pub(super) fn read_mbox_on_stdin(
-    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let bytes = read_all_of_stdin()?;
-    let memory = MemVfs::new();
-    let file = memory.open(Path::new("/standard-input"), OpenFile::create_new(0o600))?;
-    file.write_all_at(&bytes, 0)?;
-    drop(bytes);
-    let spec = MailboxSpec::parse("mbox:/standard-input");
-    let options = OpenOptions { read_only: true, ..OpenOptions::new(None, "/state".into()) };
-    read_all(&mut Mailbox::open_in(Arc::new(memory), &spec, &options)?, visit)
+/// The receiver of the messages of a mailbox.
+pub(super) trait Receiver {
+    /// Returns the mailbox to which the messages are appended.
+    fn target(&self) -> &Mailbox;
+
+    /// Notes that the message of a UID is read next.
+    fn is_reading(&mut self, uid: Uid);
+
+    /// Takes the message, with its body if it is too large for memory.
+    fn take(&mut self, message: Incoming, rest: Option<&dyn MessageRest>) -> anyhow::Result<()>;
 }
 
-/// Visits every message of a mailbox, in order.
+/// Passes on every message of an mbox on standard input from a UID on, in order.
+pub(super) fn read_mbox_on_stdin(
+    context: &Context,
+    from: Option<Uid>,
+    stop: &AtomicBool,
+    receiver: &mut dyn Receiver,
+) -> anyhow::Result<()> {
+    let input = StandardInput::read(context, None)?;
+    read_all(&mut input.into_mailbox()?, from, stop, receiver)
+}
+
+/// Passes on every message of a mailbox from a UID on, in order.
 pub(super) fn read_mailbox(
     context: &Context,
-    name: &OsStr,
-    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
+    (name, from): (&OsStr, Option<Uid>),
+    stop: &AtomicBool,
+    receiver: &mut dyn Receiver,
 ) -> anyhow::Result<()> {
     let mut mailbox = context.open_with(&parse_spec(name), &|options| {
         options.cache_dir = None;
         options.read_only = true;
     })?;
-    read_all(&mut mailbox, visit)
+    read_all(&mut mailbox, from, stop, receiver)
 }
 
 fn read_all(
     mailbox: &mut Mailbox,
-    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
+    from: Option<Uid>,
+    stop: &AtomicBool,
+    receiver: &mut dyn Receiver,
 ) -> anyhow::Result<()> {
-    let mut next = 0;
+    let mut next = from.map_or(Ok(0), |uid| mailbox.row_from(uid))?;
     while next < mailbox.len() {
         let rows: Vec<u32> = (next..mailbox.len().min(next + INCOMING_ROWS)).collect();
         let mut known: Vec<(Uid, InternalDate, FlagNames)> = Vec::with_capacity(rows.len());
@@ -170,16 +150,20 @@ fn read_all(
         let Some((last, ..)) = known.last() else { break };
         let after = last.get().checked_add(1).and_then(Uid::new);
         for (uid, internal_date, names) in known {
-            let bytes = read_message(mailbox, uid)?;
-            visit(Incoming { bytes, internal_date: Some(internal_date), names, sender: None })?;
+            receiver.is_reading(uid);
+            let internal_date = Some(internal_date);
+            let mut message = Incoming { internal_date, names, ..Incoming::default() };
+            if let Some(large) = mailbox.large_message(uid, receiver.target(), Some(stop))? {
+                message.bytes.clone_from(&large.header);
+                receiver.take(message, Some(large.rest()))?;
+                continue;
+            }
+            let read = mailbox.read(uid, ReadAs::Message)?;
+            message.bytes = barid::message::strip_owned(&read.bytes).into_owned();
+            receiver.take(message, None)?;
         }
         // Reading may detect changes of the mailbox, which move rows; UIDs stay.
         next = after.map_or(Ok(u32::MAX), |uid| mailbox.row_from(uid))?;
     }
     Ok(())
-}
-
-fn read_message(mailbox: &mut Mailbox, uid: Uid) -> barid::Result<Vec<u8>> {
-    let message = mailbox.read(uid, ReadAs::Message)?;
-    Ok(barid::message::strip_owned(&message.bytes).into_owned())
 }

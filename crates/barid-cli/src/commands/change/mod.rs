@@ -9,6 +9,7 @@ pub(crate) mod flag;
 pub(crate) mod incoming;
 mod keep;
 pub(crate) mod locks;
+mod one_message;
 mod report;
 pub(crate) mod sync;
 pub(crate) mod undo;

@@ -1,4 +1,4 @@
-//! What is kept of repairs.
+//! Listing and discarding kept repairs.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use crate::output::json::Json;
 use crate::output::number::{counted, grouped, size};
 use crate::output::table::{Align, Table};
 
-/// Prints what is kept.
+/// Prints the kept repairs.
 pub(super) fn list(
     context: &mut Context,
     mailbox: &OsString,
@@ -29,7 +29,7 @@ pub(super) fn list(
     Ok(outcome(all.len() as u64))
 }
 
-/// Tells that it was forgotten.
+/// Prints the number of discarded repairs.
 pub(super) fn discarded(
     context: &mut Context,
     mailbox: &OsString,

@@ -1,4 +1,4 @@
-//! `barid copy`: messages of one mailbox in another.
+//! `barid copy`: copies messages to another mailbox.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(crate) struct CopyArgs {
     how: HowArgs,
 }
 
-/// Names the message to go on with after a copy that was told to end.
+/// Adds to the error of a stopped copy the command that continues it.
 fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
     let barid::Error::ConversionStopped { next, .. } = error else { return error.into() };
     let hint = match next {
@@ -67,7 +67,7 @@ fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
     WithHint::error(error.to_string(), hint)
 }
 
-/// Copies.
+/// Copies the messages.
 pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outcome> {
     if args.create && !context.global.read_only {
         create_mailbox(context, &args.target)?;

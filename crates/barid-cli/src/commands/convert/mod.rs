@@ -1,4 +1,4 @@
-//! `barid convert`: a mailbox in another format.
+//! `barid convert`: converts a mailbox to another format.
 
 pub(crate) mod copy;
 mod report;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use barid::convert::{ConvertOptions, Converted, Dedupe, plan_tree};
 use barid::vfs::{FileType, OsVfs, Vfs};
-use barid::{Folder, Format, MailboxSpec, TreePlace, place_in_tree};
+use barid::{Folder, FormatName, MailboxSpec, TreePlace, default_format, place_in_tree};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::change::locks::LockArgs;
@@ -55,7 +55,7 @@ pub(crate) struct ConvertArgs {
     how: HowArgs,
 }
 
-/// How messages are copied.
+/// Options of commands that copy messages.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
     /// Read every message back, compare it, and write to FILE a line of JSON about each
@@ -69,7 +69,7 @@ pub(crate) struct HowArgs {
     locks: LockArgs,
 }
 
-/// By what messages are alike.
+/// The criterion by which messages are duplicates.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
     /// The same Message-ID, or without one the same text
@@ -78,7 +78,7 @@ enum By {
     Content,
 }
 
-/// A command that copies.
+/// A running command that copies messages.
 struct Session {
     started: Instant,
     stop: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ struct Session {
 }
 
 impl Session {
-    /// From now on a signal asks for an end.
+    /// Checks that writing is allowed, and starts a session, in which signals request the end.
     fn start(context: &Context, verb: &str, how: &HowArgs) -> anyhow::Result<Self> {
         if context.global.read_only {
             return Err(WithHint::error(
@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// Whether the program was told to end.
+    /// Returns `true` if a signal requested the end.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -122,14 +122,15 @@ impl Session {
     }
 }
 
-/// Converts.
+/// Converts a mailbox, or all mailboxes of a tree.
 pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let session = Session::start(context, "convert", &args.how)?;
     let source = parse_spec(&args.source);
     let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
     let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
     let mut proofs = session.proofs()?;
-    // Until the proof is durable the same call goes on with what is there, and proves it.
+    // The note is kept until the proof is durable, so that a repeated command continues there and
+    // proves all messages.
     let keeps_note = proofs.is_some();
     let mut done = Vec::new();
     let has_more = folders.iter().any(|folder| folder.depth > 0 && folder.format.is_some());
@@ -159,7 +160,7 @@ fn is_dir(path: &Path) -> bool {
     OsVfs.metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
 }
 
-/// Converts all mailboxes of a tree; what goes wrong with one is reported, and the others go on.
+/// Converts all mailboxes of a tree. An error of one is reported, and the others are converted.
 fn convert_tree(
     context: &mut Context,
     session: &Session,
@@ -168,7 +169,7 @@ fn convert_tree(
     done: &mut Vec<PathBuf>,
 ) -> anyhow::Result<Outcome> {
     let top = target_spec(target);
-    let format = top.format.map_or(Format::Maildir, |name| name.format());
+    let format = top.format.map_or_else(|| default_format(true), FormatName::format);
     let plan = plan_tree(folders, &top.path, format);
     let mut outcome = Outcome::Done;
     for (at, path) in &plan {
@@ -194,7 +195,7 @@ fn convert_tree(
     Ok(outcome)
 }
 
-/// The place to convert to: without a format before it, one of the kind of the tree that it is in,
+/// Returns the mailbox to convert to: without a format, one of the kind of the tree that it is in,
 /// else a Maildir or an mbox by its name.
 fn target_spec(target: &OsString) -> MailboxSpec {
     let spec = parse_spec(target);
@@ -223,7 +224,7 @@ fn convert_one(
     let specs = (source, target);
     context.has_changed.set(true);
     let mut teller = Teller::new(context, pair, proofs)?;
-    // Until the source is open.
+    // No change is in progress while the source is opened.
     signals::set_idle(true);
     let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         open.progress.clone_from(&progress);
@@ -243,9 +244,4 @@ fn convert_one(
         proofs.proven(&converted);
     }
     Ok(converted)
-}
-
-/// Whether a mailbox of this format keeps quoting that is not undone.
-fn quotes(format: Format) -> bool {
-    matches!(format, Format::Mboxo | Format::Mboxcl)
 }

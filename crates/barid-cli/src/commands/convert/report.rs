@@ -1,4 +1,4 @@
-//! What is told of a copy: lines for the messages left out, the proof file, the summary.
+//! The report of a copy: messages left out, the proof file, and the summary.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,18 +8,16 @@ use std::time::Instant;
 use barid::convert::{ConvertEvent, Converted, Difference, Dropped, Losses, Proof, ProofSide};
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
-use super::quotes;
 use crate::commands::change::warn_of;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::limits::{FAILED_SHOWN, OUTPUT_BUFFER_LEN};
-use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped};
 use crate::signals;
 
-/// The two mailboxes as they were named.
+/// Source and target as named on the command line.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) source: OsString,
@@ -37,7 +35,7 @@ impl Pair {
     }
 }
 
-/// The proof file. An error of it ends no copy: it is told when that is done.
+/// The proof file. An error of writing it does not stop the copy, and is reported at the end.
 pub(super) struct Proofs {
     path: PathBuf,
     file: Box<dyn File>,
@@ -64,7 +62,7 @@ impl Proofs {
         }
     }
 
-    /// The line that ends the lines of a mailbox.
+    /// Writes the last line of a mailbox, with the totals.
     pub(super) fn proven(&mut self, converted: &Converted) {
         let proven = converted.proven.unwrap_or_default();
         let mut json = Json::line(&mut self.buffer, "proven");
@@ -76,7 +74,7 @@ impl Proofs {
         self.settle(OUTPUT_BUFFER_LEN);
     }
 
-    /// Makes the file and its name durable; `hint` says what to do where that cannot be done.
+    /// Makes the file and its name durable. `hint` is shown with an error.
     pub(super) fn finish(mut self, hint: &str) -> anyhow::Result<()> {
         self.settle(1);
         let synced = self.written.and_then(|()| self.file.sync_all());
@@ -99,11 +97,11 @@ fn at(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(path.display().to_string())
 }
 
-/// Takes what is told while messages are copied.
+/// A receiver of the events of a copy.
 pub(super) struct Teller<'a> {
     proofs: Option<&'a mut Proofs>,
     json: bool,
-    /// For standard output, once the line that tells progress is gone.
+    /// Text for standard output, printed once the progress line is cleared.
     told: Vec<u8>,
     asides: Vec<PathBuf>,
 }
@@ -155,7 +153,8 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// What goes to standard output, and where an interrupted conversion was put aside.
+    /// Returns the text for standard output, and the paths to which interrupted conversions were
+    /// moved.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>) {
         (self.told, self.asides)
     }
@@ -174,7 +173,7 @@ fn write_dropped(out: &mut Vec<u8>, dropped: &Dropped) {
     json.end_line();
 }
 
-/// `UID 7 left out: its Message-ID is that of UID 3, a@b; the texts differ`
+/// Formats `UID 7 left out: its Message-ID is that of UID 3, a@b; the texts differ`.
 fn dropped_in_words(dropped: &Dropped) -> String {
     let uid = dropped.uid;
     let there = if dropped.is_in_target { " there" } else { "" };
@@ -243,7 +242,7 @@ fn write_side(json: &mut Json<'_>, side: &ProofSide) {
     json.close(b'}');
 }
 
-/// Prints what became of a copy.
+/// Prints the summary of a copy.
 pub(super) fn report(
     context: &mut Context,
     verb: &str,
@@ -278,7 +277,7 @@ pub(super) fn report(
     if differing > 0 {
         let messages = counted(differing, "message");
         context.error_line("error", &format!("{messages} not proven to be the same"));
-        if converted.losses.quoted > 0 && quotes(converted.target) {
+        if converted.losses.quoted > 0 && converted.target.keeps_quotes {
             let hint = "an mbox that is made and opened as mboxrd:PATH undoes its quoting";
             context.error_line("hint", hint);
         }
@@ -346,8 +345,8 @@ fn losses_in_words(losses: &Losses) -> Vec<String> {
 fn write_json(out: &mut Vec<u8>, verb: &str, pair: &Pair, converted: &Converted, started: Instant) {
     let mut json = Json::line(out, verb);
     pair.write(&mut json);
-    json.key("source_format").str(format_name(converted.source));
-    json.key("target_format").str(format_name(converted.target));
+    json.key("source_format").str(converted.source.name());
+    json.key("target_format").str(converted.target.name());
     json.key("messages").number(converted.messages);
     json.key("copied").number(converted.appended);
     json.key("found").number(converted.found);

@@ -1,14 +1,14 @@
-//! `barid spam classify`: what messages are.
+//! `barid spam classify`: scores messages as spam, ham or unsure.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use barid::bayes::Status;
 use barid::message::decode_words;
-use barid::spam::{At, Classified, Filter, Source, SpamOptions};
 use barid::vfs::{FileType, OsVfs, Vfs as _};
-use barid::wordlist::Damage;
 use barid::{Mailbox, Uid};
+use barid_spam::bayes::Status;
+use barid_spam::wordlist::Damage;
+use barid_spam::{At, Classified, Filter, Source, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::damage::tell_new;
@@ -60,7 +60,7 @@ pub(crate) struct ClassifyArgs {
     scoring: ScoringArgs,
 }
 
-/// What was found.
+/// The results of all inputs.
 #[derive(Default)]
 struct Found {
     last: Option<Status>,
@@ -69,7 +69,7 @@ struct Found {
     damage: Vec<Damage>,
 }
 
-/// Classifies and prints.
+/// Classifies messages and prints the results.
 pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
     let done = classify(context, args);
     match (done, args.exit_code) {
@@ -124,7 +124,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         if args.exit_code {
             return Err(WithHint::error(text, "look at what was given"));
         }
-        // A mailbox may well be empty; a file is empty by mistake, mostly.
+        // An empty mailbox is normal, while an empty file is usually a mistake.
         if !context.global.quiet && inputs.iter().any(is_file) {
             context.error_line("note", text);
         }
@@ -147,7 +147,7 @@ fn is_file(input: &Input) -> bool {
     metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
 }
 
-/// Prints what the messages of an input are.
+/// A printer of the classified messages of an input.
 struct Printer<'a> {
     context: &'a Context,
     args: &'a ClassifyArgs,
@@ -188,7 +188,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The mbox on standard input.
+    /// Classifies the messages of the mbox on standard input.
     fn mbox(
         &self,
         mailbox: &mut Mailbox,
@@ -218,7 +218,7 @@ impl Printer<'_> {
             found.failed.push(barid::Error::NoSuchMessage { path, uid }.into());
         }
         let mut told: Vec<(Uid, Classified)> = Vec::new();
-        let tell = &mut |at: At, classified: barid::Result<Option<Classified>>| {
+        let tell = &mut |at: At, classified: barid_spam::Result<Option<Classified>>| {
             let At::Uid(uid) = at else { return Ok(()) };
             match classified {
                 Ok(Some(classified)) => told.push((uid, classified)),
@@ -283,7 +283,7 @@ impl Printer<'_> {
         self.line("", classified, &name, out);
     }
 
-    /// `    17  spam    1.000000  subject`
+    /// Appends a line such as `    17  spam    1.000000  subject`.
     fn line(&self, before: &str, classified: &Classified, after: &str, out: &mut Vec<u8>) {
         let Classified { spamicity, status, .. } = classified;
         let text = format!("{before}{:<6}  {spamicity:.6}  {after}", name_of(*status));

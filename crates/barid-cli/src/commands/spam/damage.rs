@@ -1,22 +1,22 @@
-//! What is damaged of a word list: told once, with the way out.
+//! Warnings of damaged word lists, each shown once with a hint.
 
-use barid::spam::Filter;
-use barid::wordlist::Damage;
+use barid_spam::Filter;
+use barid_spam::wordlist::Damage;
 
 use crate::context::Context;
 use crate::output::escape::visible;
 use crate::output::number::counted;
 
-/// What to do about it.
+/// The hint for a damaged word list.
 pub(super) const WAY_OUT: &str = "what is sound is used and kept; to have all again, bring back the file, or move the list away \
      and `barid spam load` a dump; `barid spam maintain` makes the list whole without what is lost";
 
-/// Tells what was found damaged in the filter's word list; whether there was something.
+/// Warns of damage of the filter's word list; returns `true` if there is any.
 pub(super) fn tell(context: &Context, filter: &Filter) -> bool {
     tell_new(context, filter, &mut Vec::new())
 }
 
-/// As [`tell`], but for what was told before.
+/// Like [`tell`], but does not warn of damage in `told`, to which it adds the new damage.
 pub(super) fn tell_new(context: &Context, filter: &Filter, told: &mut Vec<Damage>) -> bool {
     let mut damage = filter.damage(0);
     let is_damaged = !damage.is_empty();
@@ -31,7 +31,7 @@ pub(super) fn tell_new(context: &Context, filter: &Filter, told: &mut Vec<Damage
     is_damaged
 }
 
-/// The first of them, and how many more there are.
+/// Describes the first damage, and the number of others; `None` if there is none.
 pub(super) fn in_words(damage: &[Damage]) -> Option<String> {
     let (first, more) = damage.split_first()?;
     let Damage { path, offset, what } = first;

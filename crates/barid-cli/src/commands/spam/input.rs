@@ -1,30 +1,31 @@
-//! What is given to the filter: mailboxes, files with one message each, standard input.
+//! Input of the filter: mailboxes, files with one message each, and standard input.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use barid::vfs::{FileType, MemVfs, OpenOptions, OsVfs, Vfs as _};
-use barid::{Mailbox, MailboxSpec, Uid, compression_of};
+use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
+use barid::{Mailbox, Uid, WHOLE_LEN_MAX, compression_of};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
-use crate::limits::{MESSAGE_LEN_MAX, ONE_MESSAGE_LEN_MAX};
+use crate::limits::ONE_MESSAGE_LEN_MAX;
+use crate::mail::standard_input::{STDIN, StandardInput};
 use crate::mail::uids::{SelectedUids, UidRanges};
+use crate::output::number::size;
 
-/// Something with messages.
+/// An input with messages.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// A mailbox, as it was named.
+    /// A mailbox, as named on the command line.
     Mailbox(OsString),
-    /// Files, each of which is a message.
+    /// Files with one message each.
     Files(Vec<PathBuf>),
-    /// A message, or an mbox, on standard input.
+    /// A message or an mbox on standard input.
     Stdin,
 }
 
-/// Sorts out what was named; nothing is standard input.
+/// Determines the inputs of the names on the command line; no names mean standard input.
 pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
     if names.is_empty() {
         return Ok(vec![Input::Stdin]);
@@ -45,7 +46,7 @@ pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
 }
 
 /// Returns `true` if a name is that of a file with one message. A file that begins with a From_
-/// line is one if no second follows. A compressed file is a mailbox.
+/// line counts as one message if no second From_ line follows. A compressed file is a mailbox.
 fn is_message(name: &OsStr) -> anyhow::Result<bool> {
     let spec = parse_spec(name);
     if spec.format.is_some() {
@@ -76,57 +77,67 @@ fn one_more_follows(bytes: &[u8]) -> bool {
     follows(b"\n\nFrom ") || follows(b"\n\r\nFrom ")
 }
 
-/// What is on standard input.
+/// The content of standard input.
 pub(super) enum FromStdin {
     /// One message.
     Message(Vec<u8>),
-    /// An mbox of several.
+    /// An mbox with several messages.
     Mbox(Box<Mailbox>),
 }
 
-/// Reads standard input: an mbox if it begins with a From_ line and another message follows; one
-/// message else. Compressed bytes are refused.
+/// Reads standard input: an mbox if it begins with a From_ line and another message follows,
+/// otherwise one message. Compressed input is an error.
 pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
-    let bytes = read_all_of_stdin(context)?;
-    if bytes.is_empty() {
-        let hint = "a message is a header, a blank line and a body";
-        return Err(WithHint::error("standard input: empty, and no message", hint));
-    }
-    if compression_of(&bytes).is_some() {
-        let hint = "name the file, or decompress it first, as in `zcat FILE | barid spam train`";
-        return Err(WithHint::error("standard input: compressed, and no message", hint));
-    }
-    if !bytes.starts_with(b"From ") || !one_more_follows(&bytes) {
-        return Ok(FromStdin::Message(bytes));
-    }
-    let memory = MemVfs::new();
-    let path = Path::new("/standard-input");
-    memory.open(path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
-    let spec = MailboxSpec::parse("mbox:/standard-input");
-    let options = barid::OpenOptions::new(None, "/state".into());
-    let options = barid::OpenOptions { read_only: true, ..options };
-    Ok(match Mailbox::open_in(Arc::new(memory), &spec, &options) {
-        Ok(mailbox) if mailbox.len() > 1 => FromStdin::Mbox(Box::new(mailbox)),
-        // What looks like a From_ line of another message is a line of this one.
-        _ => FromStdin::Message(bytes),
-    })
-}
-
-fn read_all_of_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {
     if io::stdin().is_terminal() && !context.global.quiet {
         context.error_line("note", "reading a message from standard input, up to ^D");
     }
-    let mut bytes = Vec::new();
-    let at = |error: io::Error| anyhow::Error::new(error).context("standard input");
-    io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(at)?;
-    if bytes.len() > MESSAGE_LEN_MAX {
-        let message = "standard input: larger than any message that is read at once";
-        return Err(WithHint::error(message, "name a mailbox instead"));
+    let input = StandardInput::read(context, None)?;
+    let start = input.start().map_err(|error| anyhow::Error::new(error).context(STDIN))?;
+    if start.is_empty() {
+        let hint = "a message is a header, a blank line and a body";
+        return Err(WithHint::error(format!("{STDIN}: empty: not a message"), hint));
     }
+    if compression_of(&start).is_some() {
+        let hint = "name the file, or decompress it first, as in `zcat FILE | barid spam train`";
+        return Err(WithHint::error(format!("{STDIN}: compressed: not a message"), hint));
+    }
+    match input {
+        StandardInput::Spooled(_) if start.starts_with(b"From ") => {
+            Ok(FromStdin::Mbox(Box::new(input.into_mailbox()?)))
+        }
+        StandardInput::Spooled(file) => Ok(FromStdin::Message(read_message(&*file)?)),
+        StandardInput::Whole(bytes) => Ok(of_bytes(bytes)),
+    }
+}
+
+/// Reads a message from a file if it is not too large.
+fn read_message(file: &dyn File) -> anyhow::Result<Vec<u8>> {
+    let at = |error: io::Error| anyhow::Error::new(error).context(STDIN);
+    let len = file.metadata().map_err(at)?.size;
+    if len > WHOLE_LEN_MAX {
+        let (len, most) = (size(len), size(WHOLE_LEN_MAX));
+        return Err(WithHint::error(
+            format!("{STDIN}: {len}: too large: the filter takes messages of up to {most}"),
+            "a mailbox on standard input begins with a From_ line",
+        ));
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(at)?;
     Ok(bytes)
 }
 
-/// The messages of a mailbox that are meant: all, if none are named.
+fn of_bytes(bytes: Vec<u8>) -> FromStdin {
+    if !bytes.starts_with(b"From ") || !one_more_follows(&bytes) {
+        return FromStdin::Message(bytes);
+    }
+    match StandardInput::Whole(bytes.clone()).into_mailbox() {
+        Ok(mailbox) if mailbox.len() > 1 => FromStdin::Mbox(Box::new(mailbox)),
+        // The line that looks like another From_ line belongs to this message.
+        _ => FromStdin::Message(bytes),
+    }
+}
+
+/// Returns the selected messages of a mailbox: those of `uids`, or all without it.
 pub(super) fn select(mailbox: &Mailbox, uids: Option<&UidRanges>) -> barid::Result<SelectedUids> {
     match uids {
         Some(ranges) => ranges.select(mailbox),

@@ -1,4 +1,4 @@
-//! `barid spam dump`, `load`, `merge` and `stats`: the word list itself.
+//! `barid spam dump`, `load`, `merge` and `stats`: commands for the word list itself.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write};
@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use barid::spam::{Filter, SpamOptions};
 use barid::vfs::{Metadata, OsVfs, Vfs as _};
-use barid::wordlist::{self, Load, WordList, keys};
+use barid_spam::wordlist::{self, Load, WordList, keys};
+use barid_spam::{Filter, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::{DateArgs, ListArgs, damage};
@@ -49,7 +49,7 @@ Examples:
   barid spam stats
   barid spam stats --json --wordlist other/words";
 
-/// The largest dump.
+/// The largest dump that is loaded, in bytes.
 const DUMP_LEN_MAX: u64 = 4 << 30;
 
 /// Print all words that were learned, as bogoutil does
@@ -100,7 +100,7 @@ fn options(date: &DateArgs) -> SpamOptions {
     SpamOptions { date: date.date, ..SpamOptions::default() }
 }
 
-/// Standard output, as something to write to.
+/// Standard output as a writer.
 struct Out<'a>(&'a mut Sink);
 
 impl Write for Out<'_> {
@@ -114,7 +114,7 @@ impl Write for Out<'_> {
     }
 }
 
-/// Dumps.
+/// Prints the word list.
 pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Outcome> {
     let filter = args.list.filter(context, SpamOptions::default())?;
     let mut list = filter.open_list()?;
@@ -126,16 +126,16 @@ pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Out
     filter.look_for_damage(&*list);
     let is_damaged = damage::tell(context, &filter);
     match dumped {
-        // What went wrong with standard output is known by its own kind.
+        // An error of standard output is handled by its kind.
         Err(wordlist::Error::Stream(error)) => Err(error.into()),
-        Err(error) => Err(barid::Error::from(error).into()),
-        // It is not all that was learned.
+        Err(error) => Err(barid_spam::Error::from(error).into()),
+        // Damaged parts are missing from the dump.
         Ok(_) if is_damaged => Ok(Outcome::Incomplete),
         Ok(_) => Ok(Outcome::Done),
     }
 }
 
-/// Dumps a line of JSON a word.
+/// Prints the word list as JSON, a line per word.
 fn dump_json(out: &mut Sink, list: &mut dyn WordList) -> wordlist::Result<()> {
     let mut written = Ok(());
     list.scan(&mut |token, entry| {
@@ -155,13 +155,16 @@ fn dump_json(out: &mut Sink, list: &mut dyn WordList) -> wordlist::Result<()> {
     written.map_err(wordlist::Error::Stream)
 }
 
-/// What is to be loaded, and its name.
+/// Reads the dump; returns its name for messages, and its content.
 fn read_dump(args: &LoadArgs) -> anyhow::Result<(String, Vec<u8>)> {
     match args.file.as_deref().filter(|file| *file != "-") {
         None => {
             let (name, mut bytes) = ("standard input".to_owned(), Vec::new());
-            let read = io::stdin().lock().take(DUMP_LEN_MAX).read_to_end(&mut bytes);
-            read.with_context(|| name.clone())?;
+            let read = io::stdin().lock().take(DUMP_LEN_MAX + 1).read_to_end(&mut bytes);
+            if read.with_context(|| name.clone())? as u64 > DUMP_LEN_MAX {
+                let message = format!("{name}: the dump has more than {DUMP_LEN_MAX} bytes");
+                return Err(WithHint::error(message, "nothing was loaded: load it in parts"));
+            }
             Ok((name, bytes))
         }
         Some(path) => {
@@ -172,7 +175,7 @@ fn read_dump(args: &LoadArgs) -> anyhow::Result<(String, Vec<u8>)> {
     }
 }
 
-/// Loads.
+/// Loads a dump.
 pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Outcome> {
     let (name, dump) = read_dump(args)?;
     if dump.is_empty() {
@@ -186,7 +189,8 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(true)?;
     let how = Load { today: filter.date(), all_keys: true, ..Load::default() };
-    let loaded = wordlist::load(&mut *list, &mut &dump[..], &how).map_err(barid::Error::from)?;
+    let loaded =
+        wordlist::load(&mut *list, &mut &dump[..], &how).map_err(barid_spam::Error::from)?;
     filter.look_for_damage(&*list);
     damage::tell(context, &filter);
     if context.global.json {
@@ -204,7 +208,7 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     Ok(Outcome::Done)
 }
 
-/// Merges.
+/// Merges word lists.
 pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<Outcome> {
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(false)?;
@@ -223,7 +227,7 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
         let other = Filter::new(Arc::new(OsVfs), other.into(), options(&args.date));
         let mut from = other.open_list()?;
         let merged = wordlist::merge(&mut *list, &mut *from, filter.date());
-        let merged = merged.map_err(barid::Error::from)?;
+        let merged = merged.map_err(barid_spam::Error::from)?;
         tokens += merged.tokens;
         twice += merged.twice.len() as u64;
         other.look_for_damage(&*from);
@@ -247,7 +251,7 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
     Ok(outcome)
 }
 
-/// Shows what was learned.
+/// Prints the figures of the word list.
 pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<Outcome> {
     let filter = args.list.filter(context, SpamOptions::default())?;
     let mut list = filter.open_list()?;
@@ -258,11 +262,11 @@ pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<O
         once += u64::from(counts && u64::from(entry.spam) + u64::from(entry.ham) <= 1);
         true
     });
-    scanned.map_err(barid::Error::from)?;
+    scanned.map_err(barid_spam::Error::from)?;
     let mut receipts = 0;
-    list.scan_receipts(&mut |_, _| receipts += 1).map_err(barid::Error::from)?;
-    let totals = list.totals().map_err(barid::Error::from)?;
-    let robx = list.entry(keys::ROBX).map_err(barid::Error::from)?;
+    list.scan_receipts(&mut |_, _| receipts += 1).map_err(barid_spam::Error::from)?;
+    let totals = list.totals().map_err(barid_spam::Error::from)?;
+    let robx = list.entry(keys::ROBX).map_err(barid_spam::Error::from)?;
     let robx = robx.map(|entry| f64::from(entry.spam) / 1e6);
     let (generation, damages) = (list.generation(), list.damage().len() as u64);
     let name = filter.path().as_os_str().as_encoded_bytes();

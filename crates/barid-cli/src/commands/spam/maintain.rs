@@ -1,7 +1,7 @@
-//! `barid spam maintain`: keeping the word list small.
+//! `barid spam maintain`: removes old and rare words from the word list.
 
-use barid::spam::SpamOptions;
-use barid::wordlist::{self, Maintain, Robx, day_of, oldest};
+use barid_spam::SpamOptions;
+use barid_spam::wordlist::{self, Maintain, Robx, day_of, oldest};
 use clap::Args;
 
 use super::{DateArgs, ListArgs, damage};
@@ -47,7 +47,7 @@ pub(crate) struct MaintainArgs {
 fn parse_age(text: &str) -> Result<u32, String> {
     let age = text.parse().map_err(|_| "a number of days, as in 180, or a date, YYYYMMDD")?;
     let is_date = day_of(age).is_some();
-    // What is no date would be of days before everything, or after.
+    // A large number that is not a date would mean a day before or after all others.
     match age < 1_000_000 || is_date {
         true => Ok(age),
         false => Err("no day: a date is YYYYMMDD, as in 20261122".to_owned()),
@@ -69,7 +69,7 @@ fn parse_len(text: &str) -> Result<(usize, usize), String> {
     Ok(pair)
 }
 
-/// Maintains.
+/// Maintains the word list.
 pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<Outcome> {
     let options = SpamOptions { date: args.date.date, ..SpamOptions::default() };
     let filter = args.list.filter(context, options)?;
@@ -80,9 +80,9 @@ pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<
         len: args.len,
         replace_non_ascii: args.ascii,
     };
-    let done = wordlist::maintain(&mut *list, &what).map_err(barid::Error::from)?;
+    let done = wordlist::maintain(&mut *list, &what).map_err(barid_spam::Error::from)?;
     let robx: Option<Robx> = match args.robx {
-        true => wordlist::store_robx(&mut *list, today).map_err(barid::Error::from)?,
+        true => wordlist::store_robx(&mut *list, today).map_err(barid_spam::Error::from)?,
         false => None,
     };
     filter.look_for_damage(&*list);

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use barid::bayes::{Parameters, Profile, Status};
-use barid::spam::{Filter, SpamOptions};
 use barid::vfs::OsVfs;
-use barid::wordlist::day_of;
+use barid_spam::bayes::{Parameters, Profile, Status};
+use barid_spam::wordlist::day_of;
+use barid_spam::{Filter, SpamOptions};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::context::Context;
@@ -54,7 +54,7 @@ pub(crate) struct SpamArgs {
     command: SpamCommand,
 }
 
-/// What to do with the filter.
+/// The commands of the spam filter.
 #[derive(Debug, Subcommand)]
 enum SpamCommand {
     Train(train::TrainArgs),
@@ -71,7 +71,7 @@ enum SpamCommand {
     Daemon(daemon::DaemonArgs),
 }
 
-/// Does what was asked.
+/// Runs the command.
 pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outcome> {
     match &args.command {
         SpamCommand::Train(args) => train::train(context, args),
@@ -89,7 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outc
     }
 }
 
-/// Which word list.
+/// The option that selects the word list.
 #[derive(Clone, Debug, Args)]
 struct ListArgs {
     /// Use the word list PATH; without it, the one in the folder of the state
@@ -110,7 +110,7 @@ impl ListArgs {
     }
 }
 
-/// The date of what is learned.
+/// The option for the date of changes.
 #[derive(Clone, Debug, Args)]
 struct DateArgs {
     /// Date what is changed YYYYMMDD, or 0 for no date; today, if missing
@@ -118,7 +118,7 @@ struct DateArgs {
     date: Option<u32>,
 }
 
-/// How words are made of messages.
+/// The option for the way in which words are made of messages.
 #[derive(Clone, Debug, Args)]
 struct ProfileArgs {
     /// Make words of messages this way; those of one list should be made in one
@@ -126,7 +126,7 @@ struct ProfileArgs {
     profile: ProfileName,
 }
 
-/// A profile by its name.
+/// The profiles by their names.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProfileName {
     /// As bogofilter 1.2.5, word for word
@@ -156,7 +156,7 @@ impl ProfileName {
     }
 }
 
-/// Which word list, asked how.
+/// The options of commands that score messages.
 #[derive(Clone, Debug, Args)]
 struct ScoringArgs {
     #[command(flatten)]
@@ -168,7 +168,8 @@ struct ScoringArgs {
 }
 
 impl ScoringArgs {
-    /// A filter with the parameters that are asked for, else those that were saved for the list.
+    /// Returns a filter with the parameters of the command line, else those saved for the list,
+    /// else the defaults of the profile.
     fn filter(&self, context: &Context, options: SpamOptions) -> anyhow::Result<Filter> {
         let options = SpamOptions { profile: self.profile.profile.profile(), ..options };
         let saved = self.list.filter(context, options.clone())?.saved_parameters()?;
@@ -184,22 +185,22 @@ impl ScoringArgs {
     }
 }
 
-/// How messages are scored.
+/// The parameters of scoring.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scoring (what is not given is as `barid spam tune --save` left it)")]
 struct ScoreArgs {
     /// Take a message with this score or more for spam; 0.99, if nothing was saved
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     spam_cutoff: Option<f64>,
-    /// Take a message with this score or less for ham; 0.45, and 0.001 with `--profile
+    /// Take a message with this score or less for ham; 0.45, and 0.0001 with `--profile
     /// modern`, if nothing was saved; 0: all that is no spam
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     ham_cutoff: Option<f64>,
-    /// Count words whose probability is farther than this from 0.5; 0.375, and 0.35 with
+    /// Count words whose probability is farther than this from 0.5; 0.375, and 0.25 with
     /// `--profile modern`, if nothing was saved
     #[arg(long, value_name = "DEV", value_parser = parse_share)]
     min_dev: Option<f64>,
-    /// Give an unknown word so much weight, in messages; 0.0178, and 1 with `--profile
+    /// Give an unknown word so much weight, in messages; 0.0178, and 0.8 with `--profile
     /// modern`, if nothing was saved
     #[arg(long, value_name = "WEIGHT", value_parser = parse_positive)]
     robs: Option<f64>,
@@ -210,7 +211,7 @@ struct ScoreArgs {
     /// The effective size factor of the evidence for spam; 1, if nothing was saved
     #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     sp_esf: Option<f64>,
-    /// The effective size factor of the evidence for ham; 1, and 2 with `--profile modern`, if
+    /// The effective size factor of the evidence for ham; 1, and 1.75 with `--profile modern`, if
     /// nothing was saved
     #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     ns_esf: Option<f64>,
@@ -226,7 +227,7 @@ struct ScoreArgs {
 }
 
 impl ScoreArgs {
-    /// What is asked for, the rest as it is in `unset`.
+    /// Returns the parameters of the command line; those not given are as in `unset`.
     fn parameters(&self, unset: Parameters) -> Parameters {
         Parameters {
             rule: unset.rule,
@@ -259,7 +260,7 @@ fn parse_positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number, 0 or more".to_owned())
 }
 
-/// From now on a signal asks for an end.
+/// Makes signals request the end; returns the flag that they set.
 fn stop_on_signal(context: &Context) -> anyhow::Result<Arc<AtomicBool>> {
     let stop: Arc<AtomicBool> = Arc::default();
     let quiet = context.global.quiet;
@@ -271,7 +272,7 @@ fn is_set(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-/// What a message is, in a word.
+/// Returns the name of a status.
 fn name_of(status: Status) -> &'static str {
     match status {
         Status::Spam => "spam",

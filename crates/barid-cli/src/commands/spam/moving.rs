@@ -1,10 +1,10 @@
-//! `barid spam move`: spam goes to another mailbox.
+//! `barid spam move`: moves spam to another mailbox.
 
 use std::ffi::OsString;
 use std::sync::Arc;
 
 use barid::ChangeOptions;
-use barid::spam::{At, Classified, MovedSpam, SpamOptions};
+use barid_spam::{At, Classified, MovedSpam, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::{ScoringArgs, damage, is_set, stop_on_signal};
@@ -52,7 +52,7 @@ pub(crate) struct MoveArgs {
     locks: LockArgs,
 }
 
-/// Moves.
+/// Moves the spam.
 pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outcome> {
     if context.global.read_only && !args.dry_run {
         return Err(WithHint::error(
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             ..ChangeOptions::default()
         };
         let filter = args.scoring.filter(context, options)?;
-        let tell = &mut |at: At, found: barid::Result<Option<Classified>>| {
+        let tell = &mut |at: At, found: barid_spam::Result<Option<Classified>>| {
             if let (At::Uid(uid), Err(error)) = (at, found) {
                 failed.push(anyhow::Error::new(error).context(format!("UID {uid}")));
             }

@@ -1,10 +1,10 @@
-//! `barid spam train`, `untrain` and `retrain`: what the filter learns.
+//! `barid spam train`, `untrain` and `retrain`: train the filter.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use barid::spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
-use barid::wordlist::Class;
+use barid_spam::wordlist::Class;
+use barid_spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
 use clap::{Args, ValueHint};
 
 use super::damage::tell;
@@ -97,7 +97,7 @@ pub(crate) struct RetrainArgs {
     what: WhatArgs,
 }
 
-/// One class.
+/// The options for the class.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
 struct ClassArgs {
@@ -115,7 +115,7 @@ impl ClassArgs {
     }
 }
 
-/// Which messages, and how.
+/// The messages to train with, the word list, and the options of training.
 #[derive(Clone, Debug, Args)]
 struct WhatArgs {
     /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
@@ -135,14 +135,14 @@ struct WhatArgs {
     date: DateArgs,
 }
 
-/// Trains.
+/// Trains messages.
 pub(crate) fn train(context: &mut Context, args: &TrainArgs) -> anyhow::Result<Outcome> {
     let class = args.class.class();
     let lesson = if args.retrain { Lesson::Retrain(class) } else { Lesson::Train(class) };
     teach(context, lesson, false, &args.what)
 }
 
-/// Takes back.
+/// Undoes the training of messages.
 pub(crate) fn untrain(context: &mut Context, args: &UntrainArgs) -> anyhow::Result<Outcome> {
     let class = match (args.spam, args.ham) {
         (true, _) => Some(Class::Spam),
@@ -152,12 +152,12 @@ pub(crate) fn untrain(context: &mut Context, args: &UntrainArgs) -> anyhow::Resu
     teach(context, Lesson::Untrain(class), args.registered, &args.what)
 }
 
-/// Trains anew.
+/// Trains messages again as the given class.
 pub(crate) fn retrain(context: &mut Context, args: &RetrainArgs) -> anyhow::Result<Outcome> {
     teach(context, Lesson::Retrain(args.class.class()), args.registered, &args.what)
 }
 
-/// What could not be read, or is told of single messages.
+/// Messages that could not be trained, and notes on single messages.
 #[derive(Default)]
 struct Told {
     failed: Vec<(String, Became)>,
@@ -212,7 +212,7 @@ fn teach(
         for input in &inputs {
             take(context, &mut trainer, (input, args), &mut told)?;
         }
-        // What is only written now is not named: it changed something.
+        // Messages that are only written now need no note, because they were trained.
         let trained = trainer.finish(&mut |_, _| {})?;
         anyhow::Ok((filter, trained))
     })?;
@@ -236,7 +236,7 @@ fn take(
             for uid in &selected.missing {
                 let path = name.clone().into();
                 let error = barid::Error::NoSuchMessage { path, uid: *uid };
-                told.failed.push((in_mailbox(name, *uid), Became::Unreadable(error)));
+                told.failed.push((in_mailbox(name, *uid), Became::Unreadable(error.into())));
             }
             let source = Source::Mailbox(&mut mailbox, &selected.uids);
             trainer.add(source, &mut |at, became| {
@@ -283,7 +283,7 @@ fn name_of(class: Class) -> &'static str {
     }
 }
 
-/// The lesson in words, and its class.
+/// Returns the names of a lesson and its class.
 fn words(lesson: Lesson) -> (&'static str, Option<&'static str>) {
     match lesson {
         Lesson::Train(class) => ("train", Some(name_of(class))),
@@ -345,7 +345,7 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
     Ok(context.out.line(&text)?)
 }
 
-/// What to do with messages without a receipt that may count all the same.
+/// Warns of messages without a receipt, with which the list may have been trained nevertheless.
 fn tell_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
     if trained.unreceipted == 0 || context.global.quiet {
         return;

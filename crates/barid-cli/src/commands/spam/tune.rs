@@ -1,16 +1,16 @@
-//! `barid spam tune`: parameters that miss less.
+//! `barid spam tune`: finds better parameters of scoring.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use barid::bayes::{Parameters, Profile};
-use barid::spam::{
+use barid::vfs::{File, OsVfs, atomic_replace};
+use barid_spam::bayes::{Parameters, Profile};
+use barid_spam::wordlist::Class;
+use barid_spam::{
     At, Errors, Filter, Samples, Source, SpamOptions, Taken, TuneOptions, Tuned, bogofilter_config,
 };
-use barid::vfs::{File, OsVfs, atomic_replace};
-use barid::wordlist::Class;
 use clap::{Args, ValueHint};
 
 use super::input::{Input, inputs, select};
@@ -82,14 +82,14 @@ pub(crate) struct TuneArgs {
     scoring: ScoringArgs,
 }
 
-/// How the columns of the table stand.
+/// The alignment of the columns of the table.
 const ALIGNS: [Align; 6] =
     [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
 
-/// Fewer messages of a class than this tell little.
+/// The number of messages per class below which the result is doubtful.
 const FEW_SAMPLES: u32 = 100;
 
-/// Which messages could not be taken.
+/// Messages that could not be used, or were given twice.
 #[derive(Default)]
 struct Told {
     twice: u64,
@@ -97,7 +97,7 @@ struct Told {
     failed: Vec<anyhow::Error>,
 }
 
-/// Chooses, prints and saves.
+/// Chooses parameters, and prints and saves them.
 pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outcome> {
     if args.bogofilter_config.is_some()
         && args.scoring.profile.profile.profile() != Profile::Bogofilter
@@ -133,7 +133,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         context.detail(&format!("{} there twice, and count once", counted(told.twice, "message")));
     }
     if let Some(path) = &args.roc {
-        let svg = roc::svg(&tuned).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let svg = roc::svg(&tuned);
         replace(path, &svg)?;
     }
     if let Some(path) = &args.bogofilter_config {
@@ -161,14 +161,14 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
     Ok(if count == 0 { Outcome::Done } else { Outcome::Incomplete })
 }
 
-/// Writes a file, in place of the one that may be there.
+/// Writes a file, replacing an existing one.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let write = |file: &dyn File| file.write_all_at(text.as_bytes(), 0);
     let written = atomic_replace(&OsVfs, path, 0o644, false, write);
     written.map(drop).with_context(|| path.display().to_string())
 }
 
-/// Tells why what was found may be worth little.
+/// Warns if the result is doubtful.
 fn tell_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
     if otherwise > 0 {
         let count = counted(otherwise, "message");
@@ -185,7 +185,7 @@ fn tell_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
     }
 }
 
-fn save(filter: &Filter, tuned: &Tuned) -> barid::Result<PathBuf> {
+fn save(filter: &Filter, tuned: &Tuned) -> barid_spam::Result<PathBuf> {
     filter.save_parameters(&tuned.recommended.parameters)
 }
 
@@ -227,7 +227,7 @@ fn add(
     Ok(added?)
 }
 
-/// The rows of the table, with names for people and machines.
+/// Returns the rows of the table: a name for people, one for JSON, and the errors.
 fn rows(tuned: &Tuned, args: &TuneArgs) -> Vec<(&'static str, &'static str, Errors)> {
     let mut rows = vec![
         ("now", "now", tuned.now.errors),
@@ -242,7 +242,7 @@ fn rows(tuned: &Tuned, args: &TuneArgs) -> Vec<(&'static str, &'static str, Erro
     rows
 }
 
-/// The parameters by their names in bogofilter's configuration.
+/// Returns the parameters with their names in bogofilter's configuration.
 fn named(parameters: &Parameters) -> [(&'static str, f64); 7] {
     [
         ("robx", parameters.robx),

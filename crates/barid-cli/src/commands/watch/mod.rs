@@ -76,7 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         let mailbox = context.open_with(&parse_spec(name), &|options| {
             options.stop = Some(Arc::clone(&stop));
         })?;
-        let number = watcher.add(mailbox)?;
+        let number = watcher.add(mailbox);
         if let Some(why) = watcher.why_polled(number) {
             context.detail(&format!("{}: looked at now and then: {why}", name.display()));
         }

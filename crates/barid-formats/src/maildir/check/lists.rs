@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_types::{Keyword, UidValidity};
 
 use super::super::Maildir;
@@ -13,7 +14,6 @@ use crate::check::{
     DOUBT, Damage, Diagnosis, NEW_UIDVALIDITY, Severity, Step, Uids, new_uidvalidity,
     uidvalidity_now,
 };
-use crate::{Error, Result};
 
 /// Examines both.
 pub(super) fn look_at_lists(

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use barid_mailbox::{Error, Result};
 use barid_types::Flag;
 use barid_vfs::{FileType, Metadata};
 
@@ -20,7 +21,6 @@ use super::layout::{CUR, NEW, TMP};
 use super::name;
 use super::uids::take_lock;
 use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
-use crate::{Error, Result};
 
 /// Age, in seconds, at which a file in `tmp` is abandoned (maildir(5)).
 const TMP_AGE_MAX: i64 = 36 * 3600;

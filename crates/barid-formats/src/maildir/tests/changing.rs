@@ -3,14 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, Error, FlagChange, NewMessage};
 use barid_types::{Flag, FlagSet, InternalDate};
-use barid_vfs::{FileType, MemVfs};
+use barid_vfs::{CallKind, Fault, FaultVfs, FileType, MemVfs, Vfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, Error, FlagChange, NewMessage};
 
 fn world() -> World {
-    let world = World::new(Arc::new(MemVfs::new()));
+    world_on(&MemVfs::new())
+}
+
+fn world_on(disk: &MemVfs) -> World {
+    let world = World::new(Arc::new(disk.clone()));
     world.put("new/10.h", b"Subject: a\n\n");
     world.put("cur/20.h:2,PS", b"Subject: b\n\n");
     world
@@ -44,6 +48,46 @@ fn appended_messages_are_there_at_once() {
     let mut left = 0;
     world.vfs.open_dir(Path::new("/box/tmp")).unwrap().list(&mut |_, _| left += 1).unwrap();
     assert_eq!(left, 0, "tmp is empty");
+}
+
+/// Returns the names in `tmp`, `new` and `cur`, sorted.
+fn names(vfs: &dyn Vfs) -> Vec<Vec<u8>> {
+    let mut names = Vec::new();
+    for folder in ["/box/tmp", "/box/new", "/box/cur"] {
+        let dir = vfs.open_dir(Path::new(folder)).unwrap();
+        dir.list(&mut |name, _| names.push(name.to_vec())).unwrap();
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn an_append_that_fails_takes_back_what_was_renamed() {
+    let disk = MemVfs::new();
+    let mut world = world_on(&disk);
+    world.scan();
+    let mut seen = message(b"Subject: seen\n\n");
+    seen.flags = set(&[Flag::Seen]);
+    let appends = [message(b"Subject: new\n\n"), seen.clone(), message(b"\n"), seen];
+    let mut failed = 0;
+    for kind in [CallKind::Name, CallKind::Sync] {
+        for n in 0.. {
+            let before = names(&disk);
+            let faulty = FaultVfs::new(disk.clone(), Fault::nth(n).of(kind));
+            world.vfs = Arc::new(faulty.clone());
+            let result = world.sync(&ChangeSet::default(), &appends);
+            match (result.is_ok(), names(&disk)) {
+                (false, after) => assert_eq!(after, before, "{kind:?} {n}"),
+                (true, after) => assert_eq!(after.len(), before.len() + 4, "{kind:?} {n}"),
+            }
+            failed += u32::from(result.is_err());
+            if !faulty.fired() {
+                break;
+            }
+        }
+    }
+    // Among them each of the renames.
+    assert!(failed >= 9, "{failed}");
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind::{PermissionDenied, StorageFull};
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, FlagChange, NewMessage};
 use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
 
 use super::support::{World, keyword, message, uid};
-use crate::{ChangeSet, FlagChange, NewMessage};
 
 const SEEDS: u64 = 16;
 
@@ -29,7 +29,7 @@ struct Promise {
 }
 
 /// An operation; it returns what it promised in the end.
-type Operation = fn(&mut World) -> crate::Result<Promise>;
+type Operation = fn(&mut World) -> barid_mailbox::Result<Promise>;
 
 /// The texts of all known messages by UID.
 fn texts(world: &World) -> BTreeMap<Uid, Vec<u8>> {
@@ -171,7 +171,7 @@ fn torn(world: &mut World) {
 }
 
 /// A scan announces UIDs. Of a message that it says it could not read the text is not known.
-fn scan(world: &mut World) -> crate::Result<Promise> {
+fn scan(world: &mut World) -> barid_mailbox::Result<Promise> {
     let report = world.try_scan()?;
     let unread: Vec<Uid> = report.defects.iter().filter_map(|defect| defect.uid).collect();
     let read = world.cache.messages.iter().filter(|(uid, _)| !unread.contains(uid));

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, FlagChange};
 use barid_testkit::peers::Dovecot;
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 use barid_vfs::{OsVfs, Vfs};
 
 use super::support::{World, flagged, keyword, message};
-use crate::{ChangeSet, FlagChange};
 
 type Flags = BTreeMap<u32, BTreeSet<String>>;
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use barid_mailbox::{
+    DefectKind, EmptyKnown, Error, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks, Storage,
+};
 use barid_types::Flag;
 use barid_vfs::{CallKind, CountingVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions};
 
 use super::support::{World, uid};
 use crate::maildir::layout::{HEAD_LEN, HEADER_LEN_MAX};
-use crate::{
-    DefectKind, EmptyKnown, Error, Mailbox, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks,
-};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -468,7 +468,7 @@ fn a_message_that_is_gone_says_so() {
     let mut world = ten();
     world.scan();
     world.remove("new/200.M1P1.h");
-    assert!(matches!(world.read(10), Err(crate::Error::MessageGone { .. })));
+    assert!(matches!(world.read(10), Err(barid_mailbox::Error::MessageGone { .. })));
 }
 
 #[test]
@@ -537,7 +537,7 @@ fn a_foreign_lock_is_waited_for_and_broken_when_stale() {
     world.put("dovecot-uidlist.lock", b"999999:elsewhere");
     let start = world.vfs.now().unix_nanos;
     let error = world.try_scan().unwrap_err();
-    assert!(matches!(error, crate::Error::Locked { .. }), "{error}");
+    assert!(matches!(error, barid_mailbox::Error::Locked { .. }), "{error}");
     let waited = |world: &World| (world.vfs.now().unix_nanos - start) / 1_000_000_000;
     assert!((29..40).contains(&waited(&world)));
     world.vfs.sleep(std::time::Duration::from_secs(120));

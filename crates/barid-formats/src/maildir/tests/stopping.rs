@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, Error, FlagChange};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CrashVfs, MemVfs, Vfs as _};
 
 use super::support::{World, message, uid};
-use crate::{ChangeSet, Error, FlagChange};
 
 const MESSAGES: u32 = 1500;
 

@@ -1,4 +1,4 @@
-//! A message as it stands in a file.
+//! Messages in the form in which a file stores them.
 
 mod body;
 mod stored;
@@ -6,6 +6,7 @@ mod stored;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use barid_mailbox::{NewMessage, Result};
 use barid_message::{fields, is_owned_field};
 use barid_types::{Flag, InternalDate, Uid};
 use jiff::Timestamp;
@@ -13,20 +14,19 @@ use jiff::tz::TimeZone;
 
 use crate::mbox::Variant;
 use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN, SENDER_LEN_MAX, WRITE_LEN};
-use crate::{NewMessage, Result};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Appends one message as it stands in a file of `variant`: separator, From_ line, header, the
-/// owned fields that its flags need, body, and what ends it.
+/// Appends one message in the form of `variant`: separator, From_ line, header, the owned fields
+/// that its flags need, body, and the bytes that end it.
 ///
-/// `date` is for the From_ line, which is written in the local time of `zone`. A line that would be
-/// taken for a From_ line is quoted as the variant wants it; in the header it always is. A message
-/// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is. One that
-/// stood in the mailbox before ([`NewMessage::stored`]) is written as it was, but for its flags.
-/// Lines are ended by LF; those of the message stay as they are.
+/// `date` is the date of the From_ line, which is written in the local time of `zone`. A body line
+/// that looks like a From_ line is quoted as the variant requires, and in the header always (but
+/// not in MMDF). A message whose last line has no end gets an LF, but not with a `Content-Length`.
+/// One that was stored in a mailbox before ([`NewMessage::stored`]) is written as it was, except
+/// for its flags. Added lines end with LF; those of the message stay as they are.
 ///
 /// # Errors
 /// Errors of reading the rest of a large message.
@@ -42,24 +42,24 @@ pub fn write_message(
     write_numbered(&form, message, Numbered::default(), date, &mut out)
 }
 
-/// Takes bytes that are composed.
+/// Receiver of composed bytes.
 pub(in crate::mbox) type Flush<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
-/// Messages as they are composed.
+/// Buffer into which messages are composed.
 pub(in crate::mbox) struct Composed<'a, 'f> {
-    /// The bytes that were not taken yet: the last of all at least.
+    /// Bytes not passed to `flush` yet: always at least the last one.
     pub(in crate::mbox) bytes: &'a mut Vec<u8>,
-    /// Takes the others of a large message, when they are many.
+    /// Receives the bytes of a large message before the buffer grows too long.
     pub(in crate::mbox) flush: Option<&'a mut Flush<'f>>,
 }
 
 impl Composed<'_, '_> {
-    /// Lets bytes be taken if they are many.
+    /// Passes the buffer on if it is full.
     fn flush_if_full(&mut self) -> Result<()> {
         if let Some(flush) = &mut self.flush
             && self.bytes.len() > WRITE_LEN
         {
-            // Whether a line is to be ended is seen by the last one.
+            // The last byte stays: it shows if the last line still needs an end.
             let len = self.bytes.len() - 1;
             flush(&self.bytes[..len])?;
             self.bytes.drain(..len);
@@ -68,18 +68,18 @@ impl Composed<'_, '_> {
     }
 }
 
-/// How messages stand in a file.
+/// Form of the messages of a file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mbox) struct Form<'a> {
     /// The variant.
     pub(in crate::mbox) variant: Variant,
-    /// Lines end with CRLF, also those of messages that came with LF.
+    /// `true` if lines end with CRLF, including those of messages that came with LF.
     pub(in crate::mbox) is_crlf: bool,
-    /// For the From_ line.
+    /// Zone of the From_ lines.
     pub(in crate::mbox) zone: &'a TimeZone,
 }
 
-/// A text with CRLF where it has LF alone.
+/// Returns a text with CRLF in place of LF alone.
 fn with_crlf(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + text.len() / 16);
     let mut from = 0;
@@ -92,16 +92,16 @@ fn with_crlf(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a message says of UIDs.
+/// Fields with UIDs for one message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::mbox) struct Numbered<'a> {
-    /// Its own.
+    /// Its own UID.
     pub(in crate::mbox) uid: Option<Uid>,
-    /// The field of the first message of a mailbox, its line end included.
+    /// The `X-IMAPbase` of the first message of a mailbox, with its line end.
     pub(in crate::mbox) base: Option<&'a str>,
 }
 
-/// [`write_message`] with what the message says of UIDs.
+/// Appends one message as [`write_message`] does, with its UID fields.
 pub(in crate::mbox) fn write_numbered(
     form: &Form<'_>,
     message: &NewMessage<'_>,
@@ -171,7 +171,8 @@ pub(in crate::mbox) fn write_numbered(
     Ok(())
 }
 
-/// `From SENDER Www Mmm dd hh:mm:ss yyyy`, which c-client, Dovecot and NeoMutt all accept.
+/// Appends `From SENDER Www Mmm dd hh:mm:ss yyyy`, a form that c-client, Dovecot and NeoMutt
+/// accept.
 fn write_from_line(sender: Option<&str>, date: InternalDate, zone: &TimeZone, out: &mut Vec<u8>) {
     let sender = sender.unwrap_or_default();
     let allowed = |c: &char| !c.is_whitespace() && !c.is_control() && *c != '"';
@@ -195,7 +196,7 @@ fn write_from_line(sender: Option<&str>, date: InternalDate, zone: &TimeZone, ou
     );
 }
 
-/// The header without its owned fields and its blank line, every line ended.
+/// Appends a header without its owned fields and blank line, every line ended.
 fn write_header(variant: Variant, header: &[u8], out: &mut Vec<u8>) {
     let mut all = fields(header);
     for field in all.by_ref() {
@@ -214,7 +215,7 @@ fn write_header(variant: Variant, header: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The letters of X-Status, in c-client's order.
+/// Returns the letters of X-Status, in c-client's order.
 fn letters(message: &NewMessage<'_>) -> String {
     let all =
         [(Flag::Deleted, 'D'), (Flag::Flagged, 'F'), (Flag::Answered, 'A'), (Flag::Draft, 'T')];
@@ -222,8 +223,8 @@ fn letters(message: &NewMessage<'_>) -> String {
     held.map(|(_, letter)| letter).collect()
 }
 
-/// The whole status block: Status, X-Status, X-Keywords with room for more, X-UID, so that flags
-/// can be changed in place by every program. Without `O` the message is \Recent.
+/// Appends the whole status block: Status, X-Status, X-Keywords with room for more, X-UID, so that
+/// every program can change flags in place. Without `O` the message is \Recent.
 fn write_block(message: &NewMessage<'_>, uid: Uid, out: &mut Vec<u8>) {
     let seen = if message.flags.contains(Flag::Seen) { "R" } else { "" };
     put(out, format_args!("Status: {seen}\nX-Status: {}\nX-Keywords:", letters(message)));
@@ -234,7 +235,8 @@ fn write_block(message: &NewMessage<'_>, uid: Uid, out: &mut Vec<u8>) {
     put(out, format_args!("\nX-UID: {uid}\n"));
 }
 
-/// Status, X-Status and X-Keywords, where they say anything; a message without `O` is \Recent.
+/// Appends those of Status, X-Status and X-Keywords that are not empty. Without `O` the message is
+/// \Recent.
 fn write_flags(message: &NewMessage<'_>, out: &mut Vec<u8>) {
     if message.flags.contains(Flag::Seen) {
         out.extend_from_slice(b"Status: R\n");

@@ -1,28 +1,28 @@
 //! Appending messages.
 //!
-//! What is written can be read by all three programs of `from_line.rs`: a From_ line of the form
-//! that all accept, and the owned fields at the end of the header as c-client writes them. A
-//! message loses the owned fields that it came with, as at Dovecot, and its `Content-Length`.
+//! Written messages can be read by all three programs of `from_line.rs`: they have a From_ line of
+//! a form that all accept, and the owned fields at the end of the header as c-client writes them.
+//! Owned fields and the `Content-Length` that a message came with are dropped, as in Dovecot.
 //!
-//! **Order of writing.** All locks held: (1) a journal that says what is to be appended
+//! **Order of writing.** With all locks held: (1) a journal that lists what will be appended
 //! (`change/intent.rs`), `fsync`; its folder, `fsync`, unless the first made its name durable
-//! ([`File::syncs_name`]); (2) what is missing at the end of the file, the
-//! messages and, where they get UIDs (`number.rs`), the raised last UID of `X-IMAPbase`; `fsync`,
-//! which is the commit point. Before that the first From_ line of an empty file is made durable,
-//! or a crash could leave what nobody takes for a mailbox. Then the journal goes, which nothing
-//! waits for. A crash before (2) leaves the old file. During (2) it leaves the old file and behind
-//! it pieces of what was to be appended, and whoever opens the mailbox next takes back what is no
-//! complete message (`change/mend.rs`), also if others have delivered behind it. An error cuts the
-//! file back to its old size at once. Where no journal can be written at all the first From_ line
-//! and the last UID are durable first, too, and what a crash leaves of a message stays. NULs at
-//! the end count to no message, and the next append cuts them off.
+//! ([`File::syncs_name`]); (2) the bytes missing at the end of the file, the messages and, where
+//! they get UIDs (`number.rs`), the raised last UID of `X-IMAPbase`; `fsync`, which is the commit
+//! point. Before that the first From_ line of an empty file is made durable, or a crash could leave
+//! a file that no program accepts as a mailbox. Then the journal is removed, without waiting for
+//! the disk. A crash before (2) leaves the old file. A crash during (2) leaves parts of the
+//! appended bytes behind the old file, and the next opening removes those that are not a complete
+//! message (`change/mend.rs`), even if others have delivered behind them. An error cuts the file
+//! back to its old size at once. If no journal can be written at all, the first From_ line and the
+//! last UID are made durable first, too, and a message that a crash leaves incomplete stays. NULs
+//! at the end belong to no message, and the next append cuts them off.
 //!
-//! **Line ends.** Where the first line of the file ends with CRLF, so does all that is written, the
-//! lines of messages that came with LF included. In any other file a message keeps its line ends.
+//! **Line ends.** If the first line of the file ends with CRLF, all written lines do, including
+//! those of messages that came with LF. In any other file a message keeps its line ends.
 //!
 //! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no
-//! more: nobody was told of them, and none is given out again, since no `X-UID` is on the disk
-//! before the last UID that covers it.
+//! more: they were never reported, and none is used again, since no `X-UID` is on the disk before
+//! the last UID that covers it.
 
 mod compose;
 mod number;
@@ -31,6 +31,9 @@ use std::cell::Cell;
 use std::io;
 use std::path::Path;
 
+#[cfg(test)]
+use barid_mailbox::Known;
+use barid_mailbox::{Error, NewMessage, Result};
 use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
 
@@ -39,29 +42,26 @@ use self::compose::{Composed, Form, Numbered, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
 use super::change::{AppendJournal, IntentBuilder, Raise};
-use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, WRITE_LEN};
+use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, SECTOR_LEN, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;
 use super::lock::WriteLocks;
 use super::{MboxMailbox, Variant};
-#[cfg(test)]
-use crate::Known;
-use crate::{Error, NewMessage, Result};
 
-/// Bytes at the end of a file that tell what is missing there.
+/// Bytes read at the end of a file, to see what is missing before the next separator.
 const TAIL_LEN: u64 = 8;
-/// What is read to find out how lines end: a From_ line.
+/// Bytes read of the first line, a From_ line, to find out how lines end.
 const FIRST_LINE_LEN: u64 = 512;
-/// What an append did.
+/// Result of an append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Appended {
-    /// The UIDs of the messages, durable in the mailbox; `None` where a scan is to give them.
+    /// UIDs of the messages, durable in the mailbox; `None` for those that the next scan assigns.
     pub(super) uids: Vec<Option<Uid>>,
-    /// Bytes by which the file grew, and those changed in it.
+    /// Bytes written behind the old end.
     pub(super) bytes: u64,
-    /// The size of the file then.
+    /// Size of the file after the append.
     pub(super) size: u64,
-    /// How often was waited for the disk.
+    /// Number of fsync calls.
     pub(super) barriers: u64,
 }
 
@@ -76,18 +76,18 @@ pub(super) fn append(
         return Ok(Appended::default());
     }
     let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
-    let believed = Believed::of(mailbox, &locks, known)?;
+    let believed = Believed::of(mailbox, &locks, known, None)?;
     append_locked(mailbox, &locks, messages, Base::of(believed.as_ref(), None), None)
 }
 
-/// What UIDs of messages to be appended are founded on.
+/// Source of the UIDs of appended messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base<'a> {
-    /// On what is believed of the mailbox.
+    /// Numbering continues from the state known of the mailbox.
     Believed(&'a Believed),
-    /// On nothing, since it is empty.
+    /// The mailbox is empty; its first message gets an `X-IMAPbase`.
     First(&'a FirstBase),
-    /// The next scan is to give UIDs.
+    /// The next scan assigns UIDs.
     None,
 }
 
@@ -101,13 +101,14 @@ impl<'a> Base<'a> {
     }
 }
 
-/// Appends messages to the file whose locks are held; the module's text says in which order. They
-/// get UIDs if what is believed of the file is true and allows it, or if it is empty and `base`
-/// tells of that. Costs two barriers, a third where the name of a new file is not durable with it.
+/// Appends messages to the file whose locks are held, in the order that the module describes. They
+/// get UIDs if the known state is still true and allows it, or if the mailbox is empty and `base`
+/// is [`Base::First`]. Costs two barriers, and a third if the name of a new file is not durable
+/// with it.
 ///
 /// # Errors
-/// [`Error::Io`]; the file is then as it was, or will be when it is opened next, but that UIDs may
-/// be wasted.
+/// [`Error::Io`]; the file is then unchanged, or restored by the next opening, except that some
+/// UIDs may have been used up.
 pub(super) fn append_locked(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -149,7 +150,7 @@ pub(super) fn append_locked(
     let raise = texts.numbers.as_ref().and_then(Numbers::raise);
     let journal = AppendJournal::begin(mailbox, locks, state_dir, intent, raise)?;
     let offset = end.size;
-    // A file that does not begin as a mailbox is not taken for one, nor is its journal looked for.
+    // A file that does not begin as a mailbox is not accepted as one, so its journal is not found.
     let head = (offset == 0 || journal.is_none()).then_some(head);
     let barriers = 1 + journal.as_ref().map_or(0, |journal| journal.barriers);
     let barriers = barriers + u64::from(head.is_some());
@@ -170,8 +171,8 @@ pub(super) fn append_locked(
     Ok(Appended { uids, bytes: len, size: end.size + len, barriers })
 }
 
-/// Refuses a large message whose header is not known to the end, and one that would take too much
-/// memory for the hashes of its journal.
+/// Rejects a large message whose header does not end within the bytes in memory, and one that would
+/// take too much memory for the hashes of its journal.
 fn check(mailbox: &MboxMailbox, message: &NewMessage<'_>) -> Result<()> {
     message.check_size(&mailbox.path, LARGE_LEN_MAX)?;
     let has_body = |text: &[u8]| {
@@ -190,7 +191,7 @@ fn check(mailbox: &MboxMailbox, message: &NewMessage<'_>) -> Result<()> {
     }
 }
 
-/// Bytes that messages take behind the others, but for their UIDs.
+/// Returns the number of bytes by which messages grow the file, without their UIDs.
 ///
 /// # Errors
 /// Errors of reading large messages.
@@ -207,8 +208,8 @@ pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Resu
     Ok(len)
 }
 
-/// The size of a file without the NULs that an interrupted append left behind its last line end, or
-/// instead of everything. Costs one read of one byte where there are none.
+/// Returns the size of a file without the NULs that an interrupted append left behind its last line
+/// end, or in place of everything. Costs one read of one byte if there are none.
 pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
     let mut end = size;
     let mut len = 1;
@@ -229,9 +230,9 @@ pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
 
 /// The end of a file before an append.
 struct End {
-    /// Where its last byte that counts is.
+    /// End of the last byte that is not such a NUL.
     size: u64,
-    /// The bytes that stand there.
+    /// The last bytes before `size`.
     tail: Vec<u8>,
     /// The first line of the file ends with CRLF.
     is_crlf: bool,
@@ -249,7 +250,7 @@ impl End {
         Ok(Self { size, tail, is_crlf: line.ends_with(b"\r") })
     }
 
-    /// What must stand before the next separator.
+    /// Returns the bytes that must be written before the next separator.
     fn missing(&self, variant: Variant) -> &'static [u8] {
         if self.tail.is_empty() {
             return b"";
@@ -272,9 +273,9 @@ impl End {
     }
 }
 
-/// Messages as they are to stand in the file.
+/// Messages in the form in which the file stores them.
 struct Texts<'a> {
-    /// What goes before the first one.
+    /// Bytes before the first message.
     lead: &'static [u8],
     form: Form<'a>,
     now: InternalDate,
@@ -283,16 +284,19 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// Bytes of the first text up to its From_ line, with an `X-IMAPbase` behind that.
+    /// Returns the length of the first text up to its From_ line, with an `X-IMAPbase` behind that,
+    /// and on to where a piece of the journal ends in a file that was empty: remains that end
+    /// between two pieces could be those of another program.
     fn head_len(&self, text: &[u8]) -> usize {
         let separator = if self.form.variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
         let start = self.lead.len() + separator;
         let line = memchr::memchr(b'\n', &text[start..]).map_or(0, |at| at + 1);
         let base = self.numbers.as_ref().and_then(Numbers::base).map_or(0, str::len);
-        (start + line + base).min(text.len())
+        (start + line + base).next_multiple_of(SECTOR_LEN as usize).min(text.len())
     }
 
-    /// Visits each message, the same bytes every time; a large one in pieces, `true` with the last.
+    /// Passes each message to `visit`, the same bytes every time; a large one in pieces, of which
+    /// the last comes with `true`.
     fn compose(&self, visit: &mut dyn FnMut(&[u8], bool) -> Result<()>) -> Result<()> {
         let mut out = self.lead.to_vec();
         for (index, message) in self.messages.iter().enumerate() {
@@ -314,14 +318,14 @@ impl Texts<'_> {
 struct Writer<'a> {
     mailbox: &'a MboxMailbox,
     locks: &'a WriteLocks,
-    /// Where they go.
+    /// Offset of the first message.
     offset: u64,
-    /// The size of the file before.
+    /// Size of the file before the append, NULs included.
     size: u64,
     raise: Option<Raise>,
-    /// What is to be durable before all else.
+    /// Bytes that must be durable before all others.
     head: Option<Vec<u8>>,
-    /// The end of the file as this append has left it.
+    /// End of the file as this append has left it.
     end: Cell<u64>,
 }
 
@@ -330,7 +334,7 @@ impl Writer<'_> {
         Error::at(&self.mailbox.path)
     }
 
-    /// Step (2); `kept` are all texts, if they were kept.
+    /// Runs step (2); `kept` is the text of all messages, if it was kept in memory.
     fn write(&self, texts: &Texts<'_>, kept: Option<&[u8]>) -> Result<()> {
         let file = self.locks.file();
         if self.offset < self.size {
@@ -351,7 +355,7 @@ impl Writer<'_> {
         file.sync_all().map_err(self.at())
     }
 
-    /// Writes bytes at `offset`, and remembers how far that came.
+    /// Writes bytes at `offset`, and records how far that got.
     fn put(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let mut at = offset;
         while let Some(rest) = bytes.get((at - offset) as usize..).filter(|rest| !rest.is_empty()) {
@@ -364,8 +368,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Composes the messages again, and writes up to a boundary of a page each time: so what a
-    /// crash leaves ends where a piece of the journal does.
+    /// Composes the messages again and writes up to a page boundary each time, so that the remains
+    /// of a crash end where a piece of the journal does.
     fn write_long(&self, texts: &Texts<'_>) -> Result<()> {
         let (mut offset, mut out) = (self.offset, Vec::new());
         texts.compose(&mut |text, _| {
@@ -382,8 +386,8 @@ impl Writer<'_> {
         self.put(&out, offset)
     }
 
-    /// Cuts the file back to what it was, unless another has written behind what was written
-    /// meanwhile: then the journal tells what is whose.
+    /// Cuts the file back to its old size. Fails if another program has written behind our bytes
+    /// meanwhile: then the journal shows which are whose.
     fn take_back(&self) -> io::Result<()> {
         let file = self.locks.file();
         if file.metadata()?.size > self.end.get() {
@@ -406,7 +410,7 @@ mod tests {
     const OLD: &[u8] = b"From a@b Thu Nov 19 10:00:00 2009\nA: 1\n\nold\n\n";
     const THEIRS: &[u8] = b"From z@y Thu Nov 19 10:00:00 2009\nB: 1\n\ntheirs\n\n";
 
-    /// Takes back half of what was to be appended behind `nuls`, after somebody added `theirs`.
+    /// Undoes half of an append behind `nuls`, after another program has added `theirs`.
     fn check(nuls: usize, theirs: &[u8], is_taken_back: bool) {
         let (vfs, path) = (Arc::new(MemVfs::new()), Path::new("/box"));
         let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();

@@ -1,21 +1,24 @@
 //! UIDs for appended messages, in the mailbox itself.
 //!
-//! Messages get an `X-UID` if all before them have theirs in the file, and if the last UID that
-//! `X-IMAPbase` (or `X-IMAP`) tells is of ten digits, which can be raised in place. Else, as when
-//! another program is in the middle of numbering, they are left to the next scan. A UID once given
-//! out is never given out again, so what is raised must be raised at once: all digits that change
-//! must lie in one sector of the disk.
+//! Messages get an `X-UID` if all before them have theirs in the file, and if the last UID in
+//! `X-IMAPbase` (or `X-IMAP`) has ten digits, so that it can be raised in place. Otherwise, such as
+//! when another program is in the middle of numbering, the next scan numbers them. A UID is never
+//! assigned twice, so the last UID must be raised in one write: all digits that change must lie in
+//! one sector of the disk.
 //!
 //! The first messages of an empty mailbox get theirs, and the first of them an `X-IMAPbase` with
-//! the UIDVALIDITY of the ledger, if some are to have UIDs that they bring with them, or if
-//! keywords are to be listed. It stands right behind the From_ line, where its digits are in the
-//! first sector of the file.
+//! the UIDVALIDITY of the ledger, if some messages bring UIDs with them, or if keywords are to be
+//! listed. The field stands right behind the From_ line, where its digits are in the first sector
+//! of the file.
 
+use barid_mailbox::{ChangeSet, Error, Known, NewMessage, Result, SyncContext, sink_error};
 use barid_message::fields;
+use barid_state::Ledger;
 use barid_types::{Keyword, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
 
 use super::size_without_nuls;
+use crate::file_stamps::FileStamps;
 use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::{Raise, is_portable};
@@ -23,29 +26,30 @@ use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, Notes, SECTOR_LEN};
 use crate::mbox::lock::WriteLocks;
 use crate::mbox::scan::key_of;
 use crate::mbox::status::{self, Owned};
-use crate::scan::sink_error;
-use crate::{ChangeSet, Error, Known, NewMessage, Result, SyncContext};
 
-/// What is believed of a file that is locked: its messages are those of a scan.
+/// State of a locked file, taken from the last scan because its size is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mbox) struct Believed {
     /// The notes of that scan, or of a change since.
     pub(in crate::mbox) notes: Notes,
     /// The UID of the last message; `None` if there is none.
     pub(in crate::mbox) last: Option<Uid>,
-    /// The lowest UID not given out.
+    /// The lowest UID not assigned yet.
     pub(in crate::mbox) uidnext: Uid,
 }
 
 impl Believed {
-    /// What is known, if the file is still as long as it was then. `None` also if nothing is known.
+    /// Returns the known state if the file still has the inode and size that it had then; `None`
+    /// also if nothing is known. A message that came and went meanwhile leaves both as they were,
+    /// and its UID in the ledger.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &WriteLocks,
         known: &dyn Known,
+        ledger: Option<&Ledger>,
     ) -> Result<Option<Self>> {
         let metadata = locks.file().metadata().map_err(Error::at(&mailbox.path))?;
-        let as_it_was = known.stamp().is_some_and(|stamp| {
+        let as_it_was = FileStamps::of_known(known).is_some_and(|stamp| {
             let file = stamp.files[0];
             (file.inode, file.size) == (metadata.inode, metadata.size)
         });
@@ -65,12 +69,14 @@ impl Believed {
                 false
             }))?;
         }
-        Ok(Some(Self { notes, last, uidnext }))
+        let same = ledger.filter(|ledger| ledger.uidvalidity() == known.uidvalidity());
+        let given = same.and_then(Ledger::uidnext).unwrap_or(uidnext);
+        Ok(Some(Self { notes, last, uidnext: uidnext.max(given) }))
     }
 }
 
-/// What an empty mailbox is to say of itself in its first message, so that UIDs, and the names of
-/// keywords, are in the file from the beginning.
+/// Content of the `X-IMAPbase` that the first message of an empty mailbox gets, so that UIDs and
+/// the names of keywords are in the file from the beginning.
 #[derive(Clone, Debug)]
 pub(in crate::mbox) struct FirstBase {
     validity: UidValidity,
@@ -79,8 +85,8 @@ pub(in crate::mbox) struct FirstBase {
 }
 
 impl FirstBase {
-    /// What an empty mailbox is to say, if all that it gets is messages, and some are to have
-    /// certain UIDs, or it is to list keywords.
+    /// Returns the field for an empty mailbox if the change only appends messages and lists
+    /// keywords, and there are keywords to list or messages with a UID of their own.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &WriteLocks,
@@ -125,17 +131,17 @@ pub(super) struct Numbers {
     last: Last,
 }
 
-/// Where the last UID of the mailbox is to stand.
+/// Place of the last UID of the mailbox.
 #[derive(Debug)]
 enum Last {
-    /// It is changed.
+    /// An existing field, whose digits are raised.
     Raised(Raise),
-    /// In the field of the first message, which is this.
+    /// A new field of the first message, which is this.
     First(String),
 }
 
 impl Numbers {
-    /// How messages would be numbered; `None` if they must not be.
+    /// Numbers messages behind the known ones; `None` if they must be left to the next scan.
     ///
     /// Costs two reads: the headers of the first and the last message.
     pub(super) fn plan(
@@ -173,7 +179,7 @@ impl Numbers {
         Ok(raise.map(|raise| Self { uids, last: Last::Raised(raise) }))
     }
 
-    /// How messages are numbered that are the first of a mailbox.
+    /// Numbers the first messages of a mailbox.
     pub(super) fn first(base: &FirstBase, messages: &[NewMessage<'_>]) -> Option<Self> {
         let GivenUids { uids, last } = given_uids(base.uidnext.get(), messages)?;
         let mut field = format!("X-IMAPbase: {} {last:010}", base.validity);
@@ -185,12 +191,12 @@ impl Numbers {
         Some(Self { uids, last: Last::First(field) })
     }
 
-    /// The UID of a message.
+    /// Returns the UID of a message.
     pub(super) fn uid(&self, index: usize) -> Option<Uid> {
         self.uids.get(index).copied()
     }
 
-    /// The field that the first message is to have.
+    /// Returns the field that the first message gets, if it gets one.
     pub(super) fn base(&self) -> Option<&str> {
         match &self.last {
             Last::First(field) => Some(field),
@@ -198,7 +204,7 @@ impl Numbers {
         }
     }
 
-    /// The change of the last UID, unless that comes with the first message.
+    /// Returns the change of the last UID, unless that comes with the first message.
     pub(super) fn raise(&self) -> Option<Raise> {
         match &self.last {
             Last::Raised(raise) => Some(*raise),
@@ -207,8 +213,8 @@ impl Numbers {
     }
 }
 
-/// The keywords of messages to be appended that `X-IMAPbase` does not list and could: Dovecot
-/// deletes the keywords of a message with one that is not in the list.
+/// Returns the keywords of messages to be appended that `X-IMAPbase` lacks and has room for.
+/// Dovecot deletes the keywords of a message if one of them is not in the list.
 ///
 /// Reads the first header if any message has keywords.
 pub(in crate::mbox) fn unlisted_keywords(
@@ -236,7 +242,7 @@ pub(in crate::mbox) fn unlisted_keywords(
     Ok(unlisted)
 }
 
-/// The keywords that `X-IMAPbase` lists, read without a lock.
+/// Returns the keywords that `X-IMAPbase` lists, read without a lock.
 pub(in crate::mbox) fn listed_keywords(
     mailbox: &MboxMailbox,
     known: &dyn Known,
@@ -267,7 +273,7 @@ fn read_header(
     Ok((header, owned))
 }
 
-/// The change of the digits at `offset`; `None` if those that change are not in one sector.
+/// Returns the change of the digits at `offset`; `None` if it crosses a sector boundary.
 fn raise(offset: u64, old: &[u8], new: &[u8]) -> Option<Raise> {
     let first = old.iter().zip(new).position(|(old, new)| old != new)?;
     let last = old.iter().zip(new).rposition(|(old, new)| old != new)?;
@@ -276,7 +282,7 @@ fn raise(offset: u64, old: &[u8], new: &[u8]) -> Option<Raise> {
     (sector(first) == sector(last)).then_some(Raise { offset, old, new })
 }
 
-/// The ten digits of the last UID in the header of the first message, and where they are.
+/// Returns the ten digits of the last UID in the header of the first message, with their offset.
 fn last_uid(header: &[u8]) -> Option<(usize, &[u8])> {
     let is_base = |name: &[u8]| {
         name.eq_ignore_ascii_case(b"X-IMAPbase") || name.eq_ignore_ascii_case(b"X-IMAP")

@@ -1,14 +1,15 @@
-//! Direct steps: old bytes are made ready while those before are written and the disk is waited
-//! for.
+//! Direct steps, with the next bytes read and assembled while the bytes before are written and
+//! synced.
 //!
-//! Old bytes of a unit that is not yet written are never overwritten before it is. So a thread may
-//! read as far ahead of the writing as there is memory for, across barriers.
+//! Old bytes of a unit are never overwritten before that unit is written. So a thread may read as
+//! far ahead of the writer as memory allows, across barriers.
 
 use std::io;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Builder;
 
+use barid_mailbox::{Error, Result, SyncContext};
 use barid_vfs::File;
 
 use super::assemble::assemble;
@@ -19,29 +20,28 @@ use super::source::Source;
 use super::steps::{Step, Steps};
 use super::unit::Unit;
 use super::work::{Work, decompress};
-use crate::{Error, Result, SyncContext};
 
-/// What is to be done next.
+/// Next action of the writer.
 enum Piece {
-    /// Everything before must be durable before this step is begun.
+    /// Begin a step: everything before must be durable first.
     Begin(Step),
-    /// These bytes go to this place.
+    /// Write these bytes at this offset.
     Bytes(u64, Vec<u8>),
 }
 
-/// Why no more pieces come.
+/// Reason why no more pieces come.
 enum Trouble {
     /// The mailbox could not be read.
     Mailbox(io::Error),
-    /// The journal could not.
+    /// The journal could not be read.
     Journal(io::Error),
-    /// The mailbox is not what it was.
+    /// The mailbox is not in the expected state.
     Changed,
     /// The writer has stopped.
     Stopped,
 }
 
-/// What is read while steps are done.
+/// Data that is read while steps are written.
 struct Parts<'a> {
     units: &'a [Unit],
     steps: &'a Steps,
@@ -51,15 +51,15 @@ struct Parts<'a> {
 }
 
 impl Work<'_> {
-    /// Does the steps from `first` on up to `end`, all of which are direct ones. What was written
-    /// last may wait for a barrier.
+    /// Runs the steps from `first` up to `end`, all of which are direct. The last bytes written may
+    /// not be synced on return.
     pub(super) fn apply_direct(
         &mut self,
         first: usize,
         end: usize,
         context: &SyncContext<'_>,
     ) -> Result<()> {
-        // What is read is not what is counted.
+        // Moved out, so that they can be read while `self` is written to.
         let units = std::mem::take(&mut self.units);
         let steps = std::mem::take(&mut self.steps);
         let journal = std::mem::replace(&mut self.journal, JournalFile::new(0));
@@ -103,7 +103,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// The same with a thread that reads; `None` if there is none to be had.
+    /// Runs the steps with a thread that reads; `None` if no thread can be started.
     fn run_ahead(
         &self,
         steps: Range<usize>,
@@ -120,7 +120,7 @@ impl Parts<'_> {
                 };
                 let mut steps = steps.map(|index| self.steps.get(index));
                 if let Err(trouble) = steps.try_for_each(|step| assembler.step(step, &mut send)) {
-                    // If it is not taken the writer has stopped, and knows why.
+                    // If sending fails, the writer has stopped and knows the reason.
                     let _ = pieces.send(Err(trouble));
                 }
             });
@@ -130,7 +130,7 @@ impl Parts<'_> {
     }
 }
 
-/// Writes what comes, and waits for the disk.
+/// Writes the pieces that arrive, and syncs between steps.
 struct Writer<'w, 'a, 'p, 'c> {
     work: &'w mut Work<'a>,
     parts: &'p Parts<'p>,
@@ -151,7 +151,7 @@ impl Writer<'_, '_, '_, '_> {
             let (taken, left) = self.take(piece.map_err(|trouble| self.error(trouble))?);
             taken?;
             if left.capacity() > 0 {
-                // Nobody may need it any more.
+                // The reader may have ended, and then needs no buffer.
                 let _ = used.send(left);
             }
         }
@@ -159,7 +159,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Does what a piece says; a buffer to be used again.
+    /// Runs a piece; returns a buffer for reuse.
     fn take(&mut self, piece: Piece) -> (Result<()>, Vec<u8>) {
         match piece {
             Piece::Begin(step) => (self.begin(step), Vec::new()),
@@ -183,7 +183,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// What was begun is written.
+    /// Counts the current step as written.
     fn end(&mut self) {
         let Some(step) = self.step.take() else { return };
         self.work.bytes_done += self.parts.steps.write_len(step, self.parts.units);
@@ -202,15 +202,15 @@ impl Writer<'_, '_, '_, '_> {
     }
 }
 
-/// Takes pieces; gives a buffer for the next.
+/// Receiver of pieces; returns a buffer for the next one.
 type Sink<'s> = &'s mut dyn FnMut(Piece) -> std::result::Result<Vec<u8>, Trouble>;
 
-/// Makes new bytes of old ones.
+/// Makes new bytes from old ones.
 struct Assembler<'a> {
     parts: &'a Parts<'a>,
     source: Source<'a>,
     scripts: Scripts<'a>,
-    /// Bytes that follow each other in the new file, and where.
+    /// Consecutive bytes of the new file, and their offset.
     bytes: Vec<u8>,
     offset: u64,
 }
@@ -242,7 +242,7 @@ impl<'a> Assembler<'a> {
                 unit.write_len, unit.new_len,
                 "a unit of which bytes stay where they are is not written directly"
             );
-            // A unit that fits is verified before any of it is written.
+            // A unit that fits into the buffer is verified before any of it is written.
             if self.bytes.len() as u64 + unit.write_len > self.parts.buffer_len as u64 {
                 self.flush(sink)?;
             }
@@ -289,7 +289,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Hands over what is ready.
+    /// Passes on the bytes that are ready.
     fn flush(&mut self, sink: Sink<'_>) -> std::result::Result<(), Trouble> {
         if !self.bytes.is_empty() {
             let bytes = std::mem::take(&mut self.bytes);
@@ -324,7 +324,7 @@ impl<'a> Scripts<'a> {
         Self { journal, stored: Vec::new(), at: 0, script: Vec::new(), decompressor: None }
     }
 
-    /// The script of a unit; others up to `end` are wanted next.
+    /// Returns the script of a unit; scripts up to `end` are read ahead.
     fn get(&mut self, unit: &Unit, end: u64) -> io::Result<&[u8]> {
         let (from, len) = (unit.script_at, u64::from(unit.script_len));
         if from < self.at || from + len > self.at + self.stored.len() as u64 {

@@ -1,7 +1,8 @@
-//! Doing the steps of a change.
+//! Runs the steps of a change.
 
 use std::io;
 
+use barid_mailbox::{Error, Result, SyncContext};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::assemble::{assemble, chunks, pieces, runs};
@@ -10,21 +11,20 @@ use super::journal::JournalFile;
 use super::source::Source;
 use super::steps::{Step, StepKind};
 use super::work::Work;
-use crate::{Error, Result, SyncContext};
 
-/// Bytes of the hash of a piece of a sector.
+/// Bytes of the hash of a piece: written bytes within one sector.
 pub(super) const PIECE_LEN: u64 = 4;
 
-/// The hash of a piece of a sector.
+/// Returns the hash of a piece of a sector.
 pub(super) fn piece_hash(bytes: &[u8]) -> [u8; PIECE_LEN as usize] {
     (xxh3_64(bytes) as u32).to_le_bytes()
 }
 
 impl Work<'_> {
-    /// Does the steps from `first` on; those written last may wait for a barrier.
+    /// Runs the steps from `first` on; the last bytes written may not be synced on return.
     ///
-    /// Between two steps that depend on each other stands one barrier of the mailbox; a window
-    /// costs one of the journal beside it.
+    /// Costs one barrier of the mailbox between two steps that depend on each other, and one of the
+    /// journal for each window.
     pub(super) fn apply_steps(&mut self, first: usize, context: &SyncContext<'_>) -> Result<()> {
         let total = self.bytes_total();
         let mut index = first;
@@ -44,7 +44,7 @@ impl Work<'_> {
             }
             self.locks.touch()?;
             if self.window != Some(index) {
-                // The bytes of the window before may still be needed.
+                // The bytes of the previous window may still be needed.
                 self.flush()?;
                 self.fill_window(index)?;
                 self.sync_journal()?;
@@ -58,7 +58,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// That the change was stopped, and goes on later.
+    /// Returns the error for a change that was stopped, and is continued later.
     pub(super) fn stopped(&self, journal: &JournalFile) -> Error {
         Error::Unfinished {
             path: self.places.mailbox.to_owned(),
@@ -67,7 +67,7 @@ impl Work<'_> {
         }
     }
 
-    /// Puts the new bytes of a step into the journal, and hashes of what is in their place.
+    /// Writes the new bytes of a step to the journal, with hashes of the bytes that they replace.
     pub(super) fn fill_window(&mut self, index: usize) -> Result<()> {
         let units = self.steps.units(self.steps.get(index));
         let mut window =
@@ -130,7 +130,7 @@ impl Work<'_> {
     }
 }
 
-/// Reads `len` bytes; what is beyond the end of the file is zeros.
+/// Reads `len` bytes, with zeros beyond the end of the file.
 pub(super) fn read_or_zeros(
     source: &mut Source<'_>,
     size: u64,
@@ -148,7 +148,7 @@ pub(super) fn read_or_zeros(
     Ok(())
 }
 
-/// Collects what goes to a window.
+/// Buffer of the bytes of a window.
 struct WindowOut {
     bytes: Vec<u8>,
     offset: u64,
@@ -170,7 +170,7 @@ impl WindowOut {
         self.offset += self.bytes.len() as u64;
         self.bytes.clear();
         written.map_err(|error| match error {
-            crate::Error::Io { source, .. } => source,
+            barid_mailbox::Error::Io { source, .. } => source,
             error => io::Error::other(error),
         })
     }

@@ -1,4 +1,4 @@
-//! Making the new bytes of a unit of its old ones, and telling which of them are there.
+//! Makes the new bytes of a unit from its old ones, and checks which of them a file has.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use super::script::{Op, ops};
 use super::source::Source;
 use super::unit::Unit;
 
-/// Makes the new bytes of `unit` and gives those that are written to `put`, with their places.
-/// Returns the hash of those that are kept or copied, which should be [`Unit::hash`].
+/// Makes the new bytes of `unit` and passes those that are written to `put`, with their offsets.
+/// Returns the hash of the kept and copied bytes, which should be [`Unit::hash`].
 pub(super) fn assemble(
     unit: &Unit,
     script: &[u8],
@@ -45,7 +45,7 @@ pub(super) fn assemble(
     Ok(hash.digest())
 }
 
-/// Visits the runs of new bytes that are written, ascending: place and length.
+/// Visits the runs of new bytes that are written, ascending: offset and length.
 pub(super) fn runs(
     unit: &Unit,
     script: &[u8],
@@ -72,7 +72,7 @@ pub(super) fn runs(
     }
 }
 
-/// Visits the pieces of a run, of which each lies in one sector.
+/// Visits the pieces of a run, each of which lies in one sector.
 pub(super) fn pieces(
     from: u64,
     len: u64,
@@ -81,7 +81,7 @@ pub(super) fn pieces(
     chunks(from, len, 0, visit)
 }
 
-/// Visits a run in chunks of about `chunk_len` bytes that have no sector in common.
+/// Visits a run in chunks of about `chunk_len` bytes, no two of which share a sector.
 pub(super) fn chunks(
     from: u64,
     len: u64,
@@ -97,7 +97,7 @@ pub(super) fn chunks(
     Ok(())
 }
 
-/// [`Unit::hash`] and [`Unit::skip_hash`] of the old bytes that `source` has.
+/// Computes [`Unit::hash`] and [`Unit::skip_hash`] of the old bytes in `source`.
 pub(super) fn hash_old(
     unit: &Unit,
     script: &[u8],
@@ -123,12 +123,12 @@ pub(super) fn hash_old(
     Ok((hash.digest(), skip_hash.digest()))
 }
 
-/// Whether `source` has all old bytes of `unit` that were hashed.
+/// Returns `true` if `source` has all old bytes of `unit` that were hashed.
 pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
     Ok(hash_old(unit, script, source)? == (unit.hash, unit.skip_hash))
 }
 
-/// Whether `source` has all new bytes of `unit`.
+/// Returns `true` if `source` has all new bytes of `unit`.
 pub(super) fn has_new(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
     let mut hash = Xxh3::new();
     let (mut new, mut is_new) = (unit.new, true);
@@ -155,8 +155,8 @@ pub(super) fn has_new(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io
     Ok(is_new && hash.digest() == unit.hash)
 }
 
-/// Whether `source` has all bytes of `unit` that are kept, if those that are written are what
-/// `payload` has from `offset` on.
+/// Returns `true` if `source` has all kept bytes of `unit`, where the copied bytes are those of
+/// `payload` from `offset` on.
 pub(super) fn has_kept(
     unit: &Unit,
     script: &[u8],

@@ -1,7 +1,8 @@
-//! X-IMAPbase: what it says, what it is to say, and which message it goes to.
+//! X-IMAPbase: its present and new content, and the message that carries it.
 
 use std::path::Path;
 
+use barid_mailbox::{ChangeSet, Error, Known, Result};
 use barid_types::{Keyword, KeywordTable, UidValidity};
 use barid_vfs::Timestamp;
 
@@ -9,36 +10,35 @@ use super::block::Fields;
 use super::targets::Targets;
 use crate::mbox::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MMDF_SEPARATOR};
 use crate::mbox::status::{Base, Separators};
-use crate::{ChangeSet, Error, Known, Result};
 
-/// What becomes of X-IMAPbase.
+/// Plan for X-IMAPbase.
 #[derive(Debug, Default)]
 pub(super) struct BasePlan {
-    /// What it is to say; `None` if there is to be none.
+    /// Its new value; `None` if there will be none.
     pub(super) value: Option<Vec<u8>>,
-    /// The UIDVALIDITY in that.
+    /// The UIDVALIDITY in `value`.
     pub(super) validity: Option<UidValidity>,
-    /// The UIDVALIDITY that it says.
+    /// The UIDVALIDITY in the present field.
     pub(super) validity_found: Option<UidValidity>,
-    /// The last UID that it says was given out; 0 if there is none.
+    /// The last UID in the present field; 0 if there is none.
     pub(super) uid_last_found: u32,
-    /// It is to say something else than it says.
+    /// `true` if the new value differs from the present one.
     pub(super) is_changed: bool,
 }
 
-/// What a base is made from.
+/// Input of the plan.
 pub(super) struct Wish<'a> {
     pub(super) path: &'a Path,
     pub(super) known: &'a dyn Known,
     pub(super) changes: &'a ChangeSet,
     pub(super) targets: &'a Targets,
-    /// All messages are expunged: what is to survive must be in the base.
+    /// All messages are expunged: information that must survive has to be in the base.
     pub(super) is_last_home: bool,
 }
 
 impl Wish<'_> {
-    /// Plans the base of a mailbox whose first header, `header`, holds it now if any does. New
-    /// keywords go to `table` too.
+    /// Plans the base of a mailbox with this first `header`, which carries the present base if
+    /// there is one. New keywords are added to `table` too.
     pub(super) fn plan(
         &self,
         header: &[u8],
@@ -71,7 +71,7 @@ impl Wish<'_> {
             value.push_str(name.as_str());
         }
         let is_changed = match &found {
-            // Dovecot rewrites what is not in its form.
+            // Dovecot rewrites a field that is not in its form.
             Some(_) if self.changes.write_uids => {
                 text.is_none_or(|text| text.trim_ascii() != value.as_bytes())
             }
@@ -89,8 +89,8 @@ impl Wish<'_> {
         })
     }
 
-    /// Adds to the names in the base what the changes add, and all other keywords that are known if
-    /// it is written anyway; whether it must be.
+    /// Adds the keywords of the changes to `names`, and all other known keywords if the base is
+    /// written anyway. Returns `true` if it must be written for new keywords.
     fn name_keywords(&self, names: &mut KeywordTable, table: &mut KeywordTable) -> Result<bool> {
         let unsupported = |what| Error::Unsupported { path: self.path.to_owned(), what };
         let mut added = KeywordTable::default();
@@ -129,13 +129,13 @@ impl Wish<'_> {
     }
 }
 
-/// Whether both c-client and Dovecot keep a keyword.
+/// Returns `true` if both c-client and Dovecot keep the keyword.
 pub(in crate::mbox) fn is_portable(keyword: &Keyword) -> bool {
     keyword.as_str().len() <= KEYWORD_LEN_MAX && keyword.as_str().is_ascii()
 }
 
-/// The pseudo message: no message, just a home for X-IMAPbase where no other is. Gives it, and
-/// where in it the header is.
+/// Returns the pseudo message, which only carries X-IMAPbase where no message can, and the range of
+/// its header.
 pub(super) fn pseudo_message(
     value: &[u8],
     now: Timestamp,

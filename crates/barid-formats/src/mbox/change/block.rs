@@ -1,7 +1,7 @@
-//! The owned fields of a header: where they are and what they say, and a block of them anew.
+//! The owned fields of a header: their positions and values, and a new block of them.
 //!
 //! A block is written as c-client writes it, last in the header, with its padding at the end of
-//! X-Keywords. Neither c-client nor Dovecot rewrites a file of such blocks
+//! X-Keywords. Neither c-client nor Dovecot rewrites a file with such blocks
 //! (`docs/design/mbox-writing.md`).
 
 use std::io::Write as _;
@@ -12,36 +12,36 @@ use memchr::{memchr, memchr_iter};
 
 use crate::mbox::status::unpadded;
 
-/// What the owned fields of a header say and where they are.
+/// Positions and values of the owned fields of a header.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    /// Where they are, ascending; what adjoins is one.
+    /// Their ranges, ascending; adjoining ones are joined.
     pub(super) stretches: Vec<Range<usize>>,
-    /// Bytes of `stretches`.
+    /// Total length of `stretches`.
     owned_len: usize,
-    /// The flags of Status and X-Status; \Recent is not among them.
+    /// The flags of Status and X-Status, without \Recent.
     pub(super) flags: FlagSet,
-    /// There is an `O`.
+    /// `true` if there is an `O`.
     pub(super) is_old: bool,
-    /// Letters that are not ours, of Status and of X-Status.
+    /// Unknown letters of Status and of X-Status.
     letters: [Vec<u8>; 2],
-    /// The first X-UID that can be read.
+    /// The first valid X-UID.
     pub(super) uid: Option<u32>,
-    /// The text of X-Keywords.
+    /// Range of the value of X-Keywords.
     pub(super) keywords: Option<Range<usize>>,
-    /// The text of X-IMAPbase or X-IMAP.
+    /// Range of the value of X-IMAPbase or X-IMAP.
     pub(super) base: Option<Range<usize>>,
-    /// That is X-IMAP.
+    /// `true` if `base` is X-IMAP.
     pub(super) base_is_pseudo: bool,
-    /// Where the blank line is; the end of the header if there is none.
+    /// Offset of the blank line; the length of the header if there is none.
     pub(super) text_end: usize,
-    /// Lines end with CRLF.
+    /// `true` if lines end with CRLF.
     pub(super) is_crlf: bool,
-    /// What is left without the owned fields ends in the middle of a line.
+    /// `true` if the header without its owned fields ends in the middle of a line.
     ends_in_line: bool,
 }
 
-/// What the continuation of a line belongs to.
+/// Kind of field that a continuation line belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum Line {
     Foreign,
@@ -51,7 +51,7 @@ enum Line {
 }
 
 impl Fields {
-    /// Reads a header, which may end with a blank line.
+    /// Parses a header, which may end with a blank line.
     pub(super) fn read(&mut self, header: &[u8]) {
         self.clear(header.len());
         let (mut start, mut kind) = (0, Line::Foreign);
@@ -96,7 +96,7 @@ impl Fields {
         *self = Self { stretches, letters, text_end: header_len, ..Self::default() };
     }
 
-    /// Takes note of an owned line; `kind` says whose text it is.
+    /// Records an owned line; `kind` is the field that it belongs to.
     fn take(&mut self, kind: Line, start: usize, end: usize) {
         let text = match kind {
             Line::Foreign => return,
@@ -170,12 +170,12 @@ impl Fields {
         Line::Owned
     }
 
-    /// Bytes that are not owned, the blank line not counted.
+    /// Returns the number of bytes that are not owned, without the blank line.
     pub(super) fn foreign_len(&self) -> usize {
         self.text_end - self.owned_len
     }
 
-    /// Where a block goes; `None` if there is no place.
+    /// Returns the place for a block; `None` if there is none.
     pub(super) fn place(&self, header: &[u8]) -> Option<Place> {
         if !self.ends_in_line {
             return Some(Place::Last);
@@ -187,7 +187,7 @@ impl Fields {
         (!matches!(first, Some(b' ' | b'\t'))).then_some(Place::First)
     }
 
-    /// Writes what is not owned of `header` from `from` on up to the blank line.
+    /// Writes the bytes of `header` from `from` to the blank line that are not owned.
     pub(super) fn write_foreign(&self, header: &[u8], from: usize, out: &mut Vec<u8>) {
         let mut from = from;
         for owned in &self.stretches {
@@ -200,27 +200,27 @@ impl Fields {
     }
 }
 
-/// Where in a header a block goes.
+/// Place of a block in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Before the blank line.
     Last,
-    /// Before everything else: the header ends in the middle of a line.
+    /// Before everything else, because the header ends in the middle of a line.
     First,
 }
 
 /// A block of owned fields to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    /// The text of X-IMAPbase, or of X-IMAP.
+    /// The value of X-IMAPbase, or of X-IMAP.
     pub(super) base: Option<&'a [u8]>,
-    /// This is the pseudo message: X-IMAP and Status, nothing else.
+    /// `true` for the pseudo message, which gets only X-IMAP and Status.
     pub(super) is_pseudo: bool,
-    /// What is kept of what was there: letters that are not ours, and line ends.
+    /// The present fields: their unknown letters and line ends are kept.
     pub(super) fields: &'a Fields,
     /// The flags.
     pub(super) flags: FlagSet,
-    /// The message is not \Recent.
+    /// `true` if the message is not \Recent.
     pub(super) is_old: bool,
     /// The keywords, a space before each.
     pub(super) keywords: &'a [u8],
@@ -252,7 +252,7 @@ impl Block<'_> {
         b"Status: ".len() + self.fields.letters[0].len() + own + self.line_end().len()
     }
 
-    /// Its bytes without padding.
+    /// Returns its length without padding.
     pub(super) fn full_len(&self) -> usize {
         if self.is_pseudo {
             return self.compact_len();
@@ -263,7 +263,7 @@ impl Block<'_> {
         self.base_len() + self.status_len() + x_status + x_keywords + self.uid_len()
     }
 
-    /// Its bytes without padding and without fields that say nothing: the least it can have.
+    /// Returns its least length: without padding and empty fields.
     pub(super) fn compact_len(&self) -> usize {
         let line_end = self.line_end().len();
         let field = |name: &[u8], len: usize| match len {
@@ -283,9 +283,9 @@ impl Block<'_> {
         self.uid.map_or(0, |uid| b"X-UID: ".len() + digits(uid) + self.line_end().len())
     }
 
-    /// Writes it with padding up to `len` bytes, which are not fewer than
-    /// [`Block::compact_len`]. The padding is at the end of X-Keywords, else of X-UID, else of the
-    /// field before; in the pseudo message of X-IMAP.
+    /// Writes it with padding up to `len` bytes, which must be at least [`Block::compact_len`]. The
+    /// padding stands at the end of X-Keywords, else of X-UID, else of the field before; in the
+    /// pseudo message, of X-IMAP.
     pub(super) fn write(&self, len: usize, out: &mut Vec<u8>) {
         let is_compact = self.is_pseudo || len < self.full_len();
         let mut padding = match is_compact {

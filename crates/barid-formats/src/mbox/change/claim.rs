@@ -1,17 +1,16 @@
-//! What an interrupted append left in the mailbox: bytes of ours, and bytes of others inside the
-//! range that ours were to have or behind it.
+//! Finds the remains of an interrupted append in the mailbox, and the bytes that others wrote into
+//! its range or behind it.
 //!
-//! Whoever delivers after a crash appends where the file ends, so after the bytes that were
-//! written comes the end of the file or the first byte of somebody's message. Bytes are claimed up
-//! to there if they equal what the journal intended, or are NULs that a power failure left in their
-//! place. Where the first bytes of the other message happen to be those that were intended, the
-//! separator that it begins with tells where it begins. Where that is not certain nothing is
-//! claimed.
+//! Programs that deliver after a crash append at the end of the file. So our bytes end at the end
+//! of the file, or at the first byte of another program's message. Bytes are claimed as ours up to
+//! there if they equal those that the journal intended, or are NULs that a power failure left in
+//! their place. If the first bytes of the other message happen to equal the intended ones, the
+//! separator that it begins with shows where it begins. If that is uncertain, nothing is claimed.
 //!
-//! The journal of an append that was complete may still be there, and messages may have been
-//! changed in their place since. So what looks like a separator counts only where the first byte
-//! that differs is in that very line, and nothing is claimed if the append ends as was intended. A
-//! message that lacks nothing but a line end is complete: other programs take those away.
+//! The journal of a complete append may still be there, and its messages may have been changed in
+//! place since. So a separator counts only if the first byte that differs is in its line, and
+//! nothing is claimed if the append ends as intended. A message that lacks only a line end is
+//! complete: other programs remove those.
 
 use std::io;
 
@@ -23,51 +22,51 @@ use crate::mbox::from_line::parse;
 use crate::mbox::layout::MMDF_SEPARATOR;
 use crate::mbox::{FromProfile, Variant};
 
-/// The bytes that a message of an mbox begins with.
+/// First bytes of a message of an mbox.
 const FROM: &[u8] = b"From ";
 
-/// Line ends before a message that are looked through for its separator.
+/// Line ends before a message that are skipped in search of its separator.
 const LINE_ENDS_MAX: usize = 8;
 
-/// Bytes at the end of an append that tell that it is complete.
+/// Bytes at the end of an append that are compared to see if it is complete.
 const TAIL_LEN: u64 = 64;
 
-/// Bytes of a From_ line that are looked at.
+/// Bytes of a From_ line that are read.
 const SENDER_LINE_LEN: u64 = 512;
 
-/// What of an append is in the mailbox. Offsets are those behind its start.
+/// Parts of an interrupted append in the mailbox. Offsets are relative to the start of the append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// The end of the last message that is complete; none is if this is 0.
+    /// End of the last complete message; 0 if there is none.
     pub(super) complete: u64,
-    /// The end of our bytes, all of which are to go behind `complete`.
+    /// End of our bytes; those behind `complete` are removed.
     pub(super) own: u64,
-    /// Something of others follows.
+    /// `true` if bytes of others follow.
     pub(super) is_followed: bool,
 }
 
-/// How far a comparison came, and why no further.
+/// Result of comparing the file with the intended bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Compared {
-    /// Bytes that are as intended.
+    /// Number of bytes that are as intended.
     equal: u64,
-    /// Bytes that are as intended, or NULs.
+    /// Number of bytes that are as intended, or NULs.
     own: u64,
-    /// What comes next; `None` if that is the end of the file or of the append.
+    /// Difference behind them; `None` if the file or the append ends there.
     other: Option<Other>,
 }
 
-/// Bytes that are not those intended.
+/// Bytes that differ from those intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Other {
-    /// The next one is another.
+    /// The next byte differs.
     Byte,
-    /// One up to this place is, or they are fewer than a piece.
+    /// A byte before this offset differs, or the file ends before it.
     Piece(u64),
 }
 
-/// Finds out what of `intent` is in a file of `size` bytes. `None` if this cannot be told apart
-/// from what others wrote: then nothing may be taken away.
+/// Finds the parts of `intent` in a file of `size` bytes. Returns `None` if they cannot be told
+/// from bytes that others wrote: then nothing may be removed.
 pub(super) fn claim(
     file: &dyn File,
     size: u64,
@@ -90,7 +89,7 @@ pub(super) fn claim(
     Ok(Some(Claim { complete, own, is_followed: own < len }))
 }
 
-/// What separates messages.
+/// Returns the bytes with which a message begins.
 fn separator_of(variant: Variant) -> &'static [u8] {
     if variant == Variant::Mmdf { MMDF_SEPARATOR } else { FROM }
 }
@@ -99,7 +98,7 @@ fn separator_of(variant: Variant) -> &'static [u8] {
 struct Look<'a> {
     file: &'a dyn File,
     intent: &'a Intent,
-    /// Bytes behind the start of the append.
+    /// Bytes in the file behind the start of the append.
     len: u64,
     separator: &'static [u8],
 }
@@ -135,24 +134,24 @@ impl Look<'_> {
         Ok(compared)
     }
 
-    /// Whether a message begins `at`, or behind line ends there.
+    /// Returns `true` if a message begins `at`, or behind line ends there.
     fn begins(&self, at: u64) -> io::Result<bool> {
         let bytes = self.read(at, (LINE_ENDS_MAX + self.separator.len()) as u64)?;
         let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         Ok(bytes[ends..].starts_with(self.separator))
     }
 
-    /// Where bytes of others begin, the first of which that is not as intended being at `own`.
+    /// Returns the start of bytes of others, of which the one at `own` is the first that differs.
     fn begin_of_other(&self, own: u64, complete: u64) -> io::Result<Option<u64>> {
         if self.begins(own)? {
             return Ok(Some(own));
         }
-        // The separator that closes ours may be the one that opens theirs.
+        // The separator that closes our message may open theirs.
         let is_opened = self.separator == MMDF_SEPARATOR && own == complete && own > 0;
         if is_opened && self.read(own, FROM.len() as u64)? == FROM {
             return Ok(Some(own));
         }
-        // The separator itself may begin as what was intended does.
+        // The separator itself may begin with intended bytes.
         let width = self.separator.len() as u64;
         let from = own.saturating_sub(width - 1);
         let bytes = self.read(from, own - from + width)?;
@@ -171,7 +170,8 @@ impl Look<'_> {
         Ok(found.map(|at| from + at as u64))
     }
 
-    /// The length of the line that `bytes` begin with, without its end, if it separates messages.
+    /// Returns the length, without line end, of the line that `bytes` begins with, if it separates
+    /// messages.
     fn separator_line(&self, bytes: &[u8]) -> Option<usize> {
         let len = memchr::memchr(b'\n', bytes)?;
         let is_separator = match self.separator == MMDF_SEPARATOR {
@@ -181,21 +181,21 @@ impl Look<'_> {
         is_separator.then_some(len)
     }
 
-    /// The start of bytes of others, the first of which that is not as intended being somewhere in
-    /// the piece from `from` to `end`. So a separator within it proves nothing.
+    /// Returns the start of bytes of others, of which the first that differs is somewhere in the
+    /// piece from `from` to `end`. A separator within the piece proves nothing.
     fn begin_at_piece(&self, from: u64, end: u64) -> io::Result<Option<u64>> {
         let bytes = self.read(from, SENDER_LINE_LEN)?;
         let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         if ends <= LINE_ENDS_MAX && self.separator_line(&bytes[ends..]).is_some() {
             return Ok(Some(from));
         }
-        // What is less than a piece, is torn in mid-line and ends the file is the rest of ours.
+        // A part of a piece that ends the file in the middle of a line is the rest of ours.
         let is_torn = from > 0 && self.len < end && !bytes.ends_with(b"\n");
         Ok(is_torn.then_some(self.len))
     }
 
-    /// The end of the last message that is complete, where messages are up to `complete`, and bytes
-    /// are as intended up to `equal`.
+    /// Returns the end of the last complete message, given that messages are complete up to
+    /// `complete` and bytes are as intended up to `equal`.
     fn complete(&self, complete: u64, equal: u64) -> io::Result<u64> {
         let next = self.intent.ends.iter().find(|end| **end > complete);
         let missing = next.map_or(0, |end| end.saturating_sub(equal));
@@ -247,7 +247,7 @@ impl Compared {
         self.other = (own < found.len()).then_some(Other::Byte);
     }
 
-    /// Compares the next piece, which is to end at `end`.
+    /// Compares the next piece, which should end at `end`.
     fn piece(&mut self, found: &[u8], end: u64, hash: Option<u32>) {
         let is_whole = found.len() as u64 == end - self.own;
         if is_whole && hash == Some(piece_hash(found)) {
@@ -312,14 +312,14 @@ mod tests {
         for lead in ["", "\n"] {
             let theirs = format!("{}{lead}{THEIRS}", &all[..at]);
             let Some(claim) = found_in(&intent, theirs.as_bytes()) else {
-                // Theirs begins as our next message would: there is nothing to take away.
+                // Theirs begins as our next message would: nothing can be removed.
                 let next = intent.ends.iter().find(|end| **end >= at as u64).unwrap();
                 let rest = &all[at..*next as usize];
                 assert!(at == 0 || lead.starts_with(rest), "{at} {lead:?}");
                 continue;
             };
             let begin = claim.own as usize;
-            // A line end may be anybody's.
+            // A line end may belong to either.
             assert!(begin == at || theirs[begin.min(at)..begin.max(at)] == *"\n", "{at} {lead:?}");
             assert!(claim.complete >= complete && claim.is_followed, "{at} {lead:?}");
         }
@@ -346,7 +346,7 @@ mod tests {
             }
             at = intent.piece_end(at);
         }
-        // In the middle of a piece the rest of it goes only at the end of the file.
+        // In the middle of a piece, its rest is removed only at the end of the file.
         let all = messages.concat();
         let claim = found_in(&intent, &all.as_bytes()[..300_010]).unwrap();
         assert_eq!((claim.own, claim.is_followed), (300_010, false));

@@ -1,12 +1,14 @@
-//! Cutting ranges out of the file by the file system (docs/protocol.md, "Change an mbox").
+//! Removes ranges from the middle of a file by the file system (docs/protocol.md, "Change an
+//! mbox").
 //!
-//! After each range its number goes to the journal, before the next is begun, so that a recovery
-//! has just one to wonder about: that one was not begun, or is done, or has left a hole of its
-//! length somewhere further along, and then collapsing the hole completes it.
+//! After each range its number is recorded in the journal before the next is begun, so that a
+//! recovery is in doubt about one range only: it was not begun, or is done, or has left a hole of
+//! its length further along, and then collapsing the hole completes it.
 
 use std::io;
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, Vfs};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -16,13 +18,13 @@ use super::run::Stage;
 use super::source::{Source, hash_of};
 use super::unit::Collapse;
 use super::work::Work;
-use crate::{Error, Result};
 
-/// The block of the file system, if it can collapse ranges of this file, of `size` bytes, and is
-/// known to leave what [`Work::find_midway`] understands.
+/// Returns the block size of the file system if it can collapse ranges of this file, of `size`
+/// bytes, and is known to leave only states that [`Work::find_midway`] understands.
 ///
-/// Costs a few system calls: the one that asks whether it can is refused either way, for another
-/// reason if it can. Of a file that is open for reading it says nothing.
+/// Costs a few system calls. The one that asks if the file can be collapsed always fails, with
+/// `InvalidInput` if it can. For a file that is open for reading only, which fails with `EBADF`,
+/// the answer is taken to be yes.
 pub(super) fn block(vfs: &dyn Vfs, path: &Path, file: &dyn File, size: u64) -> Option<u64> {
     if !vfs.collapses(path) {
         return None;
@@ -37,26 +39,26 @@ pub(super) fn block(vfs: &dyn Vfs, path: &Path, file: &dyn File, size: u64) -> O
     can.then_some(block)
 }
 
-/// What a call that writes says of a file that is open for reading.
+/// Error of a write to a file that is open for reading only.
 const EBADF: i32 = 9;
 
-/// What a recovery finds of a collapse that may have been under way.
+/// State of a collapse that may have been interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Midway {
-    /// Nothing of it is unfinished.
+    /// It was not begun.
     No,
-    /// All has moved; what is behind the new end is to be cut off, or nothing is.
+    /// All bytes have moved; the file may still have to be cut to its new size.
     Moved,
-    /// A hole of its length stands here, and has to go.
+    /// A hole of its length is left at this offset and must be removed.
     Hole(u64),
 }
 
 impl<'a> Work<'a> {
-    /// Collapses the ranges that are left.
+    /// Collapses the remaining ranges.
     ///
     /// # Errors
-    /// [`Error::Changed`], and nothing was begun, if the file has holes after all, among which that
-    /// of an interrupted collapse could not be told.
+    /// [`Error::Changed`], with nothing begun, if the file has holes after all: the hole of an
+    /// interrupted collapse could not be told from them.
     pub(super) fn collapse_from(&mut self, stage: &mut Stage) -> Result<()> {
         for index in stage.collapsed..self.collapses.len() {
             let collapse = self.collapses[index];
@@ -67,7 +69,7 @@ impl<'a> Work<'a> {
             match file.collapse(collapse.offset, collapse.len) {
                 Ok(()) => stage.is_begun = true,
                 Err(error) => {
-                    // Only a refusal is known to have left everything as it was.
+                    // Only a refusal is known to have changed nothing.
                     stage.is_begun |= !matches!(
                         error.kind(),
                         io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
@@ -83,12 +85,12 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Finds out what there is of the collapse that may have been under way when
-    /// [`Stage::collapsed`] of them were known to be complete; writes nothing. If all has moved, it
-    /// counts to them from now on.
+    /// Determines the state of the collapse that may have been running when [`Stage::collapsed`] of
+    /// them were known to be complete; writes nothing. If all bytes have moved, it is counted as
+    /// complete.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the file is in no state that a collapse can have left.
+    /// [`Error::Changed`] if the file is in a state that a collapse cannot have left.
     pub(super) fn find_midway(&self, stage: &mut Stage) -> Result<Midway> {
         let done = stage.collapsed;
         let Some(collapse) = self.collapses.get(done).copied() else { return Ok(Midway::No) };
@@ -96,8 +98,8 @@ impl<'a> Work<'a> {
         let file = self.file();
         let size = file.metadata().map_err(self.at())?.size;
         match file.first_hole(0).map_err(self.at())?.filter(|hole| *hole < size) {
-            // Everything has moved, only the size has not followed. What others delivered begins
-            // in the last block of the hole.
+            // Everything has moved, only the size has not followed. Mail of others begins in the
+            // last block of the hole.
             Some(hole) if hole >= size_after => {}
             Some(hole) => {
                 let midway = Midway::Hole(hole);
@@ -113,7 +115,7 @@ impl<'a> Work<'a> {
                 match (is_not_begun, is_done) {
                     (true, false) => return Ok(Midway::No),
                     (true, true) if size == size_before => return Ok(Midway::No),
-                    // Others may have filled the last of the hole.
+                    // Others may have filled the last block of the hole.
                     (false, true) => {}
                     _ => return Err(self.changed()),
                 }
@@ -123,7 +125,7 @@ impl<'a> Work<'a> {
         Ok(Midway::Moved)
     }
 
-    /// Whether the old file ends as it did.
+    /// Returns `true` if the old file ends as it did.
     fn has_end(&self, collapsed: usize, midway: Midway) -> io::Result<bool> {
         let mut source = self.jumping(collapsed, midway);
         let mut has = |tail: Tail| -> io::Result<bool> {
@@ -135,15 +137,15 @@ impl<'a> Work<'a> {
         Ok(has(self.header.tail)? && has(self.header.cut)?)
     }
 
-    /// Reads the file as it is once everything is collapsed.
+    /// Returns a source that reads the file as it will be when everything is collapsed.
     pub(super) fn jumping(&self, collapsed: usize, midway: Midway) -> Source<'a> {
         let mut source = self.source();
         self.jumps(collapsed, midway).into_iter().for_each(|jump| source.collapse(jump));
         source
     }
 
-    /// The ranges that a reader has to jump over: those that are still to be collapsed, and the
-    /// hole of the first of these if it has left its place.
+    /// Returns the ranges that a reader has to skip: those still to be collapsed, and the hole of
+    /// the first of these if it has moved.
     fn jumps(&self, collapsed: usize, midway: Midway) -> Vec<Collapse> {
         let Midway::Hole(hole) = midway else { return self.collapses[collapsed..].to_vec() };
         let len = self.collapses[collapsed].len;
@@ -156,7 +158,7 @@ impl<'a> Work<'a> {
                 break;
             }
             if begin + collapse.len > hole {
-                // It stands in what is to be jumped over anyway.
+                // The hole stands in a range that is skipped anyway.
                 jumps[index].len += len;
                 return jumps;
             }
@@ -166,7 +168,7 @@ impl<'a> Work<'a> {
         jumps
     }
 
-    /// Takes a hole out that a collapse has left; the next of them follows.
+    /// Removes a hole that a collapse has left, which completes that collapse.
     pub(super) fn collapse_hole(&mut self, stage: &mut Stage, hole: u64) -> Result<()> {
         let len = self.collapses[stage.collapsed].len;
         self.file().collapse(hole, len).map_err(self.at())?;
@@ -176,19 +178,19 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Says that so many ranges are collapsed, durably.
+    /// Records durably that this number of ranges is collapsed.
     pub(super) fn record_collapsed(&mut self, collapsed: usize) -> Result<()> {
         self.record(Kind::Collapsed, [collapsed as u64, 0, 0, 0])
     }
 
-    /// The size of the old file when so many ranges are collapsed.
+    /// Returns the size of the old file when this number of ranges is collapsed.
     pub(super) fn size_when(&self, collapsed: usize) -> u64 {
         let gone: u64 = self.collapses[..collapsed].iter().map(|collapse| collapse.len).sum();
         self.header.old_size - gone
     }
 
-    /// Whether the bytes before `end` are those that the old file ended with; what is behind was
-    /// delivered since.
+    /// Returns `true` if the bytes before `end` are those that the old file ended with; any behind
+    /// were delivered since.
     fn ends_at(&self, size: u64, end: u64) -> Result<bool> {
         let Tail { len, hash } = self.header.tail;
         if end > size || end < len {

@@ -1,26 +1,25 @@
-//! What is known, message by message, and the headers of the file.
+//! The known messages, one by one, and the headers in the file.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{Error, Extent, Known, Result, sink_error};
 use barid_state::MessageKey;
 use barid_types::{FlagSet, KeywordMask, Uid};
 use barid_vfs::File;
 
 use super::pages::{Page, Pages};
 use crate::mbox::layout::{BATCH_MAX, HEADERS_GAP_MAX, HEADERS_READ_LEN};
-use crate::scan::sink_error;
-use crate::{Error, Known, Location, Result};
 
-/// A message as it is known.
+/// A known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) uid: Uid,
     pub(super) flags: FlagSet,
     pub(super) keywords: KeywordMask,
     pub(super) key: MessageKey,
-    /// Where its separator starts.
+    /// Offset of its separator.
     pub(super) offset: u64,
     pub(super) separator_len: u32,
     pub(super) header_len: u32,
@@ -28,30 +27,30 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Where its header starts.
+    /// Returns the offset of its header.
     pub(super) fn header(&self) -> u64 {
         self.offset + u64::from(self.separator_len)
     }
 
-    /// Where its body starts.
+    /// Returns the offset of its body.
     pub(super) fn body(&self) -> u64 {
         self.header() + u64::from(self.header_len)
     }
 
-    /// Where its body ends.
+    /// Returns the offset of the end of its body.
     pub(super) fn end(&self) -> u64 {
         self.body().saturating_add(self.body_len)
     }
 }
 
-/// Reads what is known, a batch at a time.
+/// Reads the known messages in batches.
 pub(super) struct Cursor<'k> {
     known: &'k dyn Known,
     path: &'k Path,
     len: u32,
     batch: Vec<Item>,
     first: u32,
-    /// How many to read next.
+    /// Number of messages in the next batch.
     ahead: usize,
 }
 
@@ -60,12 +59,12 @@ impl<'k> Cursor<'k> {
         Self { known, path, len: known.len(), batch: Vec::new(), first: 0, ahead: 0 }
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
-    /// The message at `index`; `None` behind the last.
+    /// Returns the message at `index`; `None` behind the last.
     pub(super) fn get(&mut self, index: u32) -> Result<Option<Item>> {
         if index >= self.len {
             return Ok(None);
@@ -88,7 +87,8 @@ impl<'k> Cursor<'k> {
         self.batch.clear();
         let (batch, ahead) = (&mut self.batch, self.ahead);
         sink_error(self.known.visit(index, &mut |message| {
-            let Location::Span { offset, separator_len, header_len, body_len } = message.location
+            let Some(Extent { offset, separator_len, header_len, body_len }) =
+                message.location.extent()
             else {
                 return false;
             };
@@ -107,14 +107,14 @@ impl<'k> Cursor<'k> {
     }
 }
 
-/// Reads headers: one by one where few are wanted, in big pieces where one after another is.
+/// Reads headers: one by one if few are needed, in large pieces if one after the other is.
 pub(super) struct Headers<'f> {
     file: &'f dyn File,
     path: &'f Path,
     size: u64,
-    /// Where one header after another is read, with who comes behind.
+    /// Pages shared with the reader that follows, for sequential reading.
     pages: Option<&'f Pages<'f>>,
-    /// The page that takes the place of the buffer.
+    /// Page in use in place of the buffer.
     page: Option<Arc<Page>>,
     buffer: Vec<u8>,
     start: u64,
@@ -128,12 +128,12 @@ impl<'f> Headers<'f> {
         Self { file, path, size, pages, page, buffer: Vec::new(), start: 0, len: 0, ahead: 0 }
     }
 
-    /// From now on what is read in big pieces is read page by page.
+    /// Reads large pieces page by page from now on.
     pub(super) fn share(&mut self, pages: Option<&'f Pages<'f>>) {
         self.pages = pages;
     }
 
-    /// The bytes of a range; fewer only at the end of the file.
+    /// Returns the bytes of a range; fewer only at the end of the file.
     pub(super) fn get_some(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         let len = len.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
         let end = self.start + self.len as u64;
@@ -164,7 +164,7 @@ impl<'f> Headers<'f> {
         Ok(())
     }
 
-    /// Takes the page in which a range is, or copies it if there are several.
+    /// Uses the page that contains a range, or copies the range if it crosses pages.
     fn load_page(&mut self, pages: &Pages<'_>, offset: u64, len: usize) -> io::Result<()> {
         let page = pages.get(offset)?;
         if offset + len as u64 <= page.end() {
@@ -189,7 +189,7 @@ impl<'f> Headers<'f> {
         Ok(())
     }
 
-    /// The bytes of a range, all of them.
+    /// Returns all bytes of a range; fails if the file is shorter.
     pub(super) fn get(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         let path = self.path;
         let bytes = self.get_some(offset, len)?;

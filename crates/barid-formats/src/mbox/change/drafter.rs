@@ -1,7 +1,7 @@
-//! The drafter: takes a draft down as units and scripts.
+//! Turns a draft into units and scripts.
 //!
-//! A unit that is complete goes to the [`Reader`](super::reader::Reader), which reads its old
-//! bytes; where there are many of them, in a thread of its own.
+//! A complete unit goes to the [`Reader`](super::reader::Reader), which reads its old bytes; if
+//! there are many, in a thread of its own.
 
 use std::thread::Scope;
 
@@ -12,17 +12,17 @@ use super::limits::{
 use super::reader::{Read, Reader, Readers};
 use super::script::{Op, Script};
 use super::unit::{Collapse, Unit};
-use crate::Result;
+use barid_mailbox::Result;
 
-/// See the module's text.
+/// A draft that records units and scripts.
 pub(super) struct Drafter<'scope, 'env> {
     readers: Readers<'scope, 'env>,
     unit_len: u64,
     stay_len: u64,
-    /// The places in the old and in the new file.
+    /// Positions in the old and in the new file.
     old: u64,
     new: u64,
-    /// How many of the bytes before these places stay and are in no unit yet.
+    /// Number of bytes before these positions that stay and are in no unit yet.
     staying: u64,
     collapses: Vec<Collapse>,
     open: Option<Unit>,
@@ -31,20 +31,20 @@ pub(super) struct Drafter<'scope, 'env> {
     run_end: Option<u64>,
 }
 
-/// What a draft comes to.
+/// Result of a draft.
 pub(super) struct Drafted {
-    /// What was read for it.
+    /// The units and scripts.
     pub(super) read: Read,
-    /// What is collapsed first, ascending.
+    /// Ranges that are collapsed first, ascending.
     pub(super) collapses: Vec<Collapse>,
-    /// Bytes of the old file without what is collapsed.
+    /// Size of the old file without the collapsed ranges, in bytes.
     pub(super) base_size: u64,
-    /// Bytes of the new file.
+    /// Size of the new file in bytes.
     pub(super) new_size: u64,
 }
 
 impl<'scope, 'env> Drafter<'scope, 'env> {
-    /// A drafter of changes to a file of `size` bytes, whose units go to `reader`.
+    /// Creates a drafter of changes to a file of `size` bytes, whose units go to `reader`.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         reader: Reader<'env>,
@@ -65,7 +65,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         }
     }
 
-    /// The draft is complete.
+    /// Completes the draft.
     pub(super) fn finish(mut self) -> Result<Drafted> {
         self.close_behind()?;
         Ok(Drafted {
@@ -76,7 +76,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         })
     }
 
-    /// Before a change: sees to it that a unit is open that reaches to the place.
+    /// Prepares for a change: opens a unit that reaches to the position, or extends the open one.
     fn begin(&mut self) -> Result<()> {
         if self.is_full() {
             self.close_behind()?;
@@ -108,7 +108,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         Ok(())
     }
 
-    /// Whether the open unit is to end before the next change.
+    /// Returns `true` if the open unit must end before the next change.
     fn is_full(&self) -> bool {
         let is_long = self.script.len() >= SCRIPT_LEN_MAX;
         self.open.as_ref().is_some_and(|unit| unit.write_len >= self.unit_len || is_long)
@@ -135,7 +135,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         }
     }
 
-    /// Counts bytes that are written at the new place.
+    /// Counts bytes that are written at the new position.
     fn written(&mut self, len: u64) {
         let (from, to) = (self.new, self.new + len);
         let Some(unit) = &mut self.open else { return };
@@ -151,7 +151,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         self.new = to;
     }
 
-    /// How many more bytes the open unit takes; a new one is begun when it is full.
+    /// Returns how many more bytes the open unit can take; begins a new one if it is full.
     fn room(&mut self) -> Result<u64> {
         if self.is_full() {
             self.close()?;

@@ -1,14 +1,14 @@
 //! Turns edits of headers into a draft.
 
 use super::draft::Draft;
-use crate::Result;
+use barid_mailbox::Result;
 
-/// Takes edits in the order of the file; what lies between stays, or is copied where it moves.
+/// Takes edits in file order; the bytes between them stay, or are copied where they move.
 pub(super) struct Editor<'d> {
     draft: &'d mut dyn Draft,
-    /// The old file is told up to here.
+    /// Offset in the old file up to which the draft is written.
     at: u64,
-    /// Bytes that the file system cuts out.
+    /// Number of bytes that the file system collapses.
     collapsed: u64,
 }
 
@@ -17,23 +17,22 @@ impl<'d> Editor<'d> {
         Self { draft, at: 0, collapsed: 0 }
     }
 
-    /// New place less old place, of what comes next; what the file system moves by a collapse has
-    /// not moved.
+    /// Returns the new position minus the old one. Moves by a collapse are not counted.
     pub(super) fn shift(&self) -> i64 {
         self.draft.shift()
     }
 
-    /// Where what is now at `offset`, and comes next, will be.
+    /// Returns the new offset of the byte at `offset`, which is at or behind the position.
     pub(super) fn moved(&self, offset: u64) -> u64 {
         offset.saturating_add_signed(self.displacement())
     }
 
-    /// New place less old place, of what comes next, collapses included.
+    /// Returns the new position minus the old one, collapses included.
     pub(super) fn displacement(&self) -> i64 {
         self.draft.shift() - self.collapsed as i64
     }
 
-    /// Up to where the old file is told.
+    /// Returns the offset in the old file up to which the draft is written.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -55,20 +54,20 @@ impl<'d> Editor<'d> {
         if len == 0 { Ok(()) } else { self.draft.skip(len) }
     }
 
-    /// Lets the file system cut out the next bytes.
+    /// Lets the file system collapse the next bytes.
     pub(super) fn collapse(&mut self, len: u64) -> Result<()> {
         self.at += len;
         self.collapsed += len;
         self.draft.collapse(len)
     }
 
-    /// Puts bytes in.
+    /// Inserts bytes.
     pub(super) fn insert(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() { Ok(()) } else { self.draft.insert(bytes) }
     }
 
-    /// Makes `new` of `old`, which starts at `offset`. Only what differs between the first and the
-    /// last difference is told.
+    /// Replaces `old`, which starts at `offset`, with `new`. Only the part from the first to the
+    /// last difference goes into the draft.
     pub(super) fn replace(&mut self, offset: u64, old: &[u8], new: &[u8]) -> Result<()> {
         let same = |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| {
             pairs.take_while(|(old, new)| old == new).count()

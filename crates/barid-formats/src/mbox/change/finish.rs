@@ -1,5 +1,6 @@
 //! The end of a plan: the end of the file, and the notes for the next scan.
 
+use barid_mailbox::{Extent, Result};
 use barid_state::MessageKey;
 
 use super::cursor::Item;
@@ -7,10 +8,9 @@ use super::measure::Home;
 use super::plan::{Planned, Planner, moved_by};
 use crate::mbox::layout::Notes;
 use crate::mbox::status::{self, HeadEnd, Owned, Separators};
-use crate::{Location, Result};
 
 impl Planner<'_> {
-    /// Tells the rest of the file and puts together what was planned.
+    /// Drafts the rest of the file and returns the plan.
     pub(super) fn finish(mut self) -> Result<Planned> {
         let input = self.context.input;
         let last = self.last_kept()?;
@@ -29,7 +29,7 @@ impl Planner<'_> {
         Ok(planned)
     }
 
-    /// The last message that is kept.
+    /// Returns the last message that is kept, with its index.
     fn last_kept(&mut self) -> Result<Option<(u32, Item)>> {
         let mut index = self.tools.cursor.len();
         while let Some(before) = index.checked_sub(1) {
@@ -63,7 +63,7 @@ impl Planner<'_> {
         let shift = if is_new_end { self.shift_before } else { self.editor.displacement() };
         let now = self.last.filter(|last| last.uid == item.uid);
         let now = now.unwrap_or_else(|| moved_by(&item, shift));
-        if let Location::Span { offset, separator_len, header_len, .. } = now.location {
+        if let Some(Extent { offset, separator_len, header_len, .. }) = now.location.extent() {
             notes.last_offset = offset;
             notes.last_separator_len = separator_len;
             notes.last_header_len = header_len;
@@ -75,8 +75,8 @@ impl Planner<'_> {
         Ok(notes)
     }
 
-    /// Whether the end of a message can be trusted to stay what it is, and whether a blank line or
-    /// a separator of its own ends it.
+    /// Returns `true` if the end of a message stays where it is when others append, and `true` if a
+    /// blank line or a separator of its own ends the message.
     fn judge_end(&mut self, index: u32, item: &Item) -> Result<(bool, bool)> {
         let separator_len = self.end_of(index)? - item.end();
         let mut owned = Owned::default();
@@ -90,7 +90,7 @@ impl Planner<'_> {
         Ok((is_sound && is_true, separator_len > 0 || is_mmdf))
     }
 
-    /// The notes when nothing but a pseudo message is left.
+    /// Returns the notes for a mailbox in which nothing, or only a pseudo message, is left.
     fn notes_without_messages(&self, notes: Notes) -> Notes {
         let mut notes = Notes {
             tail_sound: false,

@@ -1,12 +1,14 @@
 //! Mail that others delivered while a change was unfinished.
 //!
-//! Such mail stands behind the end that the file had then, which is in the way if the file still
-//! has to grow, and beyond the end if it still has to be cut. It is copied to the journal, cut off,
-//! and put at the new end when all else is done. The FOREIGN record tells how far that is; it is
-//! never behind what was done, so that more mail that comes between two attempts is found, too.
+//! Such mail stands behind the end that the file had at that time. It is in the way if the file
+//! still has to grow, and beyond the new end if the file still has to be cut. It is copied to the
+//! journal, cut off, and put at the new end when all else is done. The FOREIGN record holds the
+//! state of this, and never lags behind the file, so that mail delivered between two attempts is
+//! found, too.
 
 use std::io;
 
+use barid_mailbox::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::apply::read_or_zeros;
@@ -16,35 +18,34 @@ use super::limits::FOREIGN_TRIED_MAX;
 use super::source::{Source, hash_of};
 use super::work::Work;
 use crate::mbox::Variant;
-use crate::{Error, Result};
 
-/// It is in the journal; in the file, too, unless it was just cut off.
+/// The mail is in the journal, and in the file unless it was just cut off.
 const SAVED: u64 = 1;
-/// It is in the journal only.
+/// The mail is in the journal only.
 const CUT: u64 = 2;
-/// All else is done; there is room for it at the end of the file, and it may be there.
+/// All else is done; the file has room for the mail at its end, and the mail may be there already.
 const PLACED: u64 = 3;
 
-/// Another program has rewritten the file, and the mail is put behind what it wrote; the fourth
-/// number is where, times four, plus the bytes of line ends before it.
+/// Another program has rewritten the file, and the mail is put behind its end. The fourth number of
+/// the record is that offset times four, plus the number of line ends before the mail.
 const RETURNED: u64 = 4;
 
-/// Bytes by which such mail is looked for.
+/// Bytes of the mail that are searched for.
 const NEEDLE_LEN: u64 = 4096;
 
 /// Mail of others in the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Foreign {
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(super) len: u64,
     hash: u64,
     state: u64,
-    /// Bytes of line ends that go before it.
+    /// Number of line ends before it.
     lead: u64,
 }
 
 impl Foreign {
-    /// What the words of a FOREIGN record say.
+    /// Decodes the words of a FOREIGN record.
     pub(super) fn from_words(words: [u64; 4]) -> Self {
         let [len, hash, state, lead] = words;
         Self { len, hash, state, lead }
@@ -54,26 +55,29 @@ impl Foreign {
         [self.len, self.hash, self.state, self.lead]
     }
 
-    /// Where it is put behind what another program wrote, and bytes of line ends before it.
+    /// Returns the offset of the mail behind the rewritten file, and the number of line ends before
+    /// it, if it is put there.
     pub(super) fn returned(&self) -> Option<(u64, u64)> {
         (self.state == RETURNED).then_some((self.lead / 4, self.lead % 4))
     }
 
-    /// The line ends before it.
+    /// Returns the line ends before it.
     fn lead(&self) -> &'static [u8] {
         &b"\n\n"[..(self.lead as usize).min(2)]
     }
 
-    /// Whether all else is done.
+    /// Returns `true` if all else is done.
     pub(super) fn is_placed(&self) -> bool {
         self.state == PLACED
     }
 }
 
 impl Work<'_> {
-    /// Saves what stands behind `end` and cuts it off; NULs in front of it are not mail, but the
-    /// room that was made for the change. [`Error::Changed`]: another program has put something
-    /// before what was saved, and nothing was done.
+    /// Saves the bytes behind `end` to the journal and cuts them off. NULs in front of them are not
+    /// mail, but the room that was made for the change.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], with nothing done, if another program wrote before the saved mail.
     pub(super) fn take_foreign(
         &mut self,
         end: u64,
@@ -89,7 +93,7 @@ impl Work<'_> {
             };
             match stands {
                 true => from += known.len,
-                // What stands before it now is none of ours.
+                // The bytes before it are not ours.
                 false if self.has_mail(known, from)? => return Err(self.changed()),
                 false => {}
             }
@@ -110,7 +114,7 @@ impl Work<'_> {
         Ok(foreign)
     }
 
-    /// How many NULs stand at `from`.
+    /// Returns the number of NULs at `from`.
     pub(super) fn nuls(&self, from: u64, size: u64) -> io::Result<u64> {
         let mut nuls = 0;
         let mut at = from;
@@ -134,7 +138,7 @@ impl Work<'_> {
         Ok(nuls)
     }
 
-    /// Adds the bytes from `from` on to the `saved` ones in the journal, durably.
+    /// Appends the bytes from `from` to `to` to the `saved` ones in the journal, durably.
     fn save(&mut self, from: u64, to: u64, saved: u64) -> Result<Foreign> {
         let foreign_at = self.header.foreign_at();
         let mut bytes = vec![0; self.options.buffer_len];
@@ -153,8 +157,8 @@ impl Work<'_> {
         Ok(Foreign { len, hash: hash.map_err(self.at_journal())?, state: SAVED, lead: 0 })
     }
 
-    /// Puts the mail at the end of the file, where everything else is done and durable; the caller
-    /// waits for it.
+    /// Puts the mail at the end of the file, where everything else is done and durable. The caller
+    /// syncs it.
     pub(super) fn restore_foreign(&mut self, foreign: Foreign) -> Result<()> {
         let end = self.header.new_size;
         let lead: &[u8] = match foreign.is_placed() {
@@ -162,7 +166,7 @@ impl Work<'_> {
             false => self.lead(end)?,
         };
         if !foreign.is_placed() {
-            // Room first, so that whatever comes from others now comes behind it.
+            // Room first, so that later deliveries of others come behind it.
             let room = end + lead.len() as u64 + foreign.len;
             self.file().set_len(room).map_err(self.at())?;
             self.sync_all()?;
@@ -172,7 +176,7 @@ impl Work<'_> {
         self.put_foreign(foreign, end, lead)
     }
 
-    /// Writes the mail, and line ends before it, at `end`.
+    /// Writes the mail, and the line ends before it, at `end`.
     fn put_foreign(&self, foreign: Foreign, end: u64, lead: &[u8]) -> Result<()> {
         let file = self.file();
         let mut at = end + lead.len() as u64;
@@ -196,8 +200,8 @@ impl Work<'_> {
         }
     }
 
-    /// Whether at `end` there is nothing but the mail, the line ends before it, and room that was
-    /// made for them, whatever an interrupted writing left of which.
+    /// Returns `true` if at `end` there are only the mail, the line ends before it, and the room
+    /// that was made for them, in any state that an interrupted write can leave.
     pub(super) fn has_room(&self, end: u64, foreign: Foreign) -> Result<bool> {
         let lead = foreign.lead();
         let len = lead.len() as u64 + foreign.len;
@@ -227,14 +231,14 @@ impl Work<'_> {
         Ok(is_room)
     }
 
-    /// Puts the mail behind what another program made of the file, unless it is there; durable when
-    /// this returns. Returns how many bytes were put there.
+    /// Puts the mail behind the file that another program has rewritten, unless it is there
+    /// already; durable on return. Returns the number of bytes written.
     pub(super) fn return_foreign(&mut self, foreign: Foreign) -> Result<u64> {
         let Foreign { len, hash, .. } = foreign;
         let Some(journal) = self.journal.file() else { return Err(self.changed()) };
         match hash_of(journal, self.header.foreign_at(), len, self.options.buffer_len) {
             Ok(found) if found == hash => {}
-            // What is left of it is kept with the journal.
+            // The journal is kept, with the rest of the mail.
             Ok(_) => return Ok(0),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
             Err(error) => return Err(self.at_journal()(error)),
@@ -258,7 +262,7 @@ impl Work<'_> {
         Ok(len)
     }
 
-    /// Whether the mail stands somewhere in the file, at `from` or behind.
+    /// Returns `true` if the mail stands in the file at `from` or behind.
     fn has_mail(&self, foreign: Foreign, from: u64) -> Result<bool> {
         let Foreign { len, hash, .. } = foreign;
         let (file, buffer_len) = (self.file(), self.options.buffer_len);
@@ -289,7 +293,7 @@ impl Work<'_> {
         Ok(len == 0)
     }
 
-    /// What must stand between the end of the file and a message.
+    /// Returns the line ends that must stand between the end of the file and the mail.
     fn lead(&self, end: u64) -> Result<&'static [u8]> {
         let mut last = [0; 2];
         let len = end.min(2) as usize;

@@ -17,23 +17,23 @@ pub(super) const HEADER_LEN: u64 = 512;
 /// Bytes of the records, each in a sector of its own.
 pub(super) const RECORDS_LEN: u64 = 4096;
 
-/// What records are aligned to.
+/// Alignment of the records.
 const ALIGN: u64 = 4096;
 const MAGIC: &[u8; 8] = b"baridMBJ";
 const VERSION: u32 = 2;
 const HAS_PENDING: u32 = 1;
 const IN_PLACE: u32 = 2;
 
-/// The end of a file, as it was: how many bytes, and their XXH3.
+/// Fingerprint of the end of a file: a number of bytes and their XXH3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// Bytes of it.
+    /// Number of bytes.
     pub(super) len: u64,
-    /// Their hash.
+    /// XXH3 of them.
     pub(super) hash: u64,
 }
 
-/// Which file a journal is about.
+/// Identity of the file that a journal belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     /// Its inode.
@@ -42,7 +42,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The file with this inode and path; a path that is too long is not kept.
+    /// Creates the identity of the file with this inode and path; a path that is too long is left
+    /// out.
     pub(super) fn of(inode: u64, path: &[u8]) -> Self {
         let mut kept = [0; ORIGIN_PATH_LEN];
         if let Some(room) = kept.get_mut(..path.len()) {
@@ -51,30 +52,30 @@ impl Origin {
         Self { inode, path: kept }
     }
 
-    /// Reads [`Origin::put`] back.
+    /// Decodes [`Origin::put`].
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self { inode: u64_at(bytes, 0), path: *bytes.get(8..)?.first_chunk()? })
     }
 
-    /// Puts inode and path into the header of a journal.
+    /// Encodes inode and path into the header of a journal.
     pub(super) fn put(&self, out: &mut [u8]) {
         out[..8].copy_from_slice(&self.inode.to_le_bytes());
         out[8..][..ORIGIN_PATH_LEN].copy_from_slice(&self.path);
     }
 
-    /// The path that it had, if that is known.
+    /// Returns the path of the file when the journal was written, if it is known.
     pub(super) fn path(&self) -> Option<&Path> {
         let len = self.path.iter().position(|byte| *byte == 0).unwrap_or(self.path.len());
         (len > 0).then(|| Path::new(OsStr::from_bytes(&self.path[..len])))
     }
 }
 
-/// What the first sector of a file says.
+/// Content of the first sector of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heading {
-    /// Nothing was written there.
+    /// Nothing was written, or too little for a header.
     Nothing,
-    /// Something that no journal begins with.
+    /// Bytes that no journal begins with.
     Foreign,
     /// A journal of another version.
     Version(u32),
@@ -87,7 +88,7 @@ pub(super) enum Heading {
 }
 
 impl Heading {
-    /// Reads the beginning of a file; less than a header was never a journal.
+    /// Parses the beginning of a file.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let Some(bytes) = bytes.first_chunk::<{ HEADER_LEN as usize }>() else {
             let has_magic = bytes.starts_with(MAGIC) || bytes.starts_with(intent::MAGIC);
@@ -115,74 +116,74 @@ impl Heading {
     }
 }
 
-/// What a journal says of the change as a whole.
+/// Header of a journal: the properties of the whole change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Random; what belongs to this journal bears it.
+    /// Random id; records and the mailbox's attribute repeat it.
     pub(super) id: [u8; 16],
-    /// The mailbox.
+    /// Identity of the mailbox.
     pub(super) origin: Origin,
-    /// Bytes of the mailbox before.
+    /// Bytes of the mailbox before the change.
     pub(super) old_size: u64,
-    /// Bytes of it without what is collapsed.
+    /// Bytes of it without the collapsed ranges.
     pub(super) base_size: u64,
-    /// Bytes of it after.
+    /// Bytes of it after the change.
     pub(super) new_size: u64,
-    /// See [`SyncContext::pending_through`](crate::SyncContext::pending_through).
+    /// See [`SyncContext::pending_through`](barid_mailbox::SyncContext::pending_through).
     pub(super) pending_through: Option<u64>,
-    /// Every byte that changes changes in its place: the file is readable at every moment.
+    /// `true` if bytes change only in place, so that the file is readable at every moment.
     pub(super) is_in_place: bool,
     /// Bytes of all scripts.
     pub(super) scripts_len: u64,
-    /// How many units follow the scripts.
+    /// Number of units, which follow the scripts.
     pub(super) units: u64,
-    /// How many collapses follow the units.
+    /// Number of collapses, which follow the units.
     pub(super) collapses: u64,
     /// XXH3 of scripts, units and collapses.
     pub(super) plan_hash: u64,
     /// Bytes reserved for a window.
     pub(super) window_cap: u64,
-    /// The end of the old file.
+    /// Fingerprint of the end of the old file.
     pub(super) tail: Tail,
-    /// The end of it that is cut off, or the last bytes of that.
+    /// Fingerprint of the bytes that are cut off at the end, or of the last of them.
     pub(super) cut: Tail,
-    /// How units are put into steps.
+    /// Parameters by which units are grouped into steps.
     pub(super) params: StepParams,
 }
 
 impl Header {
-    /// Where the units are.
+    /// Returns the offset of the units.
     pub(super) fn units_at(&self) -> u64 {
         HEADER_LEN + self.scripts_len
     }
 
-    /// Where the records are: the plan ends before.
+    /// Returns the offset of the records, which follow the plan.
     pub(super) fn records_at(&self) -> u64 {
         self.plan_end().next_multiple_of(ALIGN)
     }
 
-    /// The end of the plan.
+    /// Returns the offset of the end of the plan.
     pub(super) fn plan_end(&self) -> u64 {
         let units = self.units * Unit::LEN as u64;
         self.units_at() + units + self.collapses * Collapse::LEN as u64
     }
 
-    /// Where windows are.
+    /// Returns the offset of the window.
     pub(super) fn window_at(&self) -> u64 {
         self.records_at() + RECORDS_LEN
     }
 
-    /// Where mail is kept that others delivered meanwhile.
+    /// Returns the offset of saved mail that others delivered meanwhile.
     pub(super) fn foreign_at(&self) -> u64 {
         self.window_at() + self.window_cap
     }
 
-    /// The size that the file has while bytes are moved.
+    /// Returns the size that the file has while bytes are moved.
     pub(super) fn working_size(&self) -> u64 {
         self.base_size.max(self.new_size)
     }
 
-    /// The header as bytes.
+    /// Encodes the header.
     pub(super) fn to_bytes(self) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];
         bytes[..8].copy_from_slice(MAGIC);
@@ -221,7 +222,7 @@ impl Header {
         bytes
     }
 
-    /// Reads [`Header::to_bytes`] back; `None` if that is not what it is, or not of this version.
+    /// Decodes [`Header::to_bytes`]; `None` for damage, another version or absurd numbers.
     pub(super) fn from_bytes(bytes: &[u8; HEADER_LEN as usize]) -> Option<Self> {
         let is_whole = u64_at(bytes, HASH_AT) == xxh3_64(&bytes[..HASH_AT]);
         let version = u64_at(bytes, 8) as u32;
@@ -259,28 +260,28 @@ impl Header {
     }
 }
 
-/// Where the header of a journal tells of its mailbox.
+/// Offset in the header of a journal of the identity of its mailbox.
 pub(super) const ORIGIN_AT: usize = 160;
 
-/// Where the header of a journal has its own hash.
+/// Offset in the header of a journal of its own hash.
 pub(super) const HASH_AT: usize = HEADER_LEN as usize - 8;
 
-/// What a record tells.
+/// Kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Ranges have been collapsed: how many.
+    /// Number of ranges that have been collapsed.
     Collapsed,
-    /// The file has the size it needs while bytes are moved.
+    /// The file has the size that it needs while bytes are moved.
     Grown,
-    /// A window: the step, bytes, their hash (that of the sectors before them included), and how
-    /// many of the bytes are the hashes of sectors.
+    /// A window: the step, the number of new bytes, the number of all bytes with the hashes of the
+    /// pieces that they replace, and the XXH3 of all.
     Window,
-    /// All is in its new place.
+    /// All bytes are in their new place.
     Moved,
-    /// Mail delivered by others is in the journal: bytes, their hash, and how far it is with them
+    /// Mail delivered by others is in the journal: bytes, their hash, and the state of its return
     /// (see `foreign.rs`).
     Foreign,
-    /// The change is done.
+    /// The change is complete.
     Commit,
 }
 
@@ -289,7 +290,7 @@ impl Kind {
     pub(super) const ALL: [Self; 6] =
         [Self::Collapsed, Self::Grown, Self::Window, Self::Moved, Self::Foreign, Self::Commit];
 
-    /// Where its sector is among the records.
+    /// Returns the offset of its sector among the records.
     pub(super) fn offset(self) -> u64 {
         self as u64 * 512
     }
@@ -301,14 +302,14 @@ pub(super) const RECORD_LEN: usize = 64;
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// What it tells.
+    /// Kind of the record.
     pub(super) kind: Kind,
-    /// Numbers, by kind.
+    /// Numbers; their meaning depends on the kind.
     pub(super) words: [u64; 4],
 }
 
 impl Record {
-    /// The record as bytes, bound to the journal `id`.
+    /// Encodes the record, bound to the journal `id`.
     pub(super) fn to_bytes(self, id: &[u8; 16]) -> [u8; RECORD_LEN] {
         let mut bytes = [0; RECORD_LEN];
         bytes[..4].copy_from_slice(b"REC ");
@@ -320,7 +321,7 @@ impl Record {
         bytes
     }
 
-    /// Reads [`Record::to_bytes`] back; `None` unless it is a record of `kind` of this journal.
+    /// Decodes [`Record::to_bytes`]; `None` unless it is a record of `kind` of this journal.
     pub(super) fn from_bytes(bytes: &[u8], kind: Kind, id: &[u8; 16]) -> Option<Self> {
         let bytes: &[u8; RECORD_LEN] = bytes.get(..RECORD_LEN)?.try_into().ok()?;
         let words = [24, 32, 40, 48].map(|at| u64_at(bytes, at));
@@ -329,14 +330,14 @@ impl Record {
     }
 }
 
-/// Puts little-endian numbers one behind the other.
+/// Writes little-endian numbers in sequence.
 pub(super) fn put_words(out: &mut [u8], words: &[u64]) {
     for (out, word) in out.chunks_exact_mut(8).zip(words) {
         out.copy_from_slice(&word.to_le_bytes());
     }
 }
 
-/// The little-endian number at `at`, which must be there.
+/// Reads the little-endian number at `at`. Panics if it is not inside.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);

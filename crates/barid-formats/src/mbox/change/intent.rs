@@ -1,9 +1,9 @@
-//! The journal of an append: where messages are to stand, and what proves that bytes found there
-//! are theirs; the byte map is `docs/formats/mbox-journal.md`.
+//! The journal of an append: the position of the messages, and the proof that bytes found there
+//! belong to them. The byte map is `docs/formats/mbox-journal.md`.
 //!
-//! An append of no more than [`BYTES_MAX`] bytes is proven by these bytes themselves. A longer one
-//! would be written twice, so it is proven by a hash of each piece: the bytes of one message in one
-//! sector of the file.
+//! For an append of at most [`APPEND_BYTES_MAX`] bytes the proof is the bytes themselves. A longer
+//! one would be written twice, so its proof is a hash of each piece: the bytes of one message in
+//! one sector of the file.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -15,16 +15,16 @@ pub(super) const VERSION: u32 = 1;
 const HAS_BYTES: u32 = 1;
 const HAS_RAISE: u32 = 2;
 
-/// Bytes of a hash of a piece.
+/// Bytes of the hash of a piece.
 const HASH_LEN: usize = 4;
 
-/// Bytes of a number that ends a message.
+/// Bytes of the number that gives the end of a message.
 const END_LEN: usize = 8;
 
-/// Where the last UID is raised in the mailbox, from what to what.
+/// The change of the last UID in the mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::mbox) struct Raise {
-    /// The place of the ten digits.
+    /// Offset of the ten digits.
     pub(in crate::mbox) offset: u64,
     /// The digits before.
     pub(in crate::mbox) old: [u8; 10],
@@ -32,34 +32,34 @@ pub(in crate::mbox) struct Raise {
     pub(in crate::mbox) new: [u8; 10],
 }
 
-/// What proves that bytes of a mailbox are those of an append.
+/// Proof that bytes of a mailbox belong to an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// The bytes.
+    /// The appended bytes.
     Bytes(Vec<u8>),
-    /// The low bytes of the XXH3 of each piece.
+    /// The low four bytes of the XXH3 of each piece.
     Hashes(Vec<u32>),
 }
 
-/// An append that is begun when this is durable.
+/// An append, as its journal describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::mbox) struct Intent {
-    /// Random; the mailbox may name it.
+    /// Random id; the mailbox's attribute may repeat it.
     pub(super) id: [u8; 16],
-    /// The mailbox.
+    /// Identity of the mailbox.
     pub(super) origin: Origin,
-    /// Where the first byte goes.
+    /// Offset of the first appended byte.
     pub(super) start: u64,
-    /// Ends of the messages behind `start`, ascending.
+    /// Ends of the messages, relative to `start`, ascending.
     pub(super) ends: Vec<u64>,
-    /// The last bytes before `start`.
+    /// Fingerprint of the last bytes before `start`.
     pub(super) before: Tail,
-    /// The last UID.
+    /// The change of the last UID, if messages get UIDs.
     pub(super) raise: Option<Raise>,
     pub(super) proof: Proof,
 }
 
-/// What of an [`Intent`] stands in the first sector of its journal.
+/// The part of an [`Intent`] in the first sector of its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IntentHeader {
     id: [u8; 16],
@@ -74,7 +74,7 @@ pub(super) struct IntentHeader {
 }
 
 impl IntentHeader {
-    /// Reads the first sector; `None` if it is damaged or of another version.
+    /// Decodes the first sector; `None` if it is damaged or of another version.
     pub(super) fn from_bytes(bytes: &[u8; HEADER_LEN as usize]) -> Option<Self> {
         let is_whole = u64_at(bytes, HASH_AT) == xxh3_64(&bytes[..HASH_AT]);
         if !is_whole || !bytes.starts_with(MAGIC) || u64_at(bytes, 8) as u32 != VERSION {
@@ -122,12 +122,12 @@ impl IntentHeader {
         bytes
     }
 
-    /// Bytes of the whole journal.
+    /// Returns the length of the whole journal.
     pub(super) fn journal_len(&self) -> u64 {
         HEADER_LEN + self.ends * END_LEN as u64 + self.proof_len
     }
 
-    /// Puts together what the journal holds; `None` if its rest is not what was written.
+    /// Returns the intent with the rest of its journal; `None` if that is damaged.
     pub(super) fn with_rest(self, rest: &[u8]) -> Option<Intent> {
         let (ends, proof) = rest.split_at_checked(self.ends as usize * END_LEN)?;
         if xxh3_64(rest) != self.rest_hash || proof.len() as u64 != self.proof_len {
@@ -149,7 +149,7 @@ impl IntentHeader {
 }
 
 impl Intent {
-    /// The whole journal.
+    /// Encodes the whole journal.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_LEN as usize];
         self.ends.iter().for_each(|end| bytes.extend_from_slice(&end.to_le_bytes()));
@@ -175,19 +175,19 @@ impl Intent {
         bytes
     }
 
-    /// Bytes of all messages.
+    /// Returns the number of bytes of all messages.
     pub(in crate::mbox) fn len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The end of the piece that begins `at` bytes behind the start.
+    /// Returns the end of the piece that contains the byte `at`; both are relative to the start.
     pub(super) fn piece_end(&self, at: u64) -> u64 {
         let message = self.ends.partition_point(|end| *end <= at);
         let end = self.ends.get(message).copied().unwrap_or(at);
         end.min(sector_end(self.start, at))
     }
 
-    /// The start of the piece that ends `end` bytes behind the start.
+    /// Returns the start of the piece that ends at `end`; both are relative to the start.
     pub(super) fn piece_start(&self, end: u64) -> u64 {
         let messages = self.ends.partition_point(|before| *before < end);
         let message = messages.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -204,7 +204,7 @@ impl Intent {
             }
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     fn pieces(&self) -> u64 {
         let mut from = 0;
         let mut pieces = 0;
@@ -219,38 +219,38 @@ impl Intent {
     }
 }
 
-/// The end of the sector in which a byte of an append is, behind the start of the append.
+/// Returns the end of the sector that contains byte `at` of an append, relative to its start.
 fn sector_end(start: u64, at: u64) -> u64 {
     ((start + at) / SECTOR_LEN + 1) * SECTOR_LEN - start
 }
 
-/// The hash of a piece.
+/// Returns the hash of a piece.
 pub(super) fn piece_hash(piece: &[u8]) -> u32 {
     xxh3_64(piece) as u32
 }
 
-/// Takes down what is to be appended.
+/// Collects the bytes of an append into an [`Intent`].
 pub(in crate::mbox) struct IntentBuilder {
     start: u64,
     at: u64,
     ends: Vec<u64>,
-    /// Everything, as long as that is little.
+    /// All bytes so far, unless there are more than [`APPEND_BYTES_MAX`].
     bytes: Option<Vec<u8>>,
     hashes: Vec<u32>,
-    /// The piece that is not complete, and bytes of it.
+    /// Hash state of the incomplete piece, and its length.
     open: Xxh3,
     open_len: u64,
 }
 
 impl IntentBuilder {
-    /// An append that is to begin at `start`.
+    /// Creates a builder for an append at offset `start`.
     pub(in crate::mbox) fn new(start: u64) -> Self {
         let (ends, hashes) = (Vec::new(), Vec::new());
         let bytes = Some(Vec::new());
         Self { start, at: 0, ends, bytes, hashes, open: Xxh3::new(), open_len: 0 }
     }
 
-    /// The next bytes of a message.
+    /// Adds the next bytes of a message.
     pub(in crate::mbox) fn push(&mut self, mut bytes: &[u8]) {
         if let Some(all) = &mut self.bytes {
             match all.len() + bytes.len() <= APPEND_BYTES_MAX {
@@ -276,7 +276,7 @@ impl IntentBuilder {
         }
     }
 
-    /// The message ends.
+    /// Ends the message.
     pub(in crate::mbox) fn end_message(&mut self) {
         if self.open_len > 0 {
             self.close();
@@ -290,22 +290,22 @@ impl IntentBuilder {
         self.open_len = 0;
     }
 
-    /// Where it is to begin.
+    /// Returns the offset of the append.
     pub(super) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Bytes up to now.
+    /// Returns the number of bytes so far.
     pub(in crate::mbox) fn len(&self) -> u64 {
         self.at
     }
 
-    /// Everything that is to be appended, if that is little.
+    /// Returns all bytes so far, unless there are more than [`APPEND_BYTES_MAX`].
     pub(in crate::mbox) fn bytes(&self) -> Option<&[u8]> {
         self.bytes.as_deref()
     }
 
-    /// The append of which nothing is to be known but that.
+    /// Returns the intent, without a change of the last UID.
     pub(super) fn finish(self, id: [u8; 16], origin: Origin, before: Tail) -> Intent {
         let Self { start, ends, bytes, hashes, .. } = self;
         let proof = bytes.map_or(Proof::Hashes(hashes), Proof::Bytes);

@@ -1,14 +1,15 @@
-//! The file of a journal: where it is, and reading and writing it.
+//! The file of a journal: its path, and access to it.
 //!
-//! A journal that is still short is kept in memory and written at once. It stands beside the
-//! mailbox as `.NAME.barid-journal`; where the folder cannot be written it goes to the state
-//! folder, and then only the mailbox's attribute leads to it.
+//! A short journal is kept in memory and written in one go. It stands beside the mailbox as
+//! `.NAME.barid-journal`. If the folder cannot be written it stands in the state folder, and then
+//! only the mailbox's attribute leads to it.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_state::Identity;
 use barid_vfs::{
     File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs, create_dir_durable,
@@ -16,95 +17,96 @@ use barid_vfs::{
 };
 
 use super::limits::WritingOptions;
-use crate::{Error, Result};
 
-/// The attribute of a mailbox that names the journal of a change that moves bytes.
+/// Extended attribute of a mailbox that names the journal of a change that moves bytes.
 pub(super) const ATTRIBUTE: &str = "user.barid.journal";
 
-/// How the name of a journal ends that stands beside its mailbox.
+/// Suffix of the name of a journal beside its mailbox.
 const SUFFIX: &[u8] = b".barid-journal";
 
-/// How the name of one ends that stands in the state folder.
+/// Suffix of the name of a journal in the state folder.
 const STATE_NAME_END: &str = ".mbox-journal";
 const STATE_SUFFIX: &[u8] = STATE_NAME_END.as_bytes();
 
-/// How the name of one ends there that is the journal of an append.
+/// Suffix of the name of an append's journal in the state folder.
 const APPEND_NAME_END: &str = ".append.mbox-journal";
 
-/// The mark before the place of a journal in the attribute, if its name is that of an append's
-/// but it moves bytes.
+/// Mark in the attribute, before the path, of a journal that moves bytes although its name is that
+/// of an append's.
 const MOVES: &[u8] = b"+";
 
-/// The permission of group and others to write.
+/// Mode bits that let group and others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 const MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
 
-/// What the attribute of a mailbox says.
+/// Content of the attribute of a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     /// The random id of its journal.
     pub(super) id: [u8; 16],
-    /// Where that is; `None` if it is no place of journals.
+    /// Its path; `None` if a journal of this mailbox cannot be there.
     pub(super) path: Option<PathBuf>,
-    /// It may be that of an append, which goes when the append is complete.
+    /// `true` if it may belong to an append: such a journal is removed when the append is complete,
+    /// before the attribute is.
     pub(super) may_be_gone: bool,
 }
 
-/// What is found in the place of a journal.
+/// File at the path of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nothing.
+    /// There is no file.
     Missing,
-    /// What a stranger may have put there.
+    /// A file that a stranger may have put there.
     Strange,
-    /// A file that only who may be trusted can have written.
+    /// A file that only a trusted user can have written.
     Ours,
 }
 
-/// Where journals of a mailbox are.
+/// Possible places of the journals of a mailbox.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
     /// The file system.
     pub(super) vfs: &'a dyn Vfs,
-    /// The mailbox, without symbolic links.
+    /// Path of the mailbox, without symbolic links.
     pub(super) mailbox: &'a Path,
     /// The state folder.
     pub(super) state_dir: Option<&'a Path>,
 }
 
 impl Places<'_> {
-    /// Looks whether there is room for so many bytes more.
+    /// Fails with [`Error::NoSpace`] if the file system has less than `needed` bytes free.
     pub(super) fn check_space(&self, needed: u64) -> Result<()> {
         match self.vfs.free_space(self.mailbox) {
             Ok(free) if free < needed => {
                 Err(Error::NoSpace { path: self.mailbox.to_owned(), needed, free })
             }
-            // Where it cannot be told, it will be seen.
+            // If the free space is unknown, a write will fail.
             _ => Ok(()),
         }
     }
 
-    /// The place beside the mailbox.
+    /// Returns the path of the journal beside the mailbox.
     pub(super) fn beside(&self) -> PathBuf {
         let name = self.mailbox.file_name().unwrap_or_default().as_bytes();
         let name = [b".", name, SUFFIX].concat();
         self.mailbox.with_file_name(OsStr::from_bytes(&name))
     }
 
-    /// Where a journal is put aside; a short name, since that of the mailbox may be a long one.
+    /// Returns the path to which a journal is put aside. Its name is short, since that of the
+    /// mailbox may be long.
     pub(super) fn quarantine(&self, journal: &Path, id: &[u8; 16]) -> PathBuf {
         journal.with_file_name(format!(".barid-quarantined-{}", hex(id)))
     }
 
-    /// The attribute for the journal `id` at `path`, which is that of an append.
+    /// Returns the attribute for the journal `id` of an append at `path`.
     pub(super) fn attribute_of_append(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
         self.attribute(path, id, b" ")
     }
 
-    /// The attribute for the journal `id` at `path`, which moves bytes. If it has taken the place
-    /// of that of an append, its name does not tell.
+    /// Returns the attribute for the journal `id` at `path`, which moves bytes. It marks a journal
+    /// that has replaced that of an append, since its name looks like one.
     pub(super) fn attribute_of_change(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
         self.attribute(path, id, if has_append_name(path) { MOVES } else { b" " })
     }
@@ -117,15 +119,15 @@ impl Places<'_> {
         [hex(id).as_bytes(), mark, place.as_bytes()].concat()
     }
 
-    /// The journal that the attribute names, if it is set.
+    /// Returns the journal that the attribute names, if it is set.
     pub(super) fn named(&self) -> Result<Option<Named>> {
         let value = self.vfs.xattr(self.mailbox, ATTRIBUTE).map_err(Error::at(self.mailbox))?;
         let unknown = Named { id: [0; 16], path: None, may_be_gone: false };
         Ok(value.map(|value| self.parse(&value).unwrap_or(unknown)))
     }
 
-    /// Only what can be a journal of this mailbox is taken for one: anybody who may write the
-    /// mailbox sets the attribute, and who follows it may be somebody else.
+    /// Parses the attribute. Accepts only paths where a journal of this mailbox can be: anybody who
+    /// may write the mailbox can set the attribute, and another user may follow it.
     fn parse(&self, value: &[u8]) -> Option<Named> {
         let (hex, rest) = value.split_at_checked(32)?;
         let mut id = [0; 16];
@@ -148,7 +150,7 @@ impl Places<'_> {
         Some(Named { id, path, may_be_gone })
     }
 
-    /// What is at `path`.
+    /// Inspects the file at `path`.
     pub(super) fn look(&self, path: &Path) -> Result<Place> {
         match self.vfs.symlink_metadata(path) {
             Ok(found) if self.trusts(&found)? => Ok(Place::Ours),
@@ -158,7 +160,8 @@ impl Places<'_> {
         }
     }
 
-    /// Whether a journal is followed: in a folder that all may write anybody can put one.
+    /// Returns `true` if a journal may be followed: anybody can put one in a folder that all may
+    /// write.
     fn trusts(&self, found: &Metadata) -> Result<bool> {
         let is_private = found.file_type == FileType::File
             && found.links <= 1
@@ -170,7 +173,7 @@ impl Places<'_> {
         Ok(found.uid == mailbox.uid)
     }
 
-    /// What an error of writing a journal is that needs `needed` bytes.
+    /// Converts an error of writing a journal of `needed` bytes.
     fn full(&self, path: &Path, needed: u64, error: io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::StorageFull
@@ -183,10 +186,10 @@ impl Places<'_> {
         }
     }
 
-    /// Creates what is to take the place of the journal at `path`.
+    /// Creates the file that will replace the journal at `path`.
     fn create_for(&self, path: &Path, id: &[u8; 16]) -> Result<(PathBuf, Box<dyn File>)> {
         let path = path.with_file_name(format!(".barid-new-{}", hex(id)));
-        // One that is there was never begun.
+        // An existing one was never begun.
         match self.vfs.remove_file(&path) {
             Err(error) if !is_missing(&error) => return Err(Error::at(&path)(error)),
             _ => {}
@@ -195,12 +198,12 @@ impl Places<'_> {
         Ok((path, file))
     }
 
-    /// Whether an error says that there is no place for a journal.
+    /// Returns `true` if an error means that no journal can be created.
     pub(super) fn is_closed(&self, error: &Error) -> bool {
         matches!(error, Error::Io { source, .. } if is_denied(source) || is_missing(source))
     }
 
-    /// Creates a file that holds mail: it is its owner's, and not that of the folder.
+    /// Creates a file for mail: with the owner of the mailbox, not that of the folder.
     fn create_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
         create_for_owner_of(self.vfs, self.mailbox, path, MODE)
     }
@@ -217,7 +220,8 @@ impl Places<'_> {
         let id = Identity::of(self.vfs, self.mailbox, false)?.id;
         let mut path = dir.join(format!("{id:032x}{state_name_end}"));
         if self.look(&path)? != Place::Missing {
-            // What no attribute names was never begun; but it may be that of a copy of the mailbox.
+            // A journal that no attribute names was never begun; but it may belong to a copy of the
+            // mailbox.
             let mut random = [0; 8];
             self.vfs.random(&mut random).map_err(Error::at(&path))?;
             let random = u64::from_le_bytes(random);
@@ -228,7 +232,7 @@ impl Places<'_> {
     }
 }
 
-/// Returns `true` if a journal got this name as that of an append.
+/// Returns `true` if the name is one that an append gives its journal.
 fn has_append_name(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(APPEND_NAME_END.as_bytes())
 }
@@ -237,8 +241,8 @@ fn hex(id: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*id))
 }
 
-/// Lets no other work with a journal; `false` if another does. Where there are no locks, those of
-/// the mailbox must be enough.
+/// Locks a journal; returns `false` if another process has locked it. On a file system without
+/// locks, those of the mailbox must be enough.
 fn lock(file: &dyn File) -> bool {
     file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap_or(true)
 }
@@ -250,11 +254,11 @@ fn is_missing(error: &io::Error) -> bool {
 
 fn is_denied(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, InvalidFilename, PermissionDenied, ReadOnlyFilesystem};
-    // What has the name already is a stranger's, or about another file.
+    // An existing file is a stranger's, or belongs to another mailbox.
     matches!(error.kind(), AlreadyExists | PermissionDenied | ReadOnlyFilesystem | InvalidFilename)
 }
 
-/// Where a journal goes that takes the place of another.
+/// The journal that a new one will replace.
 #[derive(Clone, Debug)]
 struct Over {
     path: PathBuf,
@@ -264,48 +268,48 @@ struct Over {
 /// A journal that is being written or read.
 #[derive(Debug)]
 pub(super) struct JournalFile {
-    /// Its first bytes, as long as there is no file.
+    /// Its first bytes, until it becomes a file.
     image: Vec<u8>,
     image_max: u64,
     file: Option<(PathBuf, Box<dyn File>)>,
-    /// How its name ends if it stands in the state folder.
+    /// Suffix of its name if it stands in the state folder.
     state_name_end: &'static str,
     over: Option<Over>,
-    /// Bytes written to it.
+    /// Bytes written to the file.
     pub(super) bytes_written: u64,
 }
 
 impl JournalFile {
-    /// A journal that is in memory until it exceeds `image_max` bytes.
+    /// Creates a journal that is in memory until it exceeds `image_max` bytes.
     pub(super) fn new(image_max: u64) -> Self {
         let (image, file, over) = (Vec::new(), None, None);
         let state_name_end = STATE_NAME_END;
         Self { image, image_max, file, state_name_end, over, bytes_written: 0 }
     }
 
-    /// The journal of an append.
+    /// Creates the journal of an append.
     pub(super) fn of_append() -> Self {
         Self { state_name_end: APPEND_NAME_END, ..Self::new(0) }
     }
 
-    /// A journal that is to take the place, at once and with the id, of the one at `path`.
+    /// Creates a journal with the given id that will replace, atomically, the one at `path`.
     pub(super) fn over(path: &Path, id: [u8; 16], options: WritingOptions) -> Self {
         let over = Over { path: path.to_owned(), id };
         Self { over: Some(over), ..Self::new(options.image_len) }
     }
 
-    /// The id that it is to have, if that is given.
+    /// Returns the id that it must have, if one was given.
     pub(super) fn given_id(&self) -> Option<[u8; 16]> {
         self.over.as_ref().map(|over| over.id)
     }
 
-    /// Whether it takes the place of another, which must not be lost.
+    /// Returns `true` if it replaces another, which must not be lost.
     pub(super) fn is_over(&self) -> bool {
         self.over.is_some()
     }
 
-    /// Waits for it, gives it its place, and waits for that, unless its name is durable already.
-    /// Returns the number of barriers: one or two.
+    /// Syncs it, renames it into place if it replaces another, and syncs the folder unless its name
+    /// is durable already. Returns the number of barriers: one or two.
     pub(super) fn sync(&mut self, places: &Places<'_>) -> Result<u64> {
         let Some((path, file)) = &mut self.file else { return Ok(0) };
         file.sync_all().map_err(Error::at(&*path))?;
@@ -320,10 +324,11 @@ impl JournalFile {
         Ok(2)
     }
 
-    /// One that is there.
+    /// Opens an existing journal.
     ///
     /// # Errors
-    /// [`Error::Unrecoverable`] if it is a stranger's; [`Error::Locked`] if it is being worked on.
+    /// [`Error::Unrecoverable`] if it is not trusted any more; [`Error::Locked`] if a process uses
+    /// it.
     pub(super) fn open(places: &Places<'_>, path: &Path) -> Result<Self> {
         let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
         let file = places.vfs.open(path, options).map_err(Error::at(path))?;
@@ -339,17 +344,17 @@ impl JournalFile {
         Ok(Self { file, ..Self::new(0) })
     }
 
-    /// Where it is, if it is a file.
+    /// Returns its path, if it is a file.
     pub(super) fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// Its file, if it is one.
+    /// Returns its file, if it is one.
     pub(super) fn file(&self) -> Option<&dyn File> {
         self.file.as_ref().map(|(_, file)| &**file)
     }
 
-    /// Writes at `offset`.
+    /// Writes bytes at `offset`; creates the file if it gets too long for memory.
     pub(super) fn write(&mut self, places: &Places<'_>, bytes: &[u8], offset: u64) -> Result<()> {
         let end = offset + bytes.len() as u64;
         if self.file.is_none() && end <= self.image_max {
@@ -367,7 +372,7 @@ impl JournalFile {
         Ok(())
     }
 
-    /// Makes a file of it, if it is none.
+    /// Creates the file, if there is none.
     pub(super) fn materialize(&mut self, places: &Places<'_>) -> Result<()> {
         if self.file.is_some() {
             return Ok(());
@@ -399,10 +404,10 @@ impl JournalFile {
         }
     }
 
-    /// Removes it again before anything was begun, for good: it must never be found and followed
-    /// later. There is an error already that matters more than any of this.
+    /// Removes it before anything was begun, so that it cannot be found and followed later. Errors
+    /// are ignored: the caller already has one that matters more.
     pub(super) fn discard(self, vfs: &dyn Vfs) {
-        // Once it has taken the place of another it is what completes that one's change.
+        // After the rename it completes the change of the journal that it replaced.
         if self.over.as_ref().is_some_and(|over| Some(&*over.path) == self.path()) {
             return;
         }
@@ -412,7 +417,7 @@ impl JournalFile {
         self.forget(vfs);
     }
 
-    /// Removes a file that is no journal yet.
+    /// Removes a file that is not a journal yet.
     pub(super) fn forget(self, vfs: &dyn Vfs) {
         if let Some(path) = self.path() {
             let _ = self.unlink(vfs);
@@ -420,7 +425,7 @@ impl JournalFile {
         }
     }
 
-    /// Takes its name away, if that is still its own.
+    /// Removes its name, if that still leads to it.
     pub(super) fn unlink(&self, vfs: &dyn Vfs) -> io::Result<()> {
         let Some((path, file)) = &self.file else { return Ok(()) };
         match vfs.symlink_metadata(path) {
@@ -431,7 +436,7 @@ impl JournalFile {
         }
     }
 
-    /// Reserves its first `len` bytes on the disk, where that can be done.
+    /// Allocates its first `len` bytes on the disk, where that is supported.
     pub(super) fn reserve(&self, places: &Places<'_>, len: u64) -> Result<()> {
         let Some((path, file)) = &self.file else { return Ok(()) };
         match file.allocate(0, len) {

@@ -1,11 +1,13 @@
-//! Finding the journal of a mailbox, and reading what it plans.
+//! Finds the journal of a mailbox, and reads its plan.
 //!
-//! What a journal says is done to the mailbox, so it counts only if it is from who may change the
-//! mailbox anyway, stands where journals are, and is about this very file (docs/protocol.md, "Three
-//! kinds of file").
+//! The plan of a journal is carried out on the mailbox. So a journal counts only if a user wrote it
+//! who may change the mailbox anyway, if it stands where journals do, and if it belongs to this
+//! very file (docs/protocol.md, "Three kinds of file").
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -16,34 +18,40 @@ use super::source::Source;
 use super::unit::{Collapse, Unit};
 use super::validate::{self, Flaw};
 use super::work::decompressed;
-use crate::{Error, Result};
 
-/// Where a journal is, or should be.
+/// The journal that belongs to a mailbox; its file may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its path; `None` if the mailbox names what can be none.
+    /// Its path; `None` if the attribute names a path where no journal can be.
     pub(super) path: Option<PathBuf>,
-    /// Its id, where the mailbox names it.
+    /// Its id, if the attribute names it.
     pub(super) id: Option<[u8; 16]>,
-    /// It may be that of an append, which goes when the append is complete.
+    /// `true` if it may belong to an append: such a journal is removed when the append is complete.
     pub(super) may_be_gone: bool,
 }
 
-/// Where the journal is, or should be.
+/// Returns the journal that the attribute names, else the one beside the mailbox.
 pub(super) fn find(places: &Places<'_>) -> Result<Option<Found>> {
     if let Some(named) = places.named()? {
         let Named { id, path, may_be_gone } = named;
         return Ok(Some(Found { path, id: Some(id), may_be_gone }));
     }
     let beside = places.beside();
-    if places.look(&beside)? != Place::Ours || is_of_another(places, &beside)? {
+    if places.look(&beside)? != Place::Ours {
         return Ok(None);
     }
-    Ok(Some(Found { path: Some(beside), id: None, may_be_gone: false }))
+    match is_of_another(places, &beside) {
+        Ok(false) => Ok(Some(Found { path: Some(beside), id: None, may_be_gone: false })),
+        Ok(true) => Ok(None),
+        // Removed at this moment: the change is complete.
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Whether a journal that the mailbox does not name is about another file of this folder, which had
-/// the mailbox's name before. Lists the folder if it is not about this one.
+/// Returns `true` if a journal that the mailbox does not name belongs to another file of this
+/// folder, which had the mailbox's name before. Lists the folder if the inode in the journal is
+/// another.
 fn is_of_another(places: &Places<'_>, path: &Path) -> Result<bool> {
     let read = || {
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
@@ -59,7 +67,7 @@ fn is_of_another(places: &Places<'_>, path: &Path) -> Result<bool> {
     read().map_err(Error::at(path))
 }
 
-/// Whether a journal is that of an append.
+/// Returns `true` if a journal is that of an append.
 pub(super) fn is_of_append_at(places: &Places<'_>, path: &Path) -> bool {
     let mut bytes = [0; HEADER_LEN as usize];
     let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
@@ -67,7 +75,7 @@ pub(super) fn is_of_append_at(places: &Places<'_>, path: &Path) -> bool {
     read.is_ok_and(|len| matches!(Heading::of(&bytes[..len]), Heading::Append(_)))
 }
 
-/// Whether the folder of the mailbox holds a file with this inode.
+/// Returns `true` if the folder of the mailbox contains a file with this inode.
 fn holds(places: &Places<'_>, inode: u64) -> std::io::Result<bool> {
     let Some(folder) = places.mailbox.parent() else { return Ok(false) };
     let folder = places.vfs.open_dir(folder)?;
@@ -78,30 +86,30 @@ fn holds(places: &Places<'_>, inode: u64) -> std::io::Result<bool> {
     Ok(is_there)
 }
 
-/// What a journal plans.
+/// The plan in a journal.
 pub(super) struct Loaded {
     pub(super) header: Header,
     pub(super) units: Vec<Unit>,
     pub(super) collapses: Vec<Collapse>,
 }
 
-/// What a journal is found to be.
+/// Result of reading a journal.
 pub(super) enum Load {
-    /// It plans a change.
+    /// The plan of a change.
     Whole(Box<Loaded>),
-    /// It is about an append.
+    /// The journal of an append.
     Append(Box<Intent>),
     /// Nothing of it was written: nothing was begun.
     Nothing,
     /// Not all of it was written: nothing was begun.
     Incomplete,
-    /// It was damaged since.
+    /// It was whole, and was damaged since.
     Damaged,
-    /// It is not for us, and why.
+    /// It cannot be used, for this reason.
     Unusable(String),
 }
 
-/// Reads what is to be appended.
+/// Reads the rest of the journal of an append.
 fn load_append(file: &dyn File, header: IntentHeader) -> std::io::Result<Load> {
     if file.metadata()?.size < header.journal_len() {
         return Ok(Load::Incomplete);
@@ -112,7 +120,7 @@ fn load_append(file: &dyn File, header: IntentHeader) -> std::io::Result<Load> {
 }
 
 impl Loaded {
-    /// Reads the plan.
+    /// Reads and checks the plan.
     pub(super) fn load(journal: &JournalFile) -> std::io::Result<Load> {
         let Some(file) = journal.file() else { return Ok(Load::Nothing) };
         let size = file.metadata()?.size;
@@ -173,8 +181,8 @@ impl Loaded {
     }
 }
 
-/// The file that a journal is about, if that is not this one, and is still where it was and waits
-/// for the journal at `path`: then this one is a copy.
+/// Returns the file that a journal belongs to if that is another one, which is still at its path
+/// and waits for the journal at `path`: then this mailbox is a copy.
 pub(super) fn original(
     places: &Places<'_>,
     (origin, id): (&Origin, &[u8; 16]),

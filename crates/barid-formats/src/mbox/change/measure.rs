@@ -1,7 +1,8 @@
-//! What the header of a message is to become, and how long it can be.
+//! The new content of a message's header, and the lengths that it can have.
 
 use std::cell::RefCell;
 
+use barid_mailbox::{Error, Result};
 use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable};
 
 use super::base::BasePlan;
@@ -12,30 +13,29 @@ use super::targets::Targets;
 use crate::mbox::layout::{HEADER_LEN_MAX, PEEK_LEN};
 use crate::mbox::status::{self, Owned, Separators, keyword, words_of};
 use crate::mbox::walk::separator_in;
-use crate::{Error, Result};
 
-/// Which message has X-IMAPbase in the new file.
+/// Message that carries X-IMAPbase in the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// The pseudo message that is there.
+    /// The existing pseudo message.
     Pseudo,
-    /// A message.
+    /// The message at this index.
     Message(u32),
-    /// A new pseudo message, before this message.
+    /// A new pseudo message, before the message at this index.
     New(u32),
 }
 
-/// What does not change while planning.
+/// State that is constant while planning, except `table`.
 pub(super) struct Context<'p> {
     pub(super) input: &'p PlanInput<'p>,
     pub(super) targets: Targets,
     pub(super) base: BasePlan,
     pub(super) home: Home,
-    /// The keywords; headers that were not believed may add to them.
+    /// The keywords; unknown ones in headers are added.
     pub(super) table: RefCell<KeywordTable>,
 }
 
-/// What reads and measures headers. There are two: one looks ahead.
+/// Readers of headers. There are two sets: the other one looks ahead.
 pub(super) struct Tools<'p> {
     pub(super) cursor: Cursor<'p>,
     pub(super) headers: Headers<'p>,
@@ -43,46 +43,46 @@ pub(super) struct Tools<'p> {
     keywords: Vec<u8>,
 }
 
-/// What the header of a message is to become.
+/// New content of a message's header, and its possible lengths in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// Its bytes now.
+    /// Present length.
     pub(super) old_len: usize,
-    /// Its bytes with a full block without padding.
+    /// Length with a full block without padding.
     pub(super) full: usize,
-    /// The least it can have.
+    /// The least length.
     pub(super) compact: usize,
-    /// Where the block goes; `None` if the header cannot be written.
+    /// Place of the block; `None` if the header cannot be written.
     pub(super) place: Option<Place>,
-    /// It says something else than it is to say.
+    /// `true` if the new content differs from the present one.
     pub(super) is_changed: bool,
-    /// A blank line is to be added, so that c-client sees that the header ends.
+    /// `true` if a blank line is added, so that c-client sees the end of the header.
     pub(super) adds_blank: bool,
     pub(super) flags: FlagSet,
     pub(super) is_old: bool,
     pub(super) keywords: KeywordMask,
     pub(super) uid: Option<u32>,
-    /// Flags and keywords as they are in the file.
+    /// Present flags and keywords.
     pub(super) was: (FlagSet, KeywordMask),
-    /// X-UID as it is in the file.
+    /// Present X-UID.
     pub(super) found_uid: Option<u32>,
-    /// It holds the base.
+    /// `true` if it carries X-IMAPbase.
     has_base: bool,
     is_pseudo: bool,
 }
 
 impl Measured {
-    /// The flags with \Recent.
+    /// Returns the flags, with \Recent where it applies.
     pub(super) fn all_flags(&self) -> FlagSet {
         recent(self.flags, self.is_old)
     }
 
-    /// The longest it can be.
+    /// Returns the greatest length.
     pub(super) fn max(&self) -> usize {
         HEADER_LEN_MAX - 1
     }
 
-    /// Whether it can be written at all.
+    /// Returns `true` if the header can be written at all.
     pub(super) fn is_writable(&self) -> bool {
         self.place.is_some() && self.compact <= self.max()
     }
@@ -92,7 +92,7 @@ fn recent(flags: FlagSet, is_old: bool) -> FlagSet {
     if is_old { flags } else { flags.with(Flag::Recent) }
 }
 
-/// How a header ends that has no blank line.
+/// End of a header without a blank line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Separator { adds_blank: bool },
@@ -110,7 +110,7 @@ impl<'p> Tools<'p> {
         }
     }
 
-    /// Measures the message at `index`. Its header is in `headers` then and its fields in `fields`.
+    /// Measures the message at `index`. Leaves its header in `headers` and its fields in `fields`.
     pub(super) fn measure(
         &mut self,
         context: &Context<'_>,
@@ -129,7 +129,7 @@ impl<'p> Tools<'p> {
             let bits = (flags.bits() | change.add.bits()) & !change.remove.bits();
             flags = FlagSet::from_bits(bits).without(Flag::Recent);
             is_old |= change.remove.contains(Flag::Recent);
-            // What is added has its slot since the base was planned.
+            // Added keywords have their slots since the base was planned.
             let table = context.table.borrow();
             let slot = |name| table.slot(name).map_or(0, |slot| 1_u64 << slot);
             change.add_keywords.iter().for_each(|name| mask |= slot(name));
@@ -149,7 +149,8 @@ impl<'p> Tools<'p> {
         if had_keywords {
             keep_others(text, &context.table.borrow(), &mut self.keywords);
         }
-        // What was not believed for the UIDs before it may be, when these are expunged.
+        // An X-UID that was ignored because of the UIDs before it may become credible when those
+        // are expunged.
         let is_exposed = index > 0
             && context.targets.is_expunged(index - 1)
             && !has_uid
@@ -216,8 +217,9 @@ impl<'p> Tools<'p> {
         measured.compact = rest + compact;
     }
 
-    /// The header of the message that was measured last, and from where on it is to be another when
-    /// it is made `len` bytes long; what it is from there on goes to `out`.
+    /// Composes the header of the message that was measured last, with a length of `len` bytes.
+    /// Returns its present bytes and the offset of the first change; the new bytes from there on go
+    /// to `out`.
     pub(super) fn compose(
         &mut self,
         context: &Context<'_>,
@@ -247,7 +249,7 @@ impl<'p> Tools<'p> {
         Ok((header, from))
     }
 
-    /// Reads the fields of a header; how it ends if not with a blank line.
+    /// Parses the fields of a header; returns its end unless that is a blank line.
     fn read(&mut self, context: &Context<'_>, item: &Item) -> Result<Option<Open>> {
         let len = item.header_len as usize;
         self.fields.read(self.headers.get(item.header(), len)?);
@@ -273,7 +275,7 @@ impl<'p> Tools<'p> {
         Ok(Some(open))
     }
 
-    /// Fails unless the message is what is known of it.
+    /// Fails unless the message in the file has the known separator, header length and key.
     pub(super) fn verify(&mut self, context: &Context<'_>, item: &Item) -> Result<()> {
         let separators = context.input.separators;
         let head_len = item.separator_len as usize + item.header_len as usize;
@@ -294,13 +296,13 @@ impl<'p> Tools<'p> {
 }
 
 impl Context<'_> {
-    /// The error that the mailbox is no longer what is known of it.
+    /// Returns the error for a mailbox that is not in the known state.
     pub(super) fn changed(&self) -> Error {
         Error::Changed { path: self.input.path.to_owned() }
     }
 }
 
-/// Bytes of the blank line as it will be.
+/// Returns the length of the blank line in the new header.
 fn blank_len(fields: &Fields, measured: &Measured) -> usize {
     match measured.adds_blank {
         true if fields.is_crlf => 2,
@@ -309,7 +311,7 @@ fn blank_len(fields: &Fields, measured: &Measured) -> usize {
     }
 }
 
-/// The block of a message.
+/// Returns the block of a message.
 fn block<'b>(
     fields: &'b Fields,
     keywords: &'b [u8],
@@ -327,14 +329,14 @@ fn block<'b>(
     }
 }
 
-/// The slots of the keywords of a text; those without get one.
+/// Returns the mask of the keywords of a text; new ones are added to the table.
 fn mask_of(text: &[u8], table: &RefCell<KeywordTable>) -> u64 {
     let mut table = table.borrow_mut();
     let slots = words_of(text).filter_map(keyword).filter_map(|name| table.intern(&name).ok());
     slots.fold(0, |mask, slot| mask | 1 << slot)
 }
 
-/// Keeps words that are no keywords or have no slot.
+/// Keeps words that are not valid keywords or have no slot.
 fn keep_others(text: &[u8], table: &KeywordTable, out: &mut Vec<u8>) {
     for word in words_of(text) {
         if keyword(word).is_none_or(|name| table.slot(&name).is_none()) {

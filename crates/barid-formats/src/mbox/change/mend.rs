@@ -1,10 +1,9 @@
-//! Taking back an append that was interrupted.
+//! Undoes an interrupted append.
 //!
-//! Messages that are complete stay: nobody knows whether they were acknowledged. What was written
-//! of the next one goes, if it is certain that it is ours (`claim.rs`), and what others appended
-//! behind it moves down to its place and begins on a line of its own. That is a change like any
-//! other, with a journal that takes the place of the one of the append. Everything here may be
-//! interrupted and done again.
+//! Complete messages stay: they may have been acknowledged. The incomplete one is removed if it is
+//! certain that it is ours (`claim.rs`); bytes that others appended behind it move down to its
+//! place and begin on a line of their own. That is a change like any other, with a journal that
+//! replaces the one of the append. Every step may be interrupted and repeated.
 
 use std::io;
 use std::path::Path;
@@ -22,46 +21,47 @@ use super::write::{Room, write_with};
 use crate::mbox::layout::MMDF_SEPARATOR;
 use crate::mbox::lock::WriteLocks;
 use crate::mbox::{MboxMailbox, Variant};
-use crate::{Error, Recovered, Result, SyncContext};
+use barid_mailbox::{Error, Recovered, Result, SyncContext};
 
-/// Bytes that are only line ends and stay, being harmless, when others follow.
+/// Bytes that may stay before the messages of others if they are only line ends, which are
+/// harmless.
 const LINE_ENDS_MAX: u64 = 8;
 
-/// The name of a journal in the mailbox's attribute.
+/// Need for the mailbox's attribute to name a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
-    /// The journal stands beside the mailbox and needs none.
+    /// The journal stands beside the mailbox and is found without.
     NotNeeded,
-    /// The mailbox names it.
+    /// The attribute names it.
     Set,
-    /// The mailbox can have no such attribute: nobody would find the journal.
+    /// The mailbox cannot have the attribute, so the journal would not be found.
     Refused,
 }
 
-/// Returns `true` if a file can have no attribute.
+/// Returns `true` if the error means that the file cannot have the attribute.
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied)
 }
 
-/// The journal of an append that is under way.
+/// The journal of an append in progress.
 pub(in crate::mbox) struct AppendJournal<'a> {
     places: Places<'a>,
     locks: &'a WriteLocks,
     journal: JournalFile,
     is_named: bool,
-    /// How often was waited for the disk.
+    /// Number of fsync calls.
     pub(in crate::mbox) barriers: u64,
 }
 
 impl<'a> AppendJournal<'a> {
-    /// Makes it durable what is to be appended, before the first byte is. `None` where no journal
-    /// can be written at all: then messages are appended without.
+    /// Makes the journal of an append durable, before the first byte is appended. Returns `None` if
+    /// no journal can be written at all: then messages are appended without.
     ///
-    /// Costs a barrier, another where the name of a new file is not durable with the file, and
-    /// another where the journal cannot stand beside the mailbox.
+    /// Costs a barrier, another if the name of a new file is not durable with the file, and another
+    /// if the journal cannot stand beside the mailbox.
     ///
     /// # Errors
-    /// What the file system says; then there is no journal.
+    /// Errors of the file system; then there is no journal.
     pub(in crate::mbox) fn begin(
         mailbox: &'a MboxMailbox,
         locks: &'a WriteLocks,
@@ -101,7 +101,7 @@ impl<'a> AppendJournal<'a> {
         }
     }
 
-    /// Lets the mailbox name a journal that does not stand beside it.
+    /// Sets the attribute of the mailbox if its journal does not stand beside it.
     fn name(
         places: &Places<'_>,
         locks: &WriteLocks,
@@ -119,8 +119,8 @@ impl<'a> AppendJournal<'a> {
         Ok(Name::Set)
     }
 
-    /// The append is durable, or undone: the journal goes. Nothing waits for that, as a journal
-    /// that is found again does no harm.
+    /// Removes the journal, once the append is durable or undone. Does not wait for the disk, as a
+    /// journal that is found again does no harm.
     pub(in crate::mbox) fn end(self) {
         let _ = self.journal.unlink(self.places.vfs);
         if self.is_named {
@@ -129,13 +129,13 @@ impl<'a> AppendJournal<'a> {
     }
 }
 
-/// Bytes before the start of an append that tell the file from others.
+/// Returns the number of bytes before an append that its journal hashes, to identify the file.
 fn before_len(start: u64, raise: Option<&Raise>) -> u64 {
     let raised = raise.map_or(0, |raise| raise.offset + raise.new.len() as u64);
     start.saturating_sub(raised).min(CONTEXT_LEN)
 }
 
-/// Takes back the append of a journal, as far as it is not complete, and removes the journal.
+/// Undoes the incomplete part of an append, and removes its journal.
 pub(super) fn mend(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -178,7 +178,7 @@ pub(super) fn mend(
     Ok(outcome)
 }
 
-/// A piece of a message that is to go.
+/// Removal of the incomplete message of an append.
 struct Cut<'a> {
     mailbox: &'a MboxMailbox,
     locks: &'a WriteLocks,
@@ -190,7 +190,7 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    /// Sees to it that the last UID covers those of messages that stay.
+    /// Makes sure that the last UID covers those of messages that stay.
     fn raise(&self) -> Result<()> {
         let Some(raise) = self.intent.raise.filter(|_| self.claim.complete > 0) else {
             return Ok(());
@@ -208,8 +208,8 @@ impl Cut<'_> {
         Error::at(self.places.mailbox)
     }
 
-    /// Cuts it out, and moves what follows; `None` if messages would move, which the locks do not
-    /// allow.
+    /// Removes the bytes, and moves those that follow. Returns `None` if messages would move, which
+    /// the locks do not allow.
     fn make(&self, path: &Path, context: &mut SyncContext<'_>) -> Result<Option<Recovered>> {
         let Claim { complete, own, is_followed } = self.claim;
         let (from, to) = (self.intent.start + complete, self.intent.start + own);
@@ -238,14 +238,14 @@ impl Cut<'_> {
             draft.copy(size - to)
         };
         let (places, file) = (self.places, self.locks.file());
-        // What is pending is for the change that comes after this.
+        // Pending changes belong to the change that comes after this one.
         let through = context.pending_through.take();
         let done = write_with(journal, self.mailbox, places, file, Some(self.locks), context, plan);
         context.pending_through = through;
         done.map(|_| Some(recovered))
     }
 
-    /// Whether bytes may stay as they are between messages.
+    /// Returns `true` if the bytes may stay between messages.
     fn is_harmless(&self, from: u64, to: u64) -> Result<bool> {
         if to - from > LINE_ENDS_MAX || self.variant == Variant::Mmdf {
             return Ok(from == to);
@@ -255,7 +255,7 @@ impl Cut<'_> {
         Ok(bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')))
     }
 
-    /// What is missing between what ends at `from` and what follows from `to` on.
+    /// Returns the bytes missing between the end at `from` and the bytes that follow at `to`.
     fn lead(&self, from: u64, to: u64) -> Result<Vec<u8>> {
         let file = self.locks.file();
         let mut before = [0; 3];

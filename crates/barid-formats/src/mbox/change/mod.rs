@@ -1,10 +1,10 @@
 //! Changing an mbox in place: flags, keywords, UIDs, expunges (`docs/design/mbox-writing.md`).
 //!
-//! A change is planned as a *draft* of the new file in terms of the old one (`draft.rs`): what
-//! stays, what is copied, what is left out and what is put in. The draft is cut into units, which
-//! go to the journal with hashes of their bytes; when the journal is durable the units
-//! are written in an order and in steps that never touch bytes which are still needed and are
-//! durable nowhere else.
+//! A change is planned as a *draft* of the new file in terms of the old one (`draft.rs`): which
+//! bytes stay, are copied, are left out and are inserted. The draft is cut into units, which are
+//! written to the journal with hashes of their bytes. When the journal is durable, the units are
+//! written in an order and in steps that never overwrite bytes which are still needed and durable
+//! nowhere else.
 
 mod ahead;
 mod apply;

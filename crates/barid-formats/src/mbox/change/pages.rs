@@ -1,8 +1,7 @@
-//! Pages of a file that is gone through by two who follow each other, so that it is read once.
+//! Pages of a file that two readers use one behind the other, so that it is read once.
 //!
-//! The planner wants headers, and behind it the reader hashes everything. Who needs a page that is
-//! not there reads it for both; and as long as the reader has nothing else to do it reads ahead of
-//! the planner.
+//! The planner reads headers, and behind it the reader hashes everything. Whichever needs a page
+//! first reads it for both. While the reader has nothing else to do it reads ahead of the planner.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,17 +11,17 @@ use barid_vfs::File;
 
 use super::limits::{PAGE_LEN, PAGES_AHEAD, PAGES_FREE_MAX, PAGES_MAX};
 
-/// Some bytes of a file.
+/// A part of a file in memory.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where they are.
+    /// Its offset in the file.
     pub(super) offset: u64,
-    /// Fewer than those of a page at the end of the file only.
+    /// Its bytes: fewer than the page length only at the end of the file.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Page {
-    /// Where they end.
+    /// Returns the offset of its end.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
@@ -35,35 +34,35 @@ pub(super) struct Pages<'a> {
     size: u64,
     page_len: usize,
     state: Mutex<State>,
-    /// A page was read.
+    /// Signals that a page was read.
     ready: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order in which they were read.
+    /// Pages in the order in which they were read.
     pages: VecDeque<Arc<Page>>,
-    /// Where pages are that are being read.
+    /// Offsets of the pages that are being read.
     reading: Vec<u64>,
-    /// Behind the page that the planner has; 0 if it has none.
+    /// Offset behind the planner's page; 0 if it has none.
     next: u64,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     free: Vec<Vec<u8>>,
 }
 
 impl<'a> Pages<'a> {
-    /// Pages of `file`, which has `size` bytes, of `len_max` bytes at most.
+    /// Creates pages of at most `len_max` bytes for `file`, which has `size` bytes.
     pub(super) fn new(file: &'a dyn File, size: u64, len_max: usize) -> Self {
         let page_len = len_max.clamp(1, PAGE_LEN);
         Self { file, size, page_len, state: Mutex::default(), ready: Condvar::new() }
     }
 
-    /// Bytes of a page.
+    /// Returns the length of a page.
     pub(super) fn page_len(&self) -> usize {
         self.page_len
     }
 
-    /// The page in which `offset` is; it ends before that if the file does.
+    /// Returns the page of `offset`; it ends before `offset` if the file does.
     pub(super) fn get(&self, offset: u64) -> io::Result<Arc<Page>> {
         let start = offset - offset % self.page_len as u64;
         let mut state = self.lock();
@@ -79,7 +78,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Reads a page that the planner will want; `false` if there is nothing to be done.
+    /// Reads a page that the planner will need; returns `false` if there is none.
     pub(super) fn read_ahead(&self) -> bool {
         let state = self.lock();
         if state.next == 0 {
@@ -92,7 +91,7 @@ impl<'a> Pages<'a> {
         missing.is_some_and(|start| self.read(state, start).is_ok())
     }
 
-    /// The page in which `offset` is, if it is there. Those before it are no longer needed.
+    /// Returns the page of `offset`, if it is in memory, and drops those before it.
     pub(super) fn last(&self, offset: u64) -> Option<Arc<Page>> {
         let start = offset - offset % self.page_len as u64;
         let mut state = self.lock();

@@ -1,8 +1,9 @@
-//! The planner: which bytes of an mbox are to become which.
+//! The planner: decides how the new mbox is composed from the old one.
 
 use std::ops::Range;
 use std::path::Path;
 
+use barid_mailbox::{ChangeSet, Error, Extent, Known, Location, MovedMessage, Result, Shift};
 use barid_types::{Flag, KeywordTable, Uid};
 use barid_vfs::{File, Timestamp};
 
@@ -19,76 +20,77 @@ use crate::mbox::layout::{
     MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
 };
 use crate::mbox::status::Separators;
-use crate::{ChangeSet, Error, Known, Location, MovedMessage, Result, Shift};
 
-/// What a plan is made from.
+/// Input of a plan.
 pub(super) struct PlanInput<'a> {
-    /// The mailbox, for errors.
+    /// Path of the mailbox, for errors.
     pub(super) path: &'a Path,
-    /// The file, all locks held.
+    /// The file, with all locks held.
     pub(super) file: &'a dyn File,
-    /// Where pages of it are kept for who comes behind, if anybody does.
+    /// Pages of the file that are kept for the reader behind the planner, if there is one.
     pub(super) pages: Option<&'a Pages<'a>>,
-    /// Its bytes, NULs at the end included. They may be more than when it was scanned: what was
-    /// delivered since stays behind the messages that are known, unread.
+    /// Bytes of the file, NULs at the end included. They may be more than when it was scanned:
+    /// messages delivered since stay behind the known ones, unread.
     pub(super) size: u64,
-    /// What separates its messages.
+    /// Kind of separator between its messages.
     pub(super) separators: Separators,
-    /// What is known; its state must be the notes of a scan with these separators, else the answer
-    /// is [`crate::Error::Changed`].
+    /// The known messages. Their state must be the notes of a scan with these separators, else the
+    /// plan fails with [`Error::Changed`].
     pub(super) known: &'a dyn Known,
     /// The changes.
     pub(super) changes: &'a ChangeSet,
-    /// The stamp is not believed: the separator and the header key of every known message are
-    /// checked, and that a separator stands at the known end if the file is longer than that.
-    /// Whatever is not so is [`crate::Error::Changed`], also after much was drafted.
+    /// `true` if the stamp is not trusted. Then the separator and the header key of every known
+    /// message are checked, and also that a separator stands at the known end if the file is
+    /// longer. Any difference is [`Error::Changed`], even after much was drafted.
     pub(super) verify: bool,
-    /// The block of the file system, if it can collapse ranges of this file.
+    /// Block size of the file system, if it can collapse ranges of this file.
     pub(super) collapse: Option<u64>,
-    /// Now, for the pseudo message.
+    /// Current time, for the pseudo message.
     pub(super) now: Timestamp,
 }
 
-/// What a plan comes to.
+/// Result of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// Bytes of the new file; the same as what was drafted comes to.
+    /// Bytes of the new file, as drafted.
     pub(super) size: u64,
-    /// How messages move of which `moved` was not told, ascending; at most one more than there are
-    /// messages that the changes name.
+    /// Moves of the messages that `moved` did not report, ascending; at most one more than there
+    /// are messages that the changes name.
     pub(super) shifts: Vec<Shift>,
     /// Known messages that are expunged, ascending.
     pub(super) expunged: Vec<Uid>,
     /// Messages to change or expunge that are not known, ascending.
     pub(super) gone: Vec<Uid>,
-    /// Messages that had to stay as they are, ascending: their header is too long, or ends in the
-    /// middle of a line with nowhere to put a field. At most [`UNWRITABLE_MAX`] are named.
+    /// Messages that had to stay unchanged, ascending: their header is too long, or ends in the
+    /// middle of a line with no place for a field. At most [`UNWRITABLE_MAX`] are named.
     pub(super) unwritable: Vec<Uid>,
-    /// How many had to.
+    /// Number of all such messages.
     pub(super) unwritable_count: u64,
-    /// The keywords; slots that were known keep their place.
+    /// The keywords; known slots keep their place.
     pub(super) keywords: KeywordTable,
-    /// Messages of which a field was written to the file.
+    /// Number of messages of which a field was written to the file.
     pub(super) messages_written: u64,
-    /// Where the known messages end in the new file: its size, unless others delivered since. What
-    /// the notes say is true of the file up to here.
+    /// End of the known messages in the new file: its size, unless others delivered since. The
+    /// notes describe the file up to here.
     pub(super) known_end: u64,
     /// The notes for the next scan.
     pub(super) notes: Notes,
-    /// Every known message has its UID in the file, and X-IMAPbase says so.
+    /// `true` if every known message has its UID in the file, and X-IMAPbase covers them.
     pub(super) has_all_uids: bool,
 }
 
-/// Plans a change: drives `draft` over the whole file, and tells `moved` of every message that has
-/// other flags or another place than its neighbours' shift tells, in mailbox order.
+/// Plans a change: writes the whole file into `draft`, and reports to `moved`, in mailbox order,
+/// every message with new flags, or with another shift than the messages beside it.
 ///
-/// If nothing is to be written the draft only stays, and `Planned::size` is the size given.
-/// [`crate::Error::Unsupported`] if a keyword cannot be kept by the format; nothing may then be
-/// written, nor after any other error.
+/// If nothing is to be written, the draft only stays, and [`Planned::size`] is the given size.
 ///
-/// Memory does not depend on how many messages there are, but for what `changes` names. Where the
-/// stamp is believed and little is changed, only the headers to be changed are read, and those
-/// near by whose padding is used.
+/// Memory does not depend on the number of messages, except those that `changes` names. If the
+/// stamp is trusted and little is changed, only the headers to be changed are read, and those
+/// nearby whose padding is used.
+///
+/// # Errors
+/// [`Error::Unsupported`] if the format cannot keep a keyword. After any error, nothing may
+/// be written.
 pub(super) fn plan(
     input: &PlanInput<'_>,
     draft: &mut dyn Draft,
@@ -99,7 +101,7 @@ pub(super) fn plan(
     planner.finish()
 }
 
-/// The planner at work.
+/// State of the planner.
 pub(super) struct Planner<'p> {
     pub(super) context: Context<'p>,
     pub(super) tools: Tools<'p>,
@@ -107,28 +109,28 @@ pub(super) struct Planner<'p> {
     pub(super) editor: Editor<'p>,
     moved: &'p mut dyn FnMut(&MovedMessage),
     mode: Mode,
-    /// The notes of the scan.
+    /// Notes of the scan.
     pub(super) notes: Notes,
-    /// Where the last known message ends, with what separates it from others.
+    /// End of the last known message, with its separator from others.
     pub(super) known_end: u64,
-    /// The size of the file when it was scanned.
+    /// Size of the file when it was scanned.
     pub(super) known_size: u64,
-    /// Where the first message is whose UID may not be in its header.
+    /// Index of the first message whose UID may not be in its header.
     unwritten_from: u32,
-    /// Messages were looked at, and told, up to here.
+    /// Offset up to which messages were handled and reported.
     told: u64,
-    /// Bytes of what is still to be expunged.
+    /// Bytes of messages that are still to be expunged.
     expunged_left: u64,
     collapses: u32,
-    /// Where the header of the base is in the new file, if it is not where it was.
+    /// Offset and length of the header with X-IMAPbase in the new file, if they have changed.
     pub(super) base_header: Option<(u64, u32)>,
-    /// The UID of the message before the one that is looked at; 0 if that was not.
+    /// UID of the message before the current one; 0 if that was not read.
     previous: u32,
-    /// The last message that was looked at and is kept, as it will be.
+    /// The last message that was handled and is kept, as it will be.
     pub(super) last: Option<MovedMessage>,
-    /// The shift of the messages before the last run of expunged ones.
+    /// Displacement of the messages before the last run of expunged ones.
     pub(super) shift_before: i64,
-    /// The new pseudo message: where its separator is, and its bytes with the place of its header.
+    /// The new pseudo message: offset of its separator, its bytes, and the range of its header.
     pub(super) new_pseudo: Option<(u64, Vec<u8>, Range<usize>)>,
     composed: Vec<u8>,
     pub(super) planned: Planned,
@@ -189,7 +191,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Fails unless a message lies between those beside it.
+    /// Fails unless a message lies between its neighbours.
     fn check_place(&mut self, index: u32, item: &Item) -> Result<()> {
         let is_behind = item.offset >= self.told && item.offset >= self.editor.at();
         match is_behind && item.end() <= self.end_of(index)? {
@@ -198,7 +200,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The next message from `index` on that must be looked at.
+    /// Returns the next message from `index` on that must be handled by itself.
     fn next(&self, index: u32) -> Option<u32> {
         let changes = self.context.input.changes;
         let is_dense = self.context.input.verify || changes.drop_recent || self.reads();
@@ -220,7 +222,7 @@ impl<'p> Planner<'p> {
         next.filter(|next| *next < self.tools.cursor.len())
     }
 
-    /// Whether every header is read now.
+    /// Returns `true` if every header is read in the current mode.
     fn reads(&self) -> bool {
         match self.mode {
             Mode::Rewrite => true,
@@ -229,7 +231,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Takes note that what is before `offset` and was not told moves as one.
+    /// Records that the messages before `offset` that were not reported move together.
     fn pass(&mut self, offset: u64) {
         if offset > self.told && self.editor.displacement() != 0 {
             let old_offset = self.told;
@@ -240,13 +242,13 @@ impl<'p> Planner<'p> {
         self.told = self.told.max(offset);
     }
 
-    /// Where the message at `index` ends, with what separates it from the next.
+    /// Returns the end of the message at `index`, with its separator from the next.
     pub(super) fn end_of(&mut self, index: u32) -> Result<u64> {
         let next = self.tools.cursor.get(index + 1)?;
         Ok(next.map_or(self.known_end, |next| next.offset))
     }
 
-    /// Deals with a message that is kept.
+    /// Handles a message that is kept.
     fn keep(&mut self, index: u32, item: &Item) -> Result<()> {
         let input = self.context.input;
         if input.verify {
@@ -270,8 +272,8 @@ impl<'p> Planner<'p> {
                 true => (measured.all_flags(), measured.keywords),
                 false => measured.was,
             };
-            if let Location::Span { header_len, .. } = &mut now.location {
-                *header_len = len as u32;
+            if let Some(extent) = now.location.extent() {
+                now.location = Extent { header_len: len as u32, ..extent }.into();
             }
             if is_home {
                 self.base_header = Some((header, len as u32));
@@ -286,8 +288,8 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Where the stamp is not believed, an X-UID that is, and is another than the known one, says
-    /// that another program has numbered the messages.
+    /// Fails if the stamp is not trusted and a credible X-UID differs from the known UID: another
+    /// program has numbered the messages.
     fn check_uid(&self, item: &Item, measured: &Measured) -> Result<()> {
         let previous = self.previous;
         let is_other = |uid: u32| {
@@ -299,8 +301,8 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Writes the header of a message, behind which `next` follows, as it is to be; its length
-    /// then, and whether it says now what it is to say.
+    /// Writes the new header of a message, which `next` follows. Returns its length, and `true` if
+    /// its fields now have their new values.
     fn rewrite(&mut self, next: u32, item: &Item, measured: &Measured) -> Result<(usize, bool)> {
         let shift = self.editor.shift();
         if !measured.is_writable() {
@@ -327,7 +329,7 @@ impl<'p> Planner<'p> {
         Ok((len, true))
     }
 
-    /// Ends the borrowing when nothing is missing any more.
+    /// Leaves [`Mode::Borrow`] when no bytes are missing any more.
     fn settle(&mut self, offset: u64) -> Result<()> {
         if matches!(self.mode, Mode::Borrow(_)) && self.editor.shift() <= 0 {
             self.mode = Mode::Local;
@@ -343,7 +345,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Leaves out a run of messages; the first message behind it.
+    /// Leaves out a run of expunged messages; returns the first message behind it.
     fn expunge(&mut self, first: u32, item: &Item) -> Result<u32> {
         let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
         for index in first..kept {
@@ -376,8 +378,8 @@ impl<'p> Planner<'p> {
         Ok(kept)
     }
 
-    /// Bytes of the separator before the message at `index` that also end the message before it,
-    /// and nothing else does.
+    /// Returns the length of the part of the separator before the message at `index` that also
+    /// closes the message before it: in MMDF, one separator may do both.
     fn closing_len(&mut self, index: u32, item: &Item) -> Result<u64> {
         if self.context.input.separators != Separators::Mmdf || index == 0 {
             return Ok(0);
@@ -387,8 +389,8 @@ impl<'p> Planner<'p> {
         Ok(if is_shared { MMDF_SEPARATOR.len() as u64 } else { 0 })
     }
 
-    /// What becomes of the space of a run before the message `kept`: how it goes on, and what is to
-    /// be collapsed, if anything.
+    /// Decides how the space of a run before the message `kept` is used: returns the new mode, and
+    /// the range to collapse, which may be empty.
     fn use_surplus(
         &mut self,
         kept: u32,
@@ -424,7 +426,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Writes what the pseudo message is to say.
+    /// Writes the new header of the pseudo message.
     fn pseudo(&mut self) -> Result<()> {
         if !self.context.base.is_changed {
             return Ok(());
@@ -444,7 +446,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Puts in a pseudo message before the message at `index`.
+    /// Inserts a pseudo message before the message at `index`.
     fn insert_pseudo(&mut self, item: &Item, index: u32) -> Result<()> {
         let input = self.context.input;
         let value = self.context.base.value.as_deref().unwrap_or_default();
@@ -462,18 +464,18 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// A message that nothing but its place changes of.
+/// Returns the message with no change except `shift`.
 pub(super) fn moved_by(item: &Item, shift: i64) -> MovedMessage {
     MovedMessage {
         uid: item.uid,
         flags: item.flags,
         keywords: item.keywords,
-        location: Location::Span {
+        location: Location::from(Extent {
             offset: item.offset.saturating_add_signed(shift),
             separator_len: item.separator_len,
             header_len: item.header_len,
             body_len: item.body_len,
-        },
+        }),
     }
 }
 

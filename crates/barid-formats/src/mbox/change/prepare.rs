@@ -1,7 +1,8 @@
-//! What is found out before planning begins.
+//! Preparation of a plan.
 
 use std::cell::RefCell;
 
+use barid_mailbox::{Error, Result};
 use barid_state::MessageKey;
 use barid_types::{FlagSet, KeywordMask, Uid};
 
@@ -11,25 +12,25 @@ use super::cursor::{Cursor, Item};
 use super::measure::{Context, Home, Tools};
 use super::plan::PlanInput;
 use super::targets::Targets;
+use crate::file_stamps::FileStamps;
 use crate::mbox::layout::{MMDF_SEPARATOR, Notes, PEEK_LEN};
 use crate::mbox::status::Separators;
 use crate::mbox::walk::separator_in;
-use crate::{Error, Result};
 
-/// What is needed to begin.
+/// Initial state of the planner.
 pub(super) struct Prepared<'p> {
     pub(super) context: Context<'p>,
     pub(super) tools: Tools<'p>,
     pub(super) notes: Notes,
-    /// Where the known messages begin.
+    /// Offset of the first known message.
     pub(super) known_start: u64,
-    /// Where they end.
+    /// End of the last one, with its separator from others.
     pub(super) known_end: u64,
-    /// The size of the file when it was scanned.
+    /// Size of the file when it was scanned.
     pub(super) known_size: u64,
     /// The first message that may not have its UID in its header.
     pub(super) unwritten_from: u32,
-    /// Bytes that are to be expunged.
+    /// Bytes of the messages to be expunged.
     pub(super) expunged_len: u64,
 }
 
@@ -38,7 +39,7 @@ impl<'p> Prepared<'p> {
         let changed = || Error::Changed { path: input.path.to_owned() };
         let known = input.known;
         let notes = Notes::from_bytes(known.state()).ok_or_else(changed)?;
-        let scanned = known.stamp().ok_or_else(changed)?.files[0].size;
+        let scanned = FileStamps::of_known(known).ok_or_else(changed)?.files[0].size;
         if input.size < scanned || (input.size > scanned && !input.verify) {
             return Err(changed());
         }
@@ -75,7 +76,7 @@ impl<'p> Prepared<'p> {
         Ok(prepared)
     }
 
-    /// Finds out what X-IMAPbase is to say and where.
+    /// Plans X-IMAPbase and finds the message for it.
     fn find_home(&mut self) -> Result<()> {
         let Self { context, tools, notes, .. } = self;
         let len = tools.cursor.len();
@@ -117,7 +118,7 @@ impl<'p> Prepared<'p> {
         Ok(())
     }
 
-    /// A pseudo message is needed, and so is something for it to say.
+    /// Makes sure that there is an X-IMAPbase for a new pseudo message.
     fn force_base(&mut self, first: Item) -> Result<()> {
         let Self { context, tools, .. } = self;
         if context.base.value.is_none() {
@@ -137,7 +138,7 @@ impl<'p> Prepared<'p> {
     }
 }
 
-/// The pseudo message: its header, that is.
+/// Returns the pseudo message as an item that covers only its header.
 pub(super) fn pseudo_item(notes: &Notes) -> Item {
     Item {
         uid: Uid::MIN,
@@ -151,8 +152,8 @@ pub(super) fn pseudo_item(notes: &Notes) -> Item {
     }
 }
 
-/// Where the last known message ends, with what separates it from what may follow: one byte may be
-/// there that was not, or a whole delivery.
+/// Returns the end of the last known message, with its separator. At the end of the file, a line
+/// end may have been added since the scan, or a whole delivery.
 fn end_of_last(
     input: &PlanInput<'_>,
     tools: &mut Tools<'_>,
@@ -186,7 +187,7 @@ fn end_of_last(
     if is_known { Ok(end + len as u64) } else { Err(changed()) }
 }
 
-/// Bytes of all messages that are to be expunged.
+/// Returns the number of bytes of all messages to be expunged.
 fn expunged_len(targets: &Targets, cursor: &mut Cursor<'_>, known_end: u64) -> Result<u64> {
     let (mut len, mut next) = (0, 0);
     while let Some(index) = targets.next(next) {
@@ -201,7 +202,7 @@ fn expunged_len(targets: &Targets, cursor: &mut Cursor<'_>, known_end: u64) -> R
     Ok(len)
 }
 
-/// The first message whose UID is above `uid`.
+/// Returns the index of the first message whose UID is above `uid`.
 fn first_above(cursor: &mut Cursor<'_>, uid: u32) -> Result<u32> {
     let (mut low, mut high) = (0, if uid == 0 { 0 } else { cursor.len() });
     while low < high {

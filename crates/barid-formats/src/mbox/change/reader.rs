@@ -1,15 +1,16 @@
-//! Reading the old bytes of a draft, and putting its scripts into the journal.
+//! Reads the old bytes of a draft, and writes its scripts to the journal.
 //!
-//! Everything that a plan needs of the old file is read here once, in the order of the file, and
-//! hashed. Scripts go to the journal as they come; only the units are kept, of which there are not
-//! many however large the file is. A reader is busy as long as the planner is, so when there is
-//! much to read it gets a thread.
+//! All bytes of the old file that a plan needs are read here once, in file order, and hashed.
+//! Scripts are written to the journal as they come. Only the units are kept, whose number is
+//! bounded however large the file is. A reader has as much to do as the planner, so it gets a
+//! thread when there is much to read.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::File;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -23,26 +24,25 @@ use super::limits::{
 use super::pages::Pages;
 use super::source::Source;
 use super::unit::{Collapse, Unit};
-use crate::{Error, Result};
 
-/// What was read for a draft.
+/// Result of reading for a draft.
 #[derive(Default)]
 pub(super) struct Read {
     /// The units, ascending.
     pub(super) units: Vec<Unit>,
     /// Bytes of all scripts.
     pub(super) scripts_len: u64,
-    /// Their hash, which the rest of the plan is still to be added to.
+    /// Their hash, to which the rest of the plan is still to be added.
     pub(super) scripts_hash: Xxh3,
 }
 
-/// Reads what units are made of.
+/// Reads the old bytes of units.
 pub(super) struct Reader<'a> {
     places: Places<'a>,
     source: Source<'a>,
-    /// Where scripts go. `None`: nothing is read, hashed or written, only counted.
+    /// Destination of scripts. With `None`, nothing is read, hashed or written, only counted.
     journal: Option<&'a mut JournalFile>,
-    /// What the planner has read already.
+    /// Pages that the planner has read.
     pages: &'a Pages<'a>,
     read: Read,
     /// Scripts that are not in the journal yet.
@@ -51,7 +51,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `file`. Without `journal` it counts only.
+    /// Creates a reader of `file`. Without `journal` it only counts.
     pub(super) fn new(
         places: Places<'a>,
         file: &'a dyn File,
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is to be read next; there is time for reading ahead until it comes.
+    /// Returns the next part; reads ahead until it comes.
     fn next(&self, parts: &Receiver<Part>) -> Option<Part> {
         loop {
             match parts.try_recv() {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     fn at(&self) -> impl FnOnce(io::Error) -> Error {
         let path = self.places.mailbox.to_owned();
         move |source| match source.kind() {
-            // It is shorter than what is known of it says.
+            // The file is shorter than it is known to be.
             io::ErrorKind::UnexpectedEof => Error::Changed { path },
             _ => Error::Io { path, source },
         }
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a reader is given.
+/// Input of a reader.
 enum Part {
     Unit(Unit, Vec<u8>),
     Collapse(Collapse),
@@ -164,7 +164,7 @@ pub(super) struct Readers<'scope, 'env> {
 enum State<'scope, 'env> {
     Here(Box<Reader<'env>>, usize),
     There(SyncSender<Part>, ScopedJoinHandle<'scope, Result<Read>>),
-    /// It failed, and the error was told.
+    /// It failed, and the error was returned.
     Over,
 }
 
@@ -174,12 +174,12 @@ impl<'scope, 'env> Readers<'scope, 'env> {
         Self { scope, state: State::Here(Box::new(reader), 0) }
     }
 
-    /// The next unit, which has everything but its hashes and the place of its script.
+    /// Passes on the next unit, complete except for its hashes and the position of its script.
     pub(super) fn unit(&mut self, unit: Unit, script: Vec<u8>) -> Result<()> {
         self.take(Part::Unit(unit, script))
     }
 
-    /// A range to jump over from now on.
+    /// Passes on a range to skip from now on.
     pub(super) fn collapse(&mut self, collapse: Collapse) -> Result<()> {
         self.take(Part::Collapse(collapse))
     }
@@ -196,14 +196,14 @@ impl<'scope, 'env> Readers<'scope, 'env> {
             }
             State::There(sender, _) => match sender.send(part) {
                 Ok(()) => Ok(()),
-                // It has stopped, and knows why.
+                // The reader has stopped and knows the reason.
                 Err(_) => self.end().map(drop),
             },
             State::Over => Ok(()),
         }
     }
 
-    /// Lets the reader go to its own thread, if there is one to be had.
+    /// Moves the reader to its own thread, if one can be started.
     fn leave(&mut self) {
         let State::Here(reader, _) = std::mem::replace(&mut self.state, State::Over) else {
             return;
@@ -229,7 +229,7 @@ impl<'scope, 'env> Readers<'scope, 'env> {
         };
     }
 
-    /// Waits for the reader.
+    /// Waits for the reader and returns its result.
     pub(super) fn finish(mut self) -> Result<Read> {
         self.end()
     }

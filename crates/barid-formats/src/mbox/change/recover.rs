@@ -1,13 +1,15 @@
-//! Completing a change that was begun (docs/protocol.md, "Recover").
+//! Completes an interrupted change (docs/protocol.md, "Recover").
 //!
-//! What the file holds tells how far the change came: a unit is done if its new bytes are in their
-//! place. From the first step on that is not done, everything must still have its old bytes, or be
-//! in the window of the journal; else another program has rewritten the file, and then the journal
-//! is put aside and nothing is touched. Everything here may be interrupted and done again.
+//! The content of the file shows how far the change got: a unit is done if its new bytes are in
+//! their place. From the first step that is not done, everything must still have its old bytes, or
+//! be in the window of the journal. Otherwise another program has rewritten the file; then the
+//! journal is put aside and the file is not changed, except that saved mail is put back. Every step
+//! may be interrupted and repeated.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use barid_mailbox::{Error, Recovered, Result, SyncContext, Unfinished};
 use barid_vfs::OpenOptions;
 
 use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
@@ -27,9 +29,8 @@ use super::work::{Work, places_of};
 use crate::mbox::MboxMailbox;
 use crate::mbox::lock::{Purpose, WriteLocks, lock_for_reading};
 use crate::redo;
-use crate::{Error, Recovered, Result, SyncContext, Unfinished};
 
-/// Whether there is a journal, as far as two system calls tell.
+/// Returns the unfinished change, if there is a journal. Costs two system calls if there is none.
 pub(in crate::mbox) fn unfinished(
     mailbox: &MboxMailbox,
     state_dir: Option<&Path>,
@@ -49,7 +50,7 @@ pub(in crate::mbox) fn unfinished(
     Ok(Some(Unfinished { journal, what: what.to_owned() }))
 }
 
-/// As [`unfinished`], once no other process writes the mailbox.
+/// As [`unfinished`], but without changes that a running process is still writing.
 pub(in crate::mbox) fn abandoned(
     mailbox: &MboxMailbox,
     state_dir: Option<&Path>,
@@ -62,8 +63,8 @@ pub(in crate::mbox) fn abandoned(
     }
 }
 
-/// Takes the locks and completes what is unfinished. The locks of an append are enough unless
-/// messages must move, and nothing is waited for once nothing is unfinished.
+/// Takes the locks and completes an unfinished change. Uses the locks of an append unless messages
+/// must move, and stops waiting once no change is unfinished.
 pub(in crate::mbox) fn recover_mailbox(
     mailbox: &MboxMailbox,
     context: &mut SyncContext<'_>,
@@ -82,32 +83,32 @@ pub(in crate::mbox) fn recover_mailbox(
     }
 }
 
-/// What a recovery came to, and what it cost.
+/// Result of a recovery, and its cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// What is told.
+    /// Report for the caller.
     pub(super) recovered: Recovered,
-    /// There was a journal.
+    /// `true` if there was a journal.
     pub(super) was_needed: bool,
-    /// Messages must move, which the locks do not allow: nothing was done.
+    /// `true` if messages must move, which the locks do not allow: nothing was done.
     pub(super) is_blocked: bool,
-    /// How often the disk was waited for.
+    /// Number of fsync calls.
     pub(super) barriers: u64,
 }
 
 impl Outcome {
-    /// There was a journal, which was dealt with.
+    /// Creates the outcome after a journal was found and handled.
     pub(super) fn needed(recovered: Recovered, barriers: u64) -> Self {
         Self { recovered, was_needed: true, is_blocked: false, barriers }
     }
 
-    /// Messages must move, which the locks do not allow.
+    /// Creates the outcome for messages that must move, which the locks do not allow.
     pub(super) fn blocked() -> Self {
         Self { is_blocked: true, ..Self::default() }
     }
 }
 
-/// Completes what is unfinished, under locks for writing.
+/// Completes an unfinished change, under locks for writing.
 pub(super) fn recover(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -135,7 +136,7 @@ pub(super) fn recover(
     };
     let is_moved = check(&loaded.header.origin, &loaded.header.id, id, &path)?;
     let mut work = work_of(mailbox, locks, places, journal, loaded);
-    // Which blocks of a file are holes does not prove that it is the same.
+    // The inode is another, and holes do not prove that this is the same file.
     let resumed = match is_moved && !work.collapses.is_empty() {
         true => Err(work.changed()),
         false => work.resume(context),
@@ -161,18 +162,18 @@ pub(super) fn recover(
     }
 }
 
-/// What was found of a journal.
+/// Result of opening a journal.
 enum Opened {
     /// Nothing is left to do.
     Over(Outcome),
-    /// A change to be completed; `id` is what the mailbox names.
+    /// A change to complete; `id` is the one that the mailbox names.
     Whole { journal: JournalFile, path: PathBuf, loaded: Box<Loaded>, id: Option<[u8; 16]> },
     /// An append that may be incomplete.
     Append { journal: JournalFile, path: PathBuf, intent: Box<Intent>, id: Option<[u8; 16]> },
 }
 
-/// Opens the journal of a mailbox. One that no mailbox names was never begun: it goes away unless
-/// it is whole.
+/// Opens the journal of a mailbox. One that no mailbox names and that is not whole was never begun:
+/// it is removed.
 fn open_journal(
     places: &Places<'_>,
     locks: &WriteLocks,
@@ -186,7 +187,7 @@ fn open_journal(
     };
     let redo = redo::Place::beside(places.mailbox);
     if path == redo.journal() && redo.is_redo(places.vfs)? {
-        // A repair was interrupted.
+        // The journal of an interrupted repair.
         if !locks.may_move() {
             return Ok(Opened::Over(Outcome::blocked()));
         }
@@ -196,7 +197,7 @@ fn open_journal(
     match places.look(&path)? {
         Place::Ours => {}
         Place::Missing if may_be_gone => {
-            // It goes when the append is durable.
+            // An append's journal is removed once the append is durable.
             unname(places, locks)?;
             return Ok(Opened::Over(Outcome::needed(Recovered::default(), 1)));
         }
@@ -225,7 +226,7 @@ fn open_journal(
     }
 }
 
-/// The work that a journal is about, before it is known how far it came.
+/// Returns the work of a journal, before its progress is known.
 fn work_of<'a>(
     mailbox: &'a MboxMailbox,
     locks: &'a WriteLocks,
@@ -252,7 +253,7 @@ fn work_of<'a>(
     }
 }
 
-/// What is said of a copy of a mailbox that was in the middle of a change.
+/// Describes a copy of a mailbox that was in the middle of a change.
 fn copied(origin: &Origin, path: &Path) -> String {
     let of = origin.path().map(|path| format!(" of {}", path.display()));
     format!(
@@ -263,7 +264,7 @@ fn copied(origin: &Origin, path: &Path) -> String {
     )
 }
 
-/// The journal that the mailbox names is not there: it may have been put aside before.
+/// Handles a named journal that is missing: it may have been put aside before.
 fn missing(
     places: &Places<'_>,
     locks: &WriteLocks,
@@ -286,14 +287,14 @@ fn missing(
     }
 }
 
-/// Takes the name of a journal away from the mailbox, durably.
+/// Removes the attribute from the mailbox, durably.
 fn unname(places: &Places<'_>, locks: &WriteLocks) -> Result<()> {
     let file = locks.file();
     file.remove_xattr(ATTRIBUTE).map_err(Error::at(places.mailbox))?;
     file.sync_all().map_err(Error::at(places.mailbox))
 }
 
-/// A journal that was whole, and is not any more: it is put aside.
+/// Puts aside a journal that was whole and is damaged.
 fn damaged(places: &Places<'_>, locks: &WriteLocks, path: &Path) -> Result<Outcome> {
     let mut id = [0; 16];
     places.vfs.random(&mut id).map_err(Error::at(path))?;
@@ -303,7 +304,7 @@ fn damaged(places: &Places<'_>, locks: &WriteLocks, path: &Path) -> Result<Outco
     Ok(Outcome::needed(recovered, 2))
 }
 
-/// Gives a journal the name of one that is put aside.
+/// Renames a journal that is put aside.
 fn put_aside(places: &Places<'_>, path: &Path, id: &[u8; 16]) -> Result<PathBuf> {
     let to = places.quarantine(path, id);
     places.vfs.rename(path, &to).map_err(Error::at(path))?;
@@ -313,7 +314,7 @@ fn put_aside(places: &Places<'_>, path: &Path, id: &[u8; 16]) -> Result<PathBuf>
     Ok(to)
 }
 
-/// The records of a journal that are there.
+/// The records in a journal.
 struct Records {
     bytes: Vec<u8>,
     id: [u8; 16],
@@ -326,14 +327,14 @@ impl Records {
     }
 }
 
-/// Which bytes of a unit are asked for.
+/// Bytes of a unit to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Are {
     Old,
     New,
 }
 
-/// What is looked for beyond the end of a file is not there.
+/// Converts an unexpected end of the file to `false`.
 pub(super) fn unless_short(found: io::Result<bool>) -> io::Result<bool> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -349,18 +350,21 @@ impl Work<'_> {
         Ok(Records { bytes, id: self.header.id })
     }
 
-    /// Finds out how far the change is and does the rest. Returns how many bytes of others' mail
-    /// were put back. [`Error::Changed`]: another program has rewritten the file.
+    /// Determines how far the change got and does the rest. Returns the number of bytes of others'
+    /// mail that were put back.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if another program has rewritten the file.
     fn resume(&mut self, context: &mut SyncContext<'_>) -> Result<u64> {
         let records = self.records()?;
         if records.get(Kind::Commit).is_some() {
-            // The attribute may be gone in memory only.
+            // The removal of the attribute may not be on the disk yet.
             self.sync_all()?;
             self.clean_up(context)?;
             return Ok(0);
         }
-        // What is read here must be on the disk before anything builds on it, also if an fsync
-        // failed before: then what is in memory only must be written once more.
+        // Everything read here must be on the disk before anything builds on it. After a failed
+        // fsync it may be in memory only, and must be written again.
         self.rewrite_records(&records)?;
         self.sync_all()?;
         let mut stage = Stage { is_begun: true, ..Stage::default() };
@@ -390,7 +394,7 @@ impl Work<'_> {
         let midway = self.find_midway(&mut stage)?;
         let mut end = self.find_end(&mut stage, is_moved)?;
         self.find_steps_done(&mut stage, end, &records, midway)?;
-        // Only now is it certain that this is the file.
+        // Only now is it certain that this is the same file.
         if let Midway::Hole(hole) = midway {
             self.collapse_hole(&mut stage, hole)?;
             end = self.find_end(&mut stage, is_moved)?;
@@ -430,7 +434,7 @@ impl Work<'_> {
         }
     }
 
-    /// Checks that everything is done but for mail of others, for which room was made.
+    /// Checks that all is done except the return of others' mail, for which there is room.
     fn check_placed(&mut self, foreign: Foreign) -> Result<()> {
         let mut source = self.source();
         for index in 0..self.units.len() as u32 {
@@ -444,8 +448,8 @@ impl Work<'_> {
         }
     }
 
-    /// Where the file ends at its stage: what is behind was delivered by others, or is room that
-    /// was made.
+    /// Returns the end of the file at its stage; bytes behind it were delivered by others, or are
+    /// room that was made.
     fn find_end(&mut self, stage: &mut Stage, is_moved: bool) -> Result<u64> {
         let Header { old_size, base_size, new_size, .. } = self.header;
         if stage.collapsed < self.collapses.len() {
@@ -469,7 +473,7 @@ impl Work<'_> {
         Ok(end)
     }
 
-    /// Whether what is to be cut off is still there.
+    /// Returns `true` if the bytes to cut off are still there.
     fn is_uncut(&self) -> Result<bool> {
         let size = self.file().metadata().map_err(self.at())?.size;
         let (end, cut) = (self.header.base_size, self.header.cut);
@@ -480,7 +484,7 @@ impl Work<'_> {
         Ok(found.map_err(self.at())? == cut.hash)
     }
 
-    /// Finds the first step that is not done, and checks that it and all behind it can be.
+    /// Finds the first step that is not done, and checks that it and those behind it can be done.
     fn find_steps_done(
         &mut self,
         stage: &mut Stage,
@@ -505,7 +509,7 @@ impl Work<'_> {
             first += 1;
         }
         if stage.is_cut {
-            // All of it was durable before, and what the steps read may be gone.
+            // All of it was durable before, and bytes that the steps read may be gone.
             stage.steps_done = first;
             return if first == self.steps.len() { Ok(()) } else { Err(self.changed()) };
         }
@@ -547,7 +551,7 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Whether the old or the new bytes of a unit are there.
+    /// Returns `true` if the old, or the new, bytes of a unit are in the file.
     fn is(&mut self, index: u32, are: Are, source: &mut Source<'_>) -> Result<bool> {
         let script = self.script(index)?;
         let unit = &self.units[index as usize];
@@ -558,7 +562,7 @@ impl Work<'_> {
         unless_short(found).map_err(self.at())
     }
 
-    /// The step whose window is whole in the journal.
+    /// Returns the step whose window is complete in the journal.
     fn valid_window(&self, records: &Records) -> Result<Option<usize>> {
         let Some([step, payload_len, len, hash]) = records.get(Kind::Window) else {
             return Ok(None);
@@ -574,8 +578,8 @@ impl Work<'_> {
         Ok((found == hash).then_some(step as usize))
     }
 
-    /// Whether every sector that the window goes to is what it was or what it is to be, and what is
-    /// kept beside is there.
+    /// Returns `true` if every sector that the window covers has its old or its new bytes, and the
+    /// kept bytes beside them are there.
     fn is_old_or_new(&mut self, step: Step, end: u64) -> Result<bool> {
         let mut payload_at = self.header.window_at();
         let mut piece_at = payload_at + self.steps.write_len(step, &self.units);
@@ -611,7 +615,7 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Writes the window once more, in case its barrier failed.
+    /// Writes the window again, in case its barrier failed.
     fn rewrite_window(&mut self, records: &Records) -> Result<()> {
         let Some(words) = records.get(Kind::Window) else { return Ok(()) };
         let [_, _, len, _] = words;
@@ -628,8 +632,8 @@ impl Work<'_> {
         self.sync_journal()
     }
 
-    /// Another program has rewritten the file: nothing of this is for it any more but the mail that
-    /// was taken out of it.
+    /// Puts the journal aside after another program has rewritten the file. Only mail that was
+    /// taken out of the file is put back.
     fn quarantine(mut self) -> Result<Outcome> {
         let foreign = self.records()?.get(Kind::Foreign).map(Foreign::from_words);
         let foreign = foreign.filter(|foreign| foreign.len <= OFFSET_MAX);

@@ -1,35 +1,39 @@
-//! How long a header is made: whose padding is used, and where the space of what is expunged goes.
+//! The length of each written header: whose padding is used, and how the space of expunged messages
+//! is closed.
 //!
-//! Any length is right; lengths only decide how much of the file moves.
+//! Any length is valid; lengths only decide how much of the file moves.
 
 use super::measure::{Context, Measured, Tools};
 use super::plan::PlanInput;
-use crate::Result;
+use barid_mailbox::Result;
+
 use crate::mbox::layout::{ABSORB_MAX, LOOKAHEAD_LEN, PADDING_KEPT, PADDING_LEN, PLAIN_GROWTH_MAX};
 
-/// How the shift is dealt with.
+/// Way of handling the shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// There is none, and none is wanted; or there is one downwards that the next headers absorb.
+    /// No shift is wanted: there is none, or one towards the start of the file that the next
+    /// headers absorb.
     Local,
-    /// Headers grew; what the next ones have in padding beyond so many spaces makes up for it.
+    /// Headers grew; the padding of the next ones, except for this number of spaces each, makes up
+    /// for it.
     Borrow(usize),
-    /// Everything to the end moves, and every header that lacks room gets it.
+    /// Everything to the end moves, and every header that lacks room gets some.
     Rewrite,
     /// Everything to the end moves.
     Move,
 }
 
-/// What the length of a header comes to.
+/// New length of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// So many bytes.
+    /// This number of bytes.
     Is(usize),
-    /// It must grow, and there is no place for that yet.
+    /// It must grow, and no room was found for that yet.
     Grows,
 }
 
-/// The least that a header is made in [`Mode::Borrow`], where `kept` spaces are left to it.
+/// Returns the least length of a header in [`Mode::Borrow`] that leaves `kept` spaces to it.
 fn floor(measured: &Measured, kept: usize) -> usize {
     let least = (measured.full + kept).min(measured.max().max(measured.compact));
     match measured.is_writable() {
@@ -38,17 +42,17 @@ fn floor(measured: &Measured, kept: usize) -> usize {
     }
 }
 
-/// The most that a header is made to absorb what was expunged before it.
+/// Returns the greatest length of a header that absorbs bytes expunged before it.
 fn ceiling(measured: &Measured) -> usize {
     (measured.full + ABSORB_MAX).max(measured.old_len).min(measured.max())
 }
 
-/// A header with room.
+/// Returns the length of a header with room to grow.
 pub(super) fn roomy(measured: &Measured) -> usize {
     (measured.full + PADDING_LEN).min(measured.max().max(measured.compact))
 }
 
-/// How long a header is made at a `shift`.
+/// Returns the length of a header at a `shift`.
 pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> Length {
     let old = measured.old_len;
     if !measured.is_writable() {
@@ -56,7 +60,7 @@ pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> Length {
     }
     let has_room = old >= measured.full + PADDING_KEPT;
     let has_too_much = old > measured.full + ABSORB_MAX / 16;
-    // The length with which the shift ends.
+    // The length that ends the shift.
     let exact = usize::try_from(old as i64 - shift).unwrap_or(0);
     match mode {
         Mode::Rewrite if !has_room || has_too_much => Length::Is(roomy(measured)),
@@ -72,7 +76,7 @@ pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> Length {
     }
 }
 
-/// How long a header is made for whose growth a mode was found.
+/// Returns the length of a growing header, for which [`Search::find`] chose `mode`.
 pub(super) fn grown(mode: Mode, measured: &Measured) -> usize {
     match mode {
         Mode::Borrow(kept) => floor(measured, kept),
@@ -80,24 +84,24 @@ pub(super) fn grown(mode: Mode, measured: &Measured) -> usize {
     }
 }
 
-/// The bytes that a message lacks at a `shift`, if `kept` spaces are to be left to it.
+/// Returns the bytes that a message lacks at a `shift`, if `kept` spaces are left to it.
 pub(super) fn missing(shift: i64, measured: &Measured, kept: usize) -> i64 {
     shift + floor(measured, kept) as i64 - measured.old_len as i64
 }
 
-/// Looks ahead.
+/// Measures the messages ahead.
 pub(super) struct Search<'p> {
     tools: Tools<'p>,
-    /// Up to here there is not enough padding to leave some to each header.
+    /// Offset up to which there is not enough padding to leave some to each header.
     scarce_until: u64,
 }
 
-/// What looking ahead finds.
+/// Result of looking ahead.
 enum Found {
     Enough,
-    /// The end, behind so many bytes.
+    /// The mailbox ends, this number of bytes ahead.
     End(u64),
-    /// Not enough up to this place.
+    /// Not enough up to this offset.
     Far(u64),
 }
 
@@ -106,8 +110,8 @@ impl<'p> Search<'p> {
         Self { tools: Tools::new(input), scarce_until: 0 }
     }
 
-    /// The mode in which the messages from `next` on make up for what is `missing`, which depends
-    /// on how many spaces are kept.
+    /// Returns the mode in which the messages from `next` on make up for the `missing` bytes, which
+    /// depend on the number of spaces kept.
     pub(super) fn find(
         &mut self,
         context: &Context<'_>,
@@ -130,7 +134,7 @@ impl<'p> Search<'p> {
         Ok(far)
     }
 
-    /// Whether the messages from `next` on have `missing` bytes to spare.
+    /// Looks for `missing` bytes of padding and expunged messages from `next` on.
     fn borrow(
         &mut self,
         context: &Context<'_>,
@@ -158,8 +162,8 @@ impl<'p> Search<'p> {
         Ok(Found::Enough)
     }
 
-    /// Whether the messages from `next` on can absorb `surplus` bytes, and no more than `most` with
-    /// what else is expunged among them.
+    /// Returns `true` if the messages from `next` on can absorb `surplus` bytes, as long as these
+    /// and the bytes expunged among them do not exceed `most`.
     pub(super) fn can_absorb(
         &mut self,
         context: &Context<'_>,

@@ -1,4 +1,4 @@
-//! A change from its journal to its end: the order of everything that must be in order.
+//! A change from its journal to its end, with the order of all writes.
 //!
 //! 1. The journal, and its name; `fsync` of both, or of the journal alone where that is enough
 //!    ([`File::syncs_name`]).
@@ -12,36 +12,36 @@
 
 use std::io;
 
+use barid_mailbox::{Error, Result, SyncContext};
 use barid_vfs::{File, Timestamp, Vfs};
 
 use super::foreign::Foreign;
 use super::header::Kind;
 use super::steps::StepKind;
 use super::work::{Work, plan_bytes};
-use crate::{Error, Result, SyncContext};
 
-/// How far a change is.
+/// Progress of a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stage {
-    /// Ranges that have been collapsed.
+    /// Number of ranges that have been collapsed.
     pub(super) collapsed: usize,
-    /// The file has its working size.
+    /// `true` if the file has its working size.
     pub(super) is_grown: bool,
-    /// Steps that are done.
+    /// Number of steps that are done.
     pub(super) steps_done: usize,
-    /// What was to be cut off is.
+    /// `true` if the end has been cut off.
     pub(super) is_cut: bool,
     /// Mail of others that is in the journal.
     pub(super) foreign: Option<Foreign>,
-    /// Something was done that only the journal can undo.
+    /// `true` once something was done that only the journal can undo.
     pub(super) is_begun: bool,
 }
 
 impl Work<'_> {
-    /// Writes the journal; when this returns, the change will be done, whatever happens.
+    /// Writes the journal. On return the change is certain: a recovery completes it after a crash.
     ///
     /// # Errors
-    /// What the file system says; then there is no journal, and nothing was changed.
+    /// Errors of the file system; then there is no journal, and nothing was changed.
     pub(super) fn begin(mut self) -> Result<Self> {
         match self.write_plan() {
             Ok(()) => Ok(self),
@@ -63,16 +63,17 @@ impl Work<'_> {
             self.fill_window(0)?;
         }
         self.journal.materialize(&self.places)?;
-        // What is needed later is there before anything is begun.
+        // Reserve everything that is needed later before anything is begun.
         self.journal.reserve(&self.places, self.header.foreign_at())?;
         self.barriers += self.journal.sync(&self.places)?;
         Ok(())
     }
 
-    /// Does what is left of the change.
+    /// Does the rest of the change.
     ///
     /// # Errors
-    /// [`Error::Unfinished`], or any other if nothing was changed and the journal is gone.
+    /// [`Error::Unfinished`]; or any other error, if nothing was changed and the journal is
+    /// removed.
     pub(super) fn run(mut self, stage: Stage, context: &mut SyncContext<'_>) -> Result<Self> {
         let mut stage = stage;
         match self.do_all(&mut stage, context) {
@@ -90,7 +91,7 @@ impl Work<'_> {
         }
     }
 
-    /// What an error is to the caller once something was done.
+    /// Converts an error after something was done.
     pub(super) fn unfinished(&self, error: Error) -> Error {
         match error {
             Error::Unfinished { .. } => error,
@@ -102,7 +103,7 @@ impl Work<'_> {
         }
     }
 
-    /// [`Work::run`] for a recovery: the journal stays whatever happens.
+    /// As [`Work::run`], for a recovery: the journal is kept after any error.
     ///
     /// # Errors
     /// [`Error::Unfinished`].
@@ -112,8 +113,8 @@ impl Work<'_> {
 
     fn do_all(&mut self, stage: &mut Stage, context: &mut SyncContext<'_>) -> Result<()> {
         let mut attribute_waits = self.set_attribute()?;
-        // A journal that stands elsewhere is found by its name in the mailbox only, and nothing
-        // says that the attribute reaches the disk before a size that was changed after it.
+        // A journal elsewhere is found only by its name in the mailbox, and the attribute need not
+        // reach the disk before a size that was changed after it.
         let is_beside = self.journal.path() == Some(&*self.places.beside());
         if attribute_waits && (!is_beside || stage.collapsed < self.collapses.len()) {
             self.sync_all()?;
@@ -150,7 +151,7 @@ impl Work<'_> {
         self.clean_up(context)
     }
 
-    /// Lets the file grow to its working size.
+    /// Grows the file to its working size.
     fn grow(&mut self, stage: &mut Stage) -> Result<()> {
         let (from, to) = (self.header.base_size, self.header.working_size());
         match allocate(self.file(), from, to - from, self.options.buffer_len) {
@@ -171,7 +172,7 @@ impl Work<'_> {
         self.record(Kind::Grown, [0; 4])
     }
 
-    /// Undoes everything that can be undone without the journal.
+    /// Undoes everything, while that is possible without the journal.
     fn roll_back(&mut self, is_grown: bool) -> Result<()> {
         if is_grown {
             self.file().set_len(self.header.base_size).map_err(self.at())?;
@@ -183,14 +184,14 @@ impl Work<'_> {
         }
     }
 
-    /// Gives the mailbox times that no later change leaves it with.
+    /// Sets times of the mailbox that no later change leaves equal.
     fn renew_times(&mut self) -> Result<()> {
         let times = renew_times(self.places.vfs, self.file(), self.locks.modified(), false);
         self.times = times.map_err(self.at())?;
         Ok(())
     }
 
-    /// What is left when the change is committed: pending changes, attribute, journal.
+    /// Cleans up after the commit: drops pending changes, removes the attribute and the journal.
     pub(super) fn clean_up(&mut self, context: &mut SyncContext<'_>) -> Result<()> {
         if let (Some(through), Some(drop)) =
             (self.header.pending_through, &mut context.drop_pending)
@@ -203,13 +204,13 @@ impl Work<'_> {
     }
 }
 
-/// Sets the times of a mailbox that was changed: read just now, or with `has_new_mail` before that,
-/// and changed in another second than before, at a fraction of it that no clock is likely to give
-/// (docs/protocol.md, "Change an mbox", 6).
+/// Sets the times of a mailbox that was changed. The access time becomes now, or one second before
+/// the modification time with `has_new_mail`. The modification time gets another second than
+/// before, with a fraction that no clock is likely to give (docs/protocol.md, "Change an mbox", 6).
 ///
-/// `found` is when it had been changed before: our own writing has moved that to now. Returns the
-/// time of change that was set; `None` where that is not ours to set, as in another's mailbox, or
-/// not possible: then it has the time of the last writing.
+/// `found` is the modification time before the change, which has moved it to now. Returns the time
+/// that was set; `None` if that is not permitted, as in another user's mailbox, or not supported:
+/// then the file has the time of the last write.
 pub(super) fn renew_times(
     vfs: &dyn Vfs,
     file: &dyn File,
@@ -219,7 +220,7 @@ pub(super) fn renew_times(
     let now = vfs.now();
     let mut random = [0; 4];
     vfs.random(&mut random)?;
-    // Neither whole microseconds nor a multiple of what a slow clock ticks in.
+    // Neither whole microseconds nor a multiple of the tick of a slow clock.
     let nanos = i64::from(u32::from_le_bytes(random) % 1_000_000) * 1_000 + 457;
     let second = now.unix_seconds().max(found.unix_seconds().saturating_add(1));
     let modified = Timestamp { unix_nanos: second.saturating_mul(1_000_000_000) + nanos };
@@ -234,7 +235,7 @@ pub(super) fn renew_times(
     }
 }
 
-/// Whether there is no space, or none for us.
+/// Returns `true` if there is no space, or none within the user's limits.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
@@ -244,7 +245,7 @@ fn is_not_ours(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
-/// Extends a file by zeros that have a place on the disk.
+/// Extends a file by zeros that are allocated on the disk.
 fn allocate(file: &dyn File, offset: u64, len: u64, buffer_len: usize) -> io::Result<()> {
     match file.allocate(offset, len) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}

@@ -1,20 +1,20 @@
-//! Scripts: how the new bytes of a unit are made of its old ones.
+//! Scripts: the operations that make the new bytes of a unit from its old ones.
 //!
-//! A script is a row of ops, each a varint (LEB128) of its length times eight plus its kind; an
-//! insertion is followed by its bytes (`docs/formats/mbox-journal.md`).
+//! A script is a sequence of ops, each a varint (LEB128) of its length times eight plus its kind;
+//! an insertion is followed by its bytes (`docs/formats/mbox-journal.md`).
 
-/// What to do with the next bytes.
+/// Operation on the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op<'a> {
-    /// They stay, and are known: they prove that the file is the one the script was made for.
+    /// They stay, and are hashed: they prove that the file is the one the script was made for.
     Keep(u64),
-    /// They stay, whatever they are.
+    /// They stay, and are not hashed.
     Stay(u64),
     /// They are written to their new place.
     Copy(u64),
     /// They are left out.
     Skip(u64),
-    /// These are written.
+    /// These new bytes are written.
     Insert(&'a [u8]),
 }
 
@@ -24,7 +24,7 @@ const COPY: u64 = 2;
 const SKIP: u64 = 3;
 const INSERT: u64 = 4;
 
-/// Puts a script together; copies that follow each other become one.
+/// Builder of a script; consecutive copies become one.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     bytes: Vec<u8>,
@@ -52,12 +52,12 @@ impl Script {
         }
     }
 
-    /// Bytes of the script up to now, but for a copy.
+    /// Returns the length of the script so far, without the last copy.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes the whole script; then there is none.
+    /// Returns the whole script, and starts a new one.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.flush();
         std::mem::take(&mut self.bytes)
@@ -71,7 +71,7 @@ impl Script {
     }
 
     fn put(&mut self, len: u64, kind: u64) {
-        // Offsets of files are below 2^63, and what is counted here below 2^60.
+        // File sizes are below 2^63, and lengths in a script below 2^60.
         let mut value = len << 3 | kind;
         while value >= 0x80 {
             self.bytes.push((value as u8) | 0x80);
@@ -81,7 +81,7 @@ impl Script {
     }
 }
 
-/// The ops of a script. Ends early with `Err` where it is malformed, which a checksum has ruled
+/// Returns the ops of a script. Ends early with `Err` if it is malformed, which a checksum rules
 /// out.
 pub(super) fn ops(script: &[u8]) -> Ops<'_> {
     Ops { rest: script }
@@ -93,7 +93,7 @@ pub(super) struct Ops<'a> {
     rest: &'a [u8],
 }
 
-/// A script that is no script.
+/// A malformed script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

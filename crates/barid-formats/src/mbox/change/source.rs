@@ -1,4 +1,4 @@
-//! Reading a file where it is changed: mostly forwards, sometimes just a few bytes.
+//! Reading a file that is being changed: mostly forwards, sometimes just a few bytes.
 
 use std::io;
 use std::ops::Range;
@@ -15,22 +15,22 @@ use super::unit::Collapse;
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     file: &'a dyn File,
-    /// Ranges that are still in the file and are jumped over.
+    /// Ranges that are still in the file and are skipped.
     collapses: Vec<Collapse>,
     buffer: Vec<u8>,
     offset: u64,
     ahead: usize,
     buffer_len: usize,
-    /// Where pages are that others have read.
+    /// Pages that others have read.
     pages: Option<&'a Pages<'a>>,
-    /// The page that takes the place of the buffer.
+    /// Page in use in place of the buffer.
     page: Option<Arc<Page>>,
-    /// What was said to be wanted.
+    /// Range announced by [`Source::expect`].
     expected: Range<u64>,
 }
 
 impl<'a> Source<'a> {
-    /// Reads at most `buffer_len` bytes at once.
+    /// Creates a source that reads at most `buffer_len` bytes at once.
     pub(super) fn new(file: &'a dyn File, buffer_len: usize) -> Self {
         let collapses = Vec::new();
         let expected = 0..0;
@@ -39,7 +39,7 @@ impl<'a> Source<'a> {
         Self { file, collapses, buffer, offset: 0, ahead: 0, buffer_len, pages, page, expected }
     }
 
-    /// The same, where what is in `pages` is not read again.
+    /// Creates a source that does not read again the bytes in `pages`.
     pub(super) fn sharing(file: &'a dyn File, buffer_len: usize, pages: &'a Pages<'a>) -> Self {
         Self { pages: Some(pages), ..Self::new(file, buffer_len) }
     }
@@ -48,28 +48,28 @@ impl<'a> Source<'a> {
         self.page.as_ref().map_or(&self.buffer, |page| &page.bytes)
     }
 
-    /// Jumps over a range from now on; those of before are in front of it.
+    /// Skips a range from now on; earlier ranges stand before it.
     pub(super) fn collapse(&mut self, collapse: Collapse) {
         self.collapses.push(collapse);
         self.forget();
     }
 
-    /// Everything from `from` to `to` is wanted next, and nothing behind it.
+    /// Announces that the range from `from` to `to` is read next, and nothing behind it.
     pub(super) fn expect(&mut self, from: u64, to: u64) {
         self.expected = from..to;
     }
 
-    /// Forgets what was read ahead.
+    /// Drops the bytes that were read ahead.
     pub(super) fn forget(&mut self) {
         self.buffer.clear();
         self.page = None;
         self.ahead = 0;
     }
 
-    /// Visits `len` bytes from `offset` on, piece by piece.
+    /// Visits `len` bytes from `offset` on, in pieces.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file is shorter, and what reading and `visit` say.
+    /// `UnexpectedEof` if the file is shorter; errors of reading and of `visit`.
     pub(super) fn visit(
         &mut self,
         mut offset: u64,
@@ -129,8 +129,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where `offset` is in the file as it stands, and how many bytes follow it there before the
-    /// next range to jump over.
+    /// Returns the present offset in the file of `offset`, and the number of bytes up to the next
+    /// range to skip.
     fn place(&self, offset: u64) -> (u64, u64) {
         let before = self.collapses.partition_point(|collapse| collapse.offset <= offset);
         let gone: u64 = self.collapses[..before].iter().map(|collapse| collapse.len).sum();
@@ -139,7 +139,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// XXH3 of the `len` bytes of `file` from `offset` on, which must be there.
+/// Returns the XXH3 of the `len` bytes of `file` from `offset` on, which must exist.
 pub(super) fn hash_of(
     file: &dyn File,
     offset: u64,

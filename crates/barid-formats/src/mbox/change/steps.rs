@@ -1,18 +1,18 @@
-//! In which order units are written, and how many between two barriers.
+//! The order in which units are written, and their grouping into steps between two barriers.
 //!
-//! All of it follows from the table of units, so that a recovery comes to the same steps.
+//! All of it follows from the table of units, so that a recovery computes the same steps.
 //!
-//! - *Order.* Where new bytes of one unit are to stand where old bytes of its neighbour are, the
-//!   neighbour comes first. That can only be one way between two neighbours, so units that push
-//!   each other towards the end are written backwards, and all else forwards.
-//! - *Steps.* Units that follow each other in that order are written directly as long as no byte
-//!   of them goes where old bytes of a unit are that is not yet done, those of the step included:
-//!   whatever a crash makes of such a step, it can be done again. Where that would be too few bytes
-//!   for a barrier, units are put into a *window*, which goes to the journal first.
+//! - *Order.* If new bytes of one unit go where old bytes of its neighbour are, the neighbour comes
+//!   first. That can only be one way between two neighbours, so units that push each other towards
+//!   the end are written backwards, and all others forwards.
+//! - *Steps.* Units that follow each other in that order are written directly as long as none of
+//!   their bytes go where old bytes are of a unit that is not yet done, those of the step included.
+//!   Such a step can be repeated after any crash. If that gives too few bytes for a barrier, units
+//!   are put into a *window*, which is written to the journal first.
 
 use super::unit::Unit;
 
-/// How units are put into steps.
+/// Parameters of the grouping into steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StepParams {
     /// See [`WritingOptions::window_len`](super::limits::WritingOptions::window_len).
@@ -23,63 +23,64 @@ pub(super) struct StepParams {
     pub(super) direct_len_max: u64,
 }
 
-/// How the units of a step are written.
+/// Way of writing the units of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
-    /// From the mailbox to the mailbox.
+    /// From the mailbox directly to the mailbox.
     Direct,
-    /// By way of the journal.
+    /// Through the journal.
     Window,
 }
 
-/// What is written between two barriers of the mailbox.
+/// Units that are written between two barriers of the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// How.
+    /// Way of writing.
     pub(super) kind: StepKind,
-    /// Its first unit, as an index of [`Steps::order`].
+    /// First unit, as an index into the order of writing.
     pub(super) from: usize,
-    /// Behind its last.
+    /// Index behind its last unit.
     pub(super) to: usize,
 }
 
-/// All steps.
+/// All steps of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// The units that are written, by their index, in the order in which they are.
+    /// Indexes of the units that are written, in the order of writing.
     order: Vec<u32>,
     steps: Vec<Step>,
 }
 
 impl Steps {
-    /// Puts `units`, which ascend, into steps. Costs O(n log n) time, and 8 bytes a unit.
+    /// Groups `units`, which ascend, into steps. Costs O(n log n) time, and 8 bytes per unit.
     pub(super) fn of(units: &[Unit], params: StepParams) -> Self {
         Builder::new(units, params).steps()
     }
 
-    /// How many there are.
+    /// Returns the number of steps.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// One of them.
+    /// Returns a step.
     pub(super) fn get(&self, index: usize) -> Step {
         self.steps[index]
     }
 
-    /// All of them.
+    /// Iterates over all steps.
     pub(super) fn iter(&self) -> impl Iterator<Item = Step> + '_ {
         self.steps.iter().copied()
     }
 
-    /// The indices of the units of a step, ascending: within a step the order does not matter.
+    /// Returns the indexes of the units of a step, ascending: within a step the order does not
+    /// matter.
     pub(super) fn units(&self, step: Step) -> Vec<u32> {
         let mut units = self.order[step.from..step.to].to_vec();
         units.sort_unstable();
         units
     }
 
-    /// Bytes that a step writes to the mailbox.
+    /// Returns the number of bytes that a step writes to the mailbox.
     pub(super) fn write_len(&self, step: Step, units: &[Unit]) -> u64 {
         self.order[step.from..step.to].iter().map(|unit| units[*unit as usize].write_len).sum()
     }
@@ -91,7 +92,7 @@ struct Builder<'a> {
     /// The units that are written, ascending.
     writers: Vec<u32>,
     order: Vec<u32>,
-    /// When each of `writers` is written.
+    /// Position of each of `writers` in `order`.
     turn: Vec<u32>,
 }
 
@@ -138,7 +139,7 @@ impl<'a> Builder<'a> {
         &self.units[self.writers[self.order[at] as usize] as usize]
     }
 
-    /// How far a direct step from `from` on can go, and how many bytes that are: not much more than
+    /// Returns the end of the longest direct step from `from` on, and its bytes: not much more than
     /// `len_max`.
     fn direct(&self, from: usize, len_max: u64) -> (usize, u64) {
         let (mut to, mut len) = (from, 0);
@@ -149,7 +150,7 @@ impl<'a> Builder<'a> {
         (to, len)
     }
 
-    /// How far a window from `from` on goes: until it is full or a direct step is worth it.
+    /// Returns the end of a window from `from` on: it is full, or a direct step is worth it there.
     fn window(&self, from: usize) -> usize {
         let (mut to, mut len) = (from, 0);
         while to < self.order.len() {
@@ -166,8 +167,8 @@ impl<'a> Builder<'a> {
         to
     }
 
-    /// Whether no byte of the unit at `at` goes where old bytes of a unit are whose turn is `from`
-    /// or later.
+    /// Returns `true` if no byte of the unit at `at` goes where old bytes are of a unit that is
+    /// written at `from` or later.
     fn is_free(&self, at: usize, from: usize) -> bool {
         let unit = self.unit(at);
         let old = |writer: u32| &self.units[writer as usize];
@@ -185,7 +186,8 @@ impl<'a> Builder<'a> {
 mod tests {
     use super::*;
 
-    /// Units from (old length, new length, gap that stays behind it if nothing is shifted there).
+    /// Returns units from (old length, new length, gap behind it that stays if nothing is shifted
+    /// there).
     fn units(pieces: &[(u64, u64, u64)]) -> Vec<Unit> {
         let (mut old, mut new) = (0, 0);
         let mut units = Vec::new();
@@ -211,11 +213,11 @@ mod tests {
         StepParams { window_len, direct_len_min, direct_len_max }
     }
 
-    /// What must hold whatever the units: checked byte by byte, without looking at how it is done.
+    /// Checks the rules for all steps byte by byte, independently of how they are computed.
     fn verify(units: &[Unit], params: StepParams) -> Steps {
         let steps = Steps::of(units, params);
         let size = units.iter().map(|unit| unit.old_end().max(unit.new_end())).max().unwrap_or(0);
-        // Which unit that is not done needs the old byte at this place.
+        // Unit that is not done and needs the old byte at this place.
         let mut needed: Vec<Option<u32>> = vec![None; size as usize];
         for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.write_len > 0) {
             needed[unit.old as usize..unit.old_end() as usize].fill(Some(index as u32));
@@ -294,7 +296,7 @@ mod tests {
             &[(Window, &[1, 2]), (Window, &[0])],
         );
         check(&[(5, 5, 100), (5, 5, 100), (5, 5, 100)], params, &[(Window, &[0, 1, 2])]);
-        // What grows is taken back by what shrinks: two that do not touch each other.
+        // Growth is undone by later shrinking: two runs that do not touch each other.
         check(&[(5, 7, 0), (5, 3, 9), (5, 3, 0), (5, 7, 0)], params, &[(Window, &[0, 1, 2, 3])]);
     }
 

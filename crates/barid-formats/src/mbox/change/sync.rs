@@ -1,7 +1,11 @@
-//! Changing a mailbox: locks, recovery, plan, journal, steps, ledger, appends.
+//! Changes of a mailbox: locks, recovery, plan, journal, steps, ledger, appends.
 
 use std::borrow::Cow;
 
+use barid_mailbox::{
+    ChangeSet, Error, Known, NewMessage, Result, SyncContext, SyncFigures, SyncReport, SyncedState,
+    sink_error,
+};
 use barid_state::Ledger;
 use barid_types::Uid;
 use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
@@ -13,17 +17,13 @@ use super::recover::{Outcome, recover, recover_mailbox, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
+use crate::file_stamps::FileStamps;
 use crate::mbox::MboxMailbox;
 use crate::mbox::append::{self, Base, Believed, FirstBase};
 use crate::mbox::lock::{Purpose, WriteLocks};
-use crate::scan::sink_error;
-use crate::{
-    ChangeSet, Error, Known, NewMessage, Racy, Result, Stamp, SyncContext, SyncFigures, SyncReport,
-    SyncedState,
-};
 
-/// Changes messages and appends others; `docs/design/mbox-writing.md` says in which order and what
-/// a crash leaves.
+/// Changes messages and appends others. `docs/design/mbox-writing.md` describes the order and the
+/// states that a crash leaves.
 pub(in crate::mbox) fn sync(
     mailbox: &MboxMailbox,
     changes: &ChangeSet,
@@ -36,7 +36,11 @@ pub(in crate::mbox) fn sync(
     let not_stored = |error| not_stored(error, appends);
     let (locks, recovered) =
         lock_and_recover(mailbox, changes.is_empty(), context).map_err(not_stored)?;
-    let believed = Believed::of(mailbox, &locks, context.known)?;
+    if let Some(ledger) = &mut context.ledger {
+        // Others may have given out UIDs since it was opened.
+        ledger.refresh()?;
+    }
+    let believed = Believed::of(mailbox, &locks, context.known, context.ledger.as_deref())?;
     let first = FirstBase::of(mailbox, &locks, (changes, appends), context)?;
     let changes = &*with_keywords(mailbox, &locks, believed.as_ref(), changes, appends)?;
     let before = stamp_of(mailbox, locks.file())?;
@@ -54,7 +58,7 @@ pub(in crate::mbox) fn sync(
     figures.barriers += recovered.barriers;
     figures.messages_written = planned.messages_written;
     figures.messages_expunged = planned.expunged.len() as u64;
-    // From here on the changes are durable, and no error may say otherwise.
+    // From here on the changes are durable, and no error may deny that.
     let state = follow(mailbox, &locks, &planned, before, is_written.then_some(times));
     let mut report = SyncReport {
         gone: planned.gone.clone(),
@@ -67,8 +71,8 @@ pub(in crate::mbox) fn sync(
     };
     if let Some(ledger) = &mut context.ledger {
         if !planned.has_all_uids {
-            // Else a message like one of them would get its UID back, if it comes before the next
-            // scan of the whole file. Durable with the mod-sequence of the change.
+            // Otherwise an equal message that comes before the next scan of the whole file would
+            // get the UID back. Durable with the mod-sequence of the change.
             ledger.expunge(&planned.expunged);
         } else if let Err(error) = forget_written(mailbox, ledger, context.known) {
             report.failed.push(error.to_string());
@@ -87,7 +91,7 @@ pub(in crate::mbox) fn sync(
     }
 }
 
-/// Takes the locks and completes what is unfinished.
+/// Takes the locks and completes an unfinished change.
 fn lock_and_recover(
     mailbox: &MboxMailbox,
     only_appends: bool,
@@ -105,7 +109,8 @@ fn lock_and_recover(
     }
 }
 
-/// An unfinished change goes on without the messages that were to be appended: that is said.
+/// Adds to the error of an unfinished change that its messages were not appended: the recovery will
+/// not append them.
 fn not_stored(error: Error, appends: &[NewMessage<'_>]) -> Error {
     match error {
         Error::Unfinished { path, journal, what } if !appends.is_empty() => {
@@ -116,8 +121,8 @@ fn not_stored(error: Error, appends: &[NewMessage<'_>]) -> Error {
     }
 }
 
-/// The changes, and that the keywords of messages to be appended are to be listed, where that can
-/// be done now: c-client sessions are to find their messages where they were.
+/// Returns the changes, with the unlisted keywords of messages to be appended, if keywords can be
+/// listed now: open c-client sessions must find their messages where they were.
 fn with_keywords<'c>(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -136,7 +141,7 @@ fn with_keywords<'c>(
     Ok(Cow::Owned(ChangeSet { keywords, ..changes.clone() }))
 }
 
-/// Plans and counts, and writes nothing.
+/// Plans and counts without writing.
 fn dry_run(
     mailbox: &MboxMailbox,
     changes: &ChangeSet,
@@ -179,7 +184,7 @@ fn dry_run(
 fn plan_with(
     mailbox: &MboxMailbox,
     changes: &ChangeSet,
-    stamp: &Stamp,
+    stamp: &FileStamps,
     room: Room<'_, '_>,
     context: &mut SyncContext<'_>,
 ) -> Result<Planned> {
@@ -206,56 +211,55 @@ fn plan_with(
     }
 }
 
-/// Whether all of a file that bears this stamp is what is known of it.
-fn is_known(known: &dyn Known, stamp: &Stamp) -> bool {
-    let is_same = |known: Stamp| known.same_files(stamp) && known.racy() == Racy::No;
-    known.stamp().is_some_and(is_same) && !known.tail_verified()
+/// Returns `true` if the known messages are certain to be those of a file with this stamp.
+fn is_known(known: &dyn Known, stamp: &FileStamps) -> bool {
+    let is_same = |known: FileStamps| known.same_files(stamp) && known.are_settled();
+    FileStamps::of_known(known).is_some_and(is_same) && !known.tail_verified()
 }
 
-fn stamp_of(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
+fn stamp_of(mailbox: &MboxMailbox, file: &dyn File) -> Result<FileStamps> {
     let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
     Ok(mailbox.stamp_of(FileStamp::from(&metadata)))
 }
 
-/// The stamp of a file that was given the time `times`: if it bears that, no later change leaves it
-/// equal, however soon; else it is as racy as any.
-fn settled(mailbox: &MboxMailbox, file: &dyn File, times: Option<Timestamp>) -> Result<Stamp> {
+/// Returns the stamp of a file that was given the time `times`. If it has that time, every later
+/// change gives another stamp, however soon; else it is as racy as any.
+fn settled(mailbox: &MboxMailbox, file: &dyn File, times: Option<Timestamp>) -> Result<FileStamps> {
     let mut stamp = stamp_of(mailbox, file)?;
     let FileStamp { modified, changed, .. } = stamp.files[0];
     if times != Some(modified) {
         return Ok(stamp);
     }
     let latest = modified.max(changed).max(stamp.taken).unix_nanos;
-    let unix_nanos = latest.saturating_add(Stamp::RACY_INTERVAL_NANOS);
+    let unix_nanos = latest.saturating_add(FileStamps::RACY_INTERVAL_NANOS);
     stamp.taken = Timestamp { unix_nanos };
     Ok(stamp)
 }
 
-/// What a cache is to know of the mailbox now; `written` are the times it was given, if it was
+/// Returns the new state for a cache; `written` is the time that the mailbox was given, if it was
 /// written.
 fn follow(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     planned: &Planned,
-    before: Stamp,
+    before: FileStamps,
     written: Option<Option<Timestamp>>,
 ) -> Result<SyncedState> {
     let mut stamp = match written {
         None => before,
         Some(times) => settled(mailbox, locks.file(), times)?,
     };
-    // What others delivered behind the known messages is found by the next scan, as growth.
+    // Mail that others delivered behind the known messages is found by the next scan, as growth.
     stamp.files[0].size = stamp.files[0].size.min(planned.known_end);
     Ok(SyncedState {
-        stamp,
-        stamp_after: stamp,
+        stamp: stamp.into(),
+        stamp_after: stamp.into(),
         state: planned.notes.to_bytes(),
         keywords: planned.keywords.clone(),
     })
 }
 
-/// Drops what the ledger holds of messages whose UIDs are in the file now. The numbers it has given
-/// out stay known.
+/// Removes the ledger's entries of messages whose UIDs are in the file now. The UIDs stay assigned.
 fn forget_written(mailbox: &MboxMailbox, ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
     ledger.lock(mailbox.options.lock_timeout)?;
     let done = forget_under_lock(ledger, known);
@@ -271,7 +275,7 @@ fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
         return Ok(());
     };
     let rest = match last < uidnext {
-        // What is dropped as a whole need not be read.
+        // Entries that are all dropped need not be read.
         true => Vec::new(),
         false => ledger.entries()?.iter().copied().filter(|entry| entry.uid >= uidnext).collect(),
     };
@@ -280,13 +284,13 @@ fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
     Ok(ledger.commit()?)
 }
 
-/// Appends messages to a mailbox of which nothing is to be changed.
+/// Appends messages to a mailbox that has no other changes.
 fn append_only(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     appends: &[NewMessage<'_>],
     base: Base<'_>,
-    before: Stamp,
+    before: FileStamps,
     context: &SyncContext<'_>,
 ) -> Result<SyncReport> {
     let size_before = before.files[0].size;
@@ -302,10 +306,10 @@ fn append_only(
     };
     let cache = stamp_after.map(|stamp_after| {
         let mut stamp = before;
-        // NULs behind that were cut off.
+        // NULs behind it were cut off.
         stamp.files[0].size = size_before.min(appended.size - appended.bytes);
         let (state, keywords) = (context.known.state().to_vec(), context.known.keywords().clone());
-        SyncedState { stamp, stamp_after, state, keywords }
+        SyncedState { stamp: stamp.into(), stamp_after: stamp_after.into(), state, keywords }
     });
     let figures = SyncFigures {
         barriers: appended.barriers,
@@ -317,15 +321,15 @@ fn append_only(
     Ok(SyncReport { appended: appended.uids, cache, figures, ..SyncReport::default() })
 }
 
-/// Gives a mailbox that was appended to times of ours; its stamp then. What was appended is
-/// durable: if this fails, only a scan can tell.
-fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<Stamp> {
-    // Not waited for: after a crash the next scan just finds another stamp.
+/// Sets the times of a mailbox after an append; returns its stamp. The messages are durable
+/// already: if this fails, the next scan finds them.
+fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<FileStamps> {
+    // Not synced: after a crash the next scan just finds another stamp.
     let times = renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;
     settled(mailbox, locks.file(), times).ok()
 }
 
-/// Appends messages behind what was changed just now.
+/// Appends messages behind those that were just changed.
 fn append_to(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -356,7 +360,7 @@ fn append_to(
     let stamp = settle(mailbox, locks);
     match &mut report.cache {
         Some(cache) if planned.known_end == planned.size => match stamp {
-            Some(stamp) => cache.stamp_after = stamp,
+            Some(stamp) => cache.stamp_after = stamp.into(),
             None => report.cache = None,
         },
         _ => {}
@@ -364,7 +368,7 @@ fn append_to(
     Ok(())
 }
 
-/// The UID of the last known message that was not expunged.
+/// Returns the UID of the last known message that was not expunged.
 fn last_kept(known: &dyn Known, expunged: &[Uid]) -> Result<Option<Uid>> {
     let mut index = known.len();
     while let Some(before) = index.checked_sub(1) {

@@ -1,34 +1,32 @@
-//! The messages that a change names, by their places.
+//! The messages that a change names, by their index.
 
 use std::cell::Cell;
 use std::ops::Range;
 
+use barid_mailbox::{ChangeSet, FlagChange, Known, Result, sink_error};
 use barid_types::Uid;
 
-use crate::scan::sink_error;
-use crate::{ChangeSet, FlagChange, Known, Result};
-
-/// Messages in a row to be changed alike.
+/// Consecutive messages with the same change.
 #[derive(Clone, Debug)]
 struct Target {
     places: Range<u32>,
-    /// Which run of the flag changes; `u32::MAX` for none.
+    /// Index of the run of flag changes; `u32::MAX` for none.
     change: u32,
     is_expunged: bool,
 }
 
-/// The messages that are to be changed, ascending.
+/// The messages to be changed, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     all: Vec<Target>,
-    /// Where was looked last: most often it is there or next to it.
+    /// Result of the last search: most often the next one is there or beside it.
     last: Cell<usize>,
-    /// Messages that are not known.
+    /// Named messages that are not known.
     pub(super) gone: Vec<Uid>,
 }
 
 impl Targets {
-    /// Finds the places of what is to be changed. Costs O(n log m).
+    /// Finds the messages to be changed. Costs O(n log m).
     pub(super) fn find(changes: &ChangeSet, known: &dyn Known) -> Result<Self> {
         let mut targets = Self::default();
         let runs = changes.flags.runs().iter().enumerate();
@@ -61,7 +59,7 @@ impl Targets {
         }
     }
 
-    /// The first targets that are at `index` or go on behind it.
+    /// Returns the first target that ends behind `index`.
     fn find_from(&self, index: u32) -> usize {
         let is_before = |at: usize| self.all.get(at).is_some_and(|all| all.places.end <= index);
         let last = self.last.get();
@@ -76,12 +74,12 @@ impl Targets {
         self.all.get(self.find_from(index)).filter(|target| target.places.contains(&index))
     }
 
-    /// Whether a message is to be expunged.
+    /// Returns `true` if a message is to be expunged.
     pub(super) fn is_expunged(&self, index: u32) -> bool {
         self.at(index).is_some_and(|target| target.is_expunged)
     }
 
-    /// The first message from `index` on that is kept.
+    /// Returns the first message from `index` on that is kept.
     pub(super) fn kept_from(&self, index: u32) -> u32 {
         let at = self.find_from(index);
         let mut kept = index;
@@ -94,18 +92,18 @@ impl Targets {
         kept
     }
 
-    /// The first message from `index` on that is to be changed.
+    /// Returns the first message from `index` on that is changed or expunged.
     pub(super) fn next(&self, index: u32) -> Option<u32> {
         self.all.get(self.find_from(index)).map(|target| target.places.start.max(index))
     }
 
-    /// How the flags of a message are to be changed.
+    /// Returns the change of a message's flags.
     pub(super) fn change<'c>(&self, index: u32, changes: &'c ChangeSet) -> Option<&'c FlagChange> {
         let change = self.at(index)?.change;
         changes.flags.runs().get(change as usize).map(|run| &run.change)
     }
 
-    /// Changes of flags that reach a message that is kept.
+    /// Iterates over the flag changes of messages that are kept.
     pub(super) fn changes<'c>(
         &self,
         changes: &'c ChangeSet,

@@ -1,55 +1,55 @@
-//! Units: the stretches of a file that a change writes.
+//! Units: the parts of a file that a change writes.
 
-/// A stretch of the new file and where it comes from. Offsets are those of the file after
-/// everything to be collapsed is gone.
+/// A range of the new file and the old range that it is made from. Offsets are those of the file
+/// without the collapsed ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// Where its old bytes are.
+    /// Offset of its old bytes.
     pub(super) old: u64,
-    /// How many.
+    /// Number of its old bytes.
     pub(super) old_len: u64,
-    /// Where its new bytes are to be.
+    /// Offset of its new bytes.
     pub(super) new: u64,
-    /// How many.
+    /// Number of its new bytes.
     pub(super) new_len: u64,
-    /// How many of these are written; others stay. A unit with none is there as evidence only.
+    /// Number of new bytes that are written; others stay. A unit with none is evidence only.
     pub(super) write_len: u64,
-    /// Pieces of sectors that are written: what of the file one sector and one run of written
-    /// bytes have in common.
+    /// Number of pieces that are written: a piece is the part of a run of written bytes in one
+    /// sector.
     pub(super) pieces: u64,
-    /// XXH3 of the bytes that are kept or copied, in the old file as in the new one.
+    /// XXH3 of the bytes that are kept or copied, the same in the old and in the new file.
     pub(super) hash: u64,
-    /// XXH3 of the old bytes that are skipped, up to
-    /// [`SKIP_HASHED_MAX`](super::limits::SKIP_HASHED_MAX) at once.
+    /// XXH3 of the old bytes in skipped runs of at most
+    /// [`SKIP_HASHED_MAX`](super::limits::SKIP_HASHED_MAX) bytes.
     pub(super) skip_hash: u64,
-    /// Where its script is among the scripts.
+    /// Offset of its script among the scripts.
     pub(super) script_at: u64,
-    /// Bytes of it as stored.
+    /// Length of the script as stored.
     pub(super) script_len: u32,
-    /// Bytes of it; if that is `script_len`, it is not compressed.
+    /// Length of the script; if equal to `script_len`, it is not compressed.
     pub(super) script_raw_len: u32,
 }
 
 impl Unit {
-    /// Bytes of [`Unit::to_bytes`].
+    /// Length of [`Unit::to_bytes`].
     pub(super) const LEN: usize = 80;
 
-    /// The end of the old bytes.
+    /// Returns the end of the old bytes.
     pub(super) fn old_end(&self) -> u64 {
         self.old + self.old_len
     }
 
-    /// The end of the new bytes.
+    /// Returns the end of the new bytes.
     pub(super) fn new_end(&self) -> u64 {
         self.new + self.new_len
     }
 
-    /// Whether its bytes only change where they are.
+    /// Returns `true` if its bytes change only in place.
     pub(super) fn is_in_place(&self) -> bool {
         self.old == self.new && self.old_len == self.new_len
     }
 
-    /// The unit as little-endian bytes, in the order of the fields.
+    /// Encodes the unit as little-endian numbers, in the order of the fields.
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let script = u64::from(self.script_len) | u64::from(self.script_raw_len) << 32;
@@ -71,7 +71,7 @@ impl Unit {
         bytes
     }
 
-    /// Reads [`Unit::to_bytes`] back.
+    /// Decodes [`Unit::to_bytes`].
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
         let word = |at: usize| super::header::u64_at(bytes, at * 8);
         Self {
@@ -90,20 +90,20 @@ impl Unit {
     }
 }
 
-/// A range that the file system cuts out before anything is moved.
+/// A range that the file system removes before anything is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Collapse {
-    /// Where it is once those before it are gone.
+    /// Its offset once the ranges before it are removed.
     pub(super) offset: u64,
-    /// Its bytes.
+    /// Its length.
     pub(super) len: u64,
 }
 
 impl Collapse {
-    /// Bytes of [`Collapse::to_bytes`].
+    /// Length of [`Collapse::to_bytes`].
     pub(super) const LEN: usize = 16;
 
-    /// The range as little-endian bytes.
+    /// Encodes the range as little-endian numbers.
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
@@ -111,7 +111,7 @@ impl Collapse {
         bytes
     }
 
-    /// Reads [`Collapse::to_bytes`] back.
+    /// Decodes [`Collapse::to_bytes`].
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
         let word = |at: usize| super::header::u64_at(bytes, at * 8);
         Self { offset: word(0), len: word(1) }

@@ -1,15 +1,15 @@
-//! Whether the numbers of a journal can be worked with: a checksum says that they are what was
-//! written, but not by whom.
+//! Checks that the numbers of a journal are possible: a checksum proves that they are as written,
+//! but not who wrote them.
 
 use super::header::Header;
 use super::limits::{OFFSET_MAX, SCRIPT_RAW_MAX, STEP_LEN_MAX, TAIL_LEN_MAX};
 use super::script::{Op, ops};
 use super::unit::{Collapse, Unit};
 
-/// What is wrong with a plan.
+/// Description of the invalid part of a plan.
 pub(super) type Flaw = &'static str;
 
-/// Checks all numbers of a plan against each other, but for its scripts.
+/// Checks all numbers of a plan against each other, except its scripts.
 pub(super) fn plan(header: &Header, units: &[Unit], collapses: &[Collapse]) -> Result<(), Flaw> {
     let Header { old_size, base_size, new_size, tail, cut, params, .. } = *header;
     let ensure = |is_so: bool, flaw: Flaw| if is_so { Ok(()) } else { Err(flaw) };
@@ -35,7 +35,7 @@ pub(super) fn plan(header: &Header, units: &[Unit], collapses: &[Collapse]) -> R
     ensure(header.window_cap <= window, "the length of its window")
 }
 
-/// The size of a file when all is collapsed that can be.
+/// Returns the size of a file after its collapses; `None` if they overlap or are out of range.
 fn are_within(collapses: &[Collapse], size: u64) -> Option<u64> {
     let (mut size, mut from) = (size, 0);
     for collapse in collapses {
@@ -52,7 +52,7 @@ fn end(from: u64, len: u64) -> Option<u64> {
     from.checked_add(len).filter(|end| *end <= OFFSET_MAX)
 }
 
-/// Checks that a script makes of a unit's old bytes what the unit says.
+/// Checks that a script has the lengths that its unit states.
 pub(super) fn script(unit: &Unit, script: &[u8]) -> Result<(), Flaw> {
     const FLAW: Flaw = "a script";
     let (mut old, mut new, mut written) = (0u64, 0u64, 0u64);

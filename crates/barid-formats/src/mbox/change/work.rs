@@ -1,7 +1,8 @@
-//! A change under way: the mailbox, its journal, and what waits for the disk.
+//! A change in progress: the mailbox, its journal, and the writes that are not synced yet.
 
 use std::io;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, Timestamp};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -13,9 +14,8 @@ use super::steps::Steps;
 use super::unit::{Collapse, Unit};
 use crate::mbox::MboxMailbox;
 use crate::mbox::lock::WriteLocks;
-use crate::{Error, Result};
 
-/// A change whose plan is made.
+/// A planned change.
 pub(super) struct Work<'a> {
     pub(super) mailbox: &'a MboxMailbox,
     pub(super) locks: &'a WriteLocks,
@@ -26,11 +26,11 @@ pub(super) struct Work<'a> {
     pub(super) units: Vec<Unit>,
     pub(super) collapses: Vec<Collapse>,
     pub(super) steps: Steps,
-    /// How often the disk was waited for.
+    /// Number of fsync calls.
     pub(super) barriers: u64,
-    /// Bytes of the mailbox were written that no barrier covers yet.
+    /// `true` if bytes of the mailbox were written that no barrier covers yet.
     pub(super) is_unsynced: bool,
-    /// When the mailbox was changed, as it was told in the end.
+    /// Modification time that was set at the end.
     pub(super) times: Option<Timestamp>,
     /// The step whose window is in the journal.
     pub(super) window: Option<usize>,
@@ -39,7 +39,7 @@ pub(super) struct Work<'a> {
     pub(super) decompressor: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-/// The places of the journals of a mailbox.
+/// Returns the places of the journals of a mailbox.
 pub(super) fn places_of<'a>(
     mailbox: &'a MboxMailbox,
     locks: &'a WriteLocks,
@@ -49,36 +49,36 @@ pub(super) fn places_of<'a>(
 }
 
 impl<'a> Work<'a> {
-    /// The mailbox.
+    /// Returns the mailbox file.
     pub(super) fn file(&self) -> &'a dyn File {
         self.locks.file()
     }
 
-    /// An error of the mailbox.
+    /// Returns a converter of errors of the mailbox.
     pub(super) fn at(&self) -> impl FnOnce(io::Error) -> Error {
         Error::at(self.places.mailbox)
     }
 
-    /// An error of the journal.
+    /// Returns a converter of errors of the journal.
     pub(super) fn at_journal(&self) -> impl FnOnce(io::Error) -> Error {
         Error::at(self.journal.path().unwrap_or(self.places.mailbox))
     }
 
-    /// Waits for bytes and size of the mailbox.
+    /// Syncs bytes and size of the mailbox.
     pub(super) fn sync_data(&mut self) -> Result<()> {
         self.barriers += 1;
         self.is_unsynced = false;
         self.file().sync_data().map_err(self.at())
     }
 
-    /// Waits for everything of the mailbox.
+    /// Syncs the mailbox with all metadata.
     pub(super) fn sync_all(&mut self) -> Result<()> {
         self.barriers += 1;
         self.is_unsynced = false;
         self.file().sync_all().map_err(self.at())
     }
 
-    /// Waits for the steps written last.
+    /// Syncs the mailbox if bytes were written since the last time.
     pub(super) fn flush(&mut self) -> Result<()> {
         match self.is_unsynced {
             true => self.sync_data(),
@@ -86,14 +86,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Waits for the journal.
+    /// Syncs the journal.
     pub(super) fn sync_journal(&mut self) -> Result<()> {
         self.barriers += 1;
         let synced = self.journal.file().map_or(Ok(()), File::sync_data);
         synced.map_err(self.at_journal())
     }
 
-    /// Waits for the name of the journal.
+    /// Syncs the folder of the journal, and so its name.
     pub(super) fn sync_journal_dir(&mut self) -> Result<()> {
         let Some(dir) = self.journal.path().and_then(std::path::Path::parent) else {
             return Ok(());
@@ -107,27 +107,27 @@ impl<'a> Work<'a> {
         self.journal.write(&self.places, bytes, offset)
     }
 
-    /// Puts a record into the journal; it counts when the journal is synced.
+    /// Writes a record to the journal; it counts once the journal is synced.
     pub(super) fn put_record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
         let bytes = Record { kind, words }.to_bytes(&self.header.id);
         self.write_journal(&bytes, self.header.records_at() + kind.offset())
     }
 
-    /// Puts a record into the journal and waits for it.
+    /// Writes a record to the journal and syncs it.
     pub(super) fn record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
         self.put_record(kind, words)?;
         self.sync_journal()
     }
 
-    /// Whether the mailbox must name the journal.
+    /// Returns `true` if the mailbox must name the journal.
     pub(super) fn wants_attribute(&self) -> bool {
         !self.header.is_in_place || self.journal.path() != Some(&*self.places.beside())
     }
 
-    /// Lets the mailbox name the journal; returns whether that is to be waited for.
+    /// Sets the attribute that names the journal; returns `true` if it must be synced.
     ///
     /// # Errors
-    /// What the file system says, unless the journal is found without.
+    /// Errors of the file system, unless the journal is found without the attribute.
     pub(super) fn set_attribute(&mut self) -> Result<bool> {
         let Some(path) = self.journal.path().filter(|_| self.wants_attribute()) else {
             return Ok(false);
@@ -143,7 +143,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Takes the name of the journal away again, and waits for that.
+    /// Removes the attribute, and syncs that.
     pub(super) fn remove_attribute(&mut self) -> Result<()> {
         if self.file().xattr(ATTRIBUTE).map_err(self.at())?.is_some() {
             self.file().remove_xattr(ATTRIBUTE).map_err(self.at())?;
@@ -152,7 +152,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The script of a unit.
+    /// Returns the script of a unit.
     pub(super) fn script(&mut self, unit: u32) -> Result<Vec<u8>> {
         let unit = self.units[unit as usize];
         self.read_script(&unit).map_err(self.at_journal())
@@ -162,23 +162,23 @@ impl<'a> Work<'a> {
         decompressed(&self.journal, unit, &mut self.decompressor)
     }
 
-    /// Reads the mailbox through a buffer.
+    /// Returns a buffered reader of the mailbox.
     pub(super) fn source(&self) -> Source<'a> {
         Source::new(self.file(), self.options.buffer_len)
     }
 
-    /// Another program has changed what this change is about.
+    /// Returns the error for a file that another program has changed.
     pub(super) fn changed(&self) -> Error {
         Error::Changed { path: self.places.mailbox.to_owned() }
     }
 
-    /// How many bytes the steps write in all.
+    /// Returns the number of bytes that all steps write.
     pub(super) fn bytes_total(&self) -> u64 {
         self.units.iter().map(|unit| unit.write_len).sum()
     }
 }
 
-/// The script of a unit, out of a journal.
+/// Reads the script of a unit from a journal.
 pub(super) fn decompressed(
     journal: &JournalFile,
     unit: &Unit,
@@ -191,7 +191,7 @@ pub(super) fn decompressed(
     Ok(script)
 }
 
-/// Puts the script of a unit, of which `stored` is what its journal holds, into `script`.
+/// Decodes the script of a unit, stored as `stored`, into `script`.
 pub(super) fn decompress(
     stored: &[u8],
     unit: &Unit,
@@ -218,7 +218,7 @@ pub(super) fn decompress(
     }
 }
 
-/// The bytes of the plan behind the scripts, and the hash of all of it.
+/// Returns the bytes of the plan behind the scripts, and the hash of all of it.
 pub(super) fn plan_bytes(units: &[Unit], collapses: &[Collapse], mut hash: Xxh3) -> (Vec<u8>, u64) {
     let mut bytes = Vec::with_capacity(units.len() * Unit::LEN + collapses.len() * Collapse::LEN);
     units.iter().for_each(|unit| bytes.extend(unit.to_bytes()));

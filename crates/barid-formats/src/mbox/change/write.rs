@@ -1,7 +1,8 @@
-//! Writing what a planner drafts.
+//! Writes the draft of a planner.
 
 use std::os::unix::ffi::OsStrExt;
 
+use barid_mailbox::{Error, Result, SyncContext, SyncFigures};
 use barid_vfs::{File, Timestamp};
 
 use super::assemble::{assemble, runs};
@@ -19,37 +20,36 @@ use super::unit::Unit;
 use super::work::{Work, plan_bytes};
 use crate::mbox::MboxMailbox;
 use crate::mbox::lock::WriteLocks;
-use crate::{Error, Result, SyncContext, SyncFigures};
 
-/// What a planner works on.
+/// Input of a planner.
 pub(super) struct Room<'a, 'd> {
-    /// Where the mailbox is.
+    /// Places of the mailbox and its journals.
     pub(super) places: Places<'a>,
-    /// Its file.
+    /// The mailbox file.
     pub(super) file: &'a dyn File,
-    /// Its pages.
+    /// Pages of the file.
     pub(super) pages: &'d Pages<'a>,
-    /// Takes the draft.
+    /// Receiver of the draft.
     pub(super) draft: &'d mut dyn Draft,
 }
 
-/// What was written.
+/// Result of writing a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written<P> {
-    /// What the planner said.
+    /// Result of the planner.
     pub(super) planned: P,
-    /// What it cost, or would.
+    /// Cost of the change; in a dry run, an estimate.
     pub(super) figures: SyncFigures,
-    /// Anything was.
+    /// `true` if anything was written, or in a dry run would be.
     pub(super) is_written: bool,
-    /// When the mailbox was changed, if it could be told that.
+    /// Modification time that was set, if that was possible.
     pub(super) times: Option<Timestamp>,
 }
 
-/// Lets `plan` draft a change of `file` and writes it; without locks it is only counted.
+/// Runs `plan` to draft a change of `file`, and writes it; without locks it is only counted.
 ///
 /// # Errors
-/// [`Error::Unfinished`] once the change is begun; what came before left everything as it was.
+/// [`Error::Unfinished`] once the change is begun; before that, the file is unchanged.
 pub(super) fn write<'a, P>(
     mailbox: &'a MboxMailbox,
     places: Places<'a>,
@@ -62,7 +62,7 @@ pub(super) fn write<'a, P>(
     write_with(journal, mailbox, places, file, locks, context, plan)
 }
 
-/// [`write`] with a journal that is given.
+/// As [`write`], with a given journal.
 pub(super) fn write_with<'a, P>(
     mut journal: JournalFile,
     mailbox: &'a MboxMailbox,
@@ -97,7 +97,7 @@ pub(super) fn write_with<'a, P>(
     }
 }
 
-/// A draft that is complete.
+/// A complete draft.
 struct Plan<'a> {
     drafted: Drafted,
     size: u64,
@@ -205,7 +205,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Adds what needs the file to be read.
+    /// Completes a header with the id, identity and fingerprints, which need the file.
     fn fingerprints(&self, header: Header, given_id: Option<[u8; 16]>) -> Result<Header> {
         let mut id = given_id.unwrap_or_default();
         if given_id.is_none() {
@@ -218,7 +218,7 @@ impl<'a> Plan<'a> {
             None => Tail::default(),
         };
         let cut_len = header.base_size.saturating_sub(header.new_size);
-        // What is cut off must still be there when everything is collapsed.
+        // The bytes that are cut off must still be there when everything is collapsed.
         let behind = last.map_or(u64::MAX, |last| header.base_size - last.offset);
         let cut = self.tail(self.size, cut_len.min(behind))?;
         let inode = self.file.metadata().map_err(self.at())?.inode;
@@ -232,13 +232,13 @@ impl<'a> Plan<'a> {
         Ok(Tail { len, hash: hash.map_err(self.at())? })
     }
 
-    /// Looks whether there is room for what the file grows by, and for the journal.
+    /// Checks that there is space for the growth of the file, and for the journal.
     fn check_space(&self, header: &Header) -> Result<()> {
         let growth = header.new_size.saturating_sub(header.base_size);
         self.places.check_space(growth + header.foreign_at())
     }
 
-    /// Writes a change that lies in one sector, which is written whole or not at all.
+    /// Writes a change within one sector, which a disk writes whole or not at all.
     fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<Option<Timestamp>> {
         let mut source = Source::new(self.file, self.options.buffer_len);
         let (mut from, mut bytes) = (None, Vec::new());
@@ -258,7 +258,7 @@ impl<'a> Plan<'a> {
         }
         let Some(from) = from else { return Ok(None) };
         let written = self.file.write_all_at(&bytes, from);
-        // Whatever became of that, it is to be on the disk; the time matters less.
+        // Whatever the write did must be on the disk; the time matters less.
         let times = renew_times(self.places.vfs, self.file, locks.modified(), false);
         let synced = self.file.sync_all();
         written.and(synced).map_err(self.at())?;
@@ -275,8 +275,8 @@ fn script_in_memory(unit: &Unit, journal: &JournalFile) -> std::io::Result<Vec<u
     }
 }
 
-/// Whether everything that units write in place lies in one sector of the disk. In a dry run there
-/// are no scripts, and so this is told by the units.
+/// Returns `true` if all bytes that units write in place lie in one sector of the disk. A dry run
+/// has no scripts, and decides by the units alone.
 fn sector(units: &[Unit], journal: &JournalFile, is_dry: bool) -> std::io::Result<bool> {
     let writers = || units.iter().filter(|unit| unit.write_len > 0);
     if is_dry {
@@ -297,7 +297,7 @@ fn sector(units: &[Unit], journal: &JournalFile, is_dry: bool) -> std::io::Resul
     Ok(first / SECTOR_LEN == last / SECTOR_LEN)
 }
 
-/// What a change costs; what it did cost replaces what is only estimated here.
+/// Returns the estimated cost of a change; measured figures replace it later.
 fn figures(header: &Header, steps: &Steps, units: &[Unit], collapsed: u64) -> SyncFigures {
     let bytes = |is_in_place: bool| {
         let units = units.iter().filter(|unit| unit.is_in_place() == is_in_place);
@@ -319,7 +319,7 @@ fn figures(header: &Header, steps: &Steps, units: &[Unit], collapsed: u64) -> Sy
     }
 }
 
-/// How often a change waits for the disk; `run.rs` says for what.
+/// Returns the number of barriers of a change; `run.rs` lists them.
 fn barriers(header: &Header, steps: &Steps) -> u64 {
     let (grows, shrinks) = (header.new_size > header.base_size, header.new_size < header.base_size);
     let mut count = 2;

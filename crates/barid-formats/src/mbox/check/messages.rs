@@ -1,4 +1,4 @@
-//! Every message: its header, its length, its UID.
+//! Check of every message: its header, its length, its UID.
 
 use std::io;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use super::super::walk::{Next, Separator, Walked};
 use super::{Length, Look};
 use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, Uids, new_uidvalidity, uidvalidity_now};
 
-/// What is remembered of a message.
+/// Properties of a message that the check of UIDs needs.
 struct Message {
     uid: u32,
-    /// Where the value of its X-UID stands, if it has one.
+    /// Range of the value of its X-UID, if it has one.
     uid_at: Option<Range<u64>>,
 }
 
-/// What is said in the first message of the whole mailbox.
+/// Properties of the whole mailbox, from its first message.
 #[derive(Default)]
 struct Whole {
-    /// X-IMAPbase or X-IMAP, and where its value stands.
+    /// X-IMAPbase or X-IMAP, with the range of its value.
     base: Option<(Base, Range<u64>)>,
 }
 
-/// Looks at all messages from the first one on.
+/// Checks all messages from the first one on.
 pub(super) fn look_at_messages(look: &mut Look<'_>, first: Separator) -> io::Result<()> {
     let mut walker = look.walker();
     let (mut messages, mut whole) = (Vec::new(), Whole::default());
@@ -80,7 +80,7 @@ fn look_at_message(
     Message { uid: owned.uid.unwrap_or(0), uid_at: uid }
 }
 
-/// Whether what follows a separator is text.
+/// Returns `true` if the text behind a separator does not begin with a header field.
 fn is_no_header(header: &[u8]) -> bool {
     let line = header.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let name = line.iter().take_while(|byte| matches!(byte, 33..=57 | 59..=126)).count();
@@ -89,7 +89,7 @@ fn is_no_header(header: &[u8]) -> bool {
     !line.is_empty() && !is_field && !line.starts_with(b">From ")
 }
 
-/// Where the value of a field stands in the file.
+/// Returns the range of a field's value in the file.
 fn field(header: &[u8], start: u64, name: &[u8]) -> Option<Range<u64>> {
     let RawField { offset, end, .. } = barid_message::field(header, name)?;
     let text = header.get(offset..end)?;
@@ -99,13 +99,13 @@ fn field(header: &[u8], start: u64, name: &[u8]) -> Option<Range<u64>> {
     Some(from..from + len as u64)
 }
 
-/// A value with a space before it, filled up to the length of what it takes the place of.
+/// Returns a value with a space before it, padded to the length of the range that it replaces.
 fn padded(value: &str, range: &Range<u64>) -> Vec<u8> {
     let len = (range.end - range.start) as usize;
     format!(" {value:<width$}", width = len.saturating_sub(1)).into_bytes()
 }
 
-/// A Content-Length that leads nowhere.
+/// Records a `Content-Length` that leads nowhere.
 fn content_length(look: &mut Look<'_>, walked: &Walked<'_>, start: u64) {
     let Some(range) = field(walked.header, start, b"Content-Length") else { return };
     let bytes = padded(&walked.body_len.to_string(), &range);
@@ -113,7 +113,7 @@ fn content_length(look: &mut Look<'_>, walked: &Walked<'_>, start: u64) {
     look.lengths.push(Length { range, bytes, body: end..end + walked.body_len });
 }
 
-/// X-IMAPbase and X-IMAP.
+/// Checks X-IMAPbase and X-IMAP.
 fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, whole: &mut Whole) {
     let header = walked.header;
     let names: [&[u8]; 2] = [b"X-IMAPbase", b"X-IMAP"];
@@ -136,7 +136,7 @@ fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, wh
     }
 }
 
-/// The opening separator of MMDF that is missing before a message.
+/// Checks for the opening separator of MMDF before a message.
 fn opening(look: &mut Look<'_>, offset: u64) -> io::Result<()> {
     let len = MMDF_SEPARATOR.len() as u64;
     let mut before = [0; MMDF_SEPARATOR.len()];
@@ -151,9 +151,9 @@ fn opening(look: &mut Look<'_>, offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// UIDs that do not rise, and the last one.
+/// Checks that UIDs ascend, and that the last UID is right.
 fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
-    // Without a UIDVALIDITY they mean nothing.
+    // Without a UIDVALIDITY, UIDs mean nothing.
     let Some((base, base_at)) = &whole.base else { return };
     let from = usize::from(base.pseudo);
     let messages = &messages[from.min(messages.len())..];
@@ -170,7 +170,7 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
         let Some(range) = message.uid_at.clone() else { continue };
         let what = format!("its UID {} does not follow that of the message before", message.uid);
         let damage = look.damage("uid-order", Severity::Warning, range.start).of(message.uid);
-        // Between its neighbours', if just one message can have had it.
+        // If only one UID fits between the neighbours', the message had that one.
         let below = if at == 0 { Some(0) } else { is_kept[at - 1].then(|| found[at - 1]) };
         let above = found.get(at + 1).filter(|_| is_kept.get(at + 1) == Some(&true));
         let only = below.zip(above).filter(|(below, above)| **above == below + 2);
@@ -186,7 +186,7 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
     numbers(look, (base, base_at), last, is_doubtful);
 }
 
-/// The last UID that was given out, and the UIDVALIDITY where others may be given again.
+/// Repairs the last UID, and the UIDVALIDITY if UIDs may have been assigned twice.
 fn numbers(look: &mut Look<'_>, base: (&Base, &Range<u64>), last: u32, is_doubtful: bool) {
     let (Base { validity, uid_last, keywords, .. }, base_at) = base;
     let mut told = Vec::new();

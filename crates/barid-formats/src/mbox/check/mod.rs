@@ -1,9 +1,8 @@
-//! What can be wrong with an mbox, and what mends it.
+//! Damage of an mbx file, and its repair.
 //!
-//! What stands before the first message and behind the last, zeros, and lines that look like
-//! separators and are none (`raw.rs`); then every message as readers see it (`messages.rs`). All
-//! that a repair does is to replace some bytes; where it makes the file longer or shorter, what is
-//! behind moves.
+//! The check covers bytes before the first message and behind the last, zeros, and damaged
+//! separators (`raw.rs`), then every message as readers see it (`messages.rs`). Every repair
+//! replaces some bytes; if that changes the length of the file, the bytes behind move.
 
 mod messages;
 mod raw;
@@ -12,6 +11,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions};
 
 use self::messages::look_at_messages;
@@ -24,7 +24,6 @@ use super::walk::{Next, Walker};
 use super::window::{FileSource, Window};
 use super::{MboxMailbox, Variant};
 use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity};
-use crate::{Error, Result};
 
 impl Doctor for MboxMailbox {
     fn hold(&self, purpose: Purpose) -> Result<Held> {
@@ -73,17 +72,17 @@ impl Doctor for MboxMailbox {
     }
 }
 
-/// Bytes that take the place of others.
+/// Replacements of bytes.
 #[derive(Default)]
 struct Fixes(Vec<(Range<u64>, Vec<u8>)>);
 
 impl Fixes {
-    /// Sorts them by where they begin.
+    /// Sorts them by their start.
     fn sort(&mut self) {
         self.0.sort_by_key(|(range, _)| (range.start, range.end));
     }
 
-    /// Where they reach.
+    /// Returns the ranges that they cover.
     fn reach(&mut self) -> Reach {
         self.sort();
         let mut end = 0;
@@ -94,8 +93,8 @@ impl Fixes {
         Reach(self.0.iter().map(reach).collect())
     }
 
-    /// The file as it is to be. Of two fixes of the same bytes the first one is done; the other is
-    /// for the next repair.
+    /// Returns the segments of the repaired file. Of two overlapping fixes the first is made; the
+    /// other is left to the next repair.
     fn segments(mut self, size: u64) -> Vec<Segment> {
         self.sort();
         let mut segments = Vec::with_capacity(self.0.len() * 2 + 1);
@@ -113,44 +112,44 @@ impl Fixes {
     }
 }
 
-/// Where fixes begin, ascending, and the farthest end of each and those before it.
+/// Starts of fixes, ascending, each with the farthest end of it and those before it.
 struct Reach(Vec<(u64, u64)>);
 
 impl Reach {
-    /// Whether one of them touches some bytes. O(log n).
+    /// Returns `true` if a fix overlaps or adjoins a range. O(log n).
     fn touches(&self, bytes: &Range<u64>) -> bool {
         let before = self.0.partition_point(|(start, _)| *start <= bytes.end);
         before > 0 && self.0[before - 1].1 >= bytes.start
     }
 }
 
-/// A look at a file.
+/// State of the check of one file.
 struct Look<'a> {
     mailbox: &'a MboxMailbox,
     path: &'a Path,
     file: &'a dyn File,
-    /// Where the file ends without the zeros at its end.
+    /// End of the file without the zeros at its end.
     end: u64,
     diagnosis: Diagnosis,
     fixes: Fixes,
-    /// Lengths of bodies that lead nowhere.
+    /// `Content-Length` fields that lead nowhere.
     lengths: Vec<Length>,
-    /// What looks wrong, unless it stands in one of the bodies.
+    /// Possible damage: not damage if it stands in one of `bodies`.
     suspects: Vec<Suspect>,
-    /// Bodies that end where their length says, ascending.
+    /// Bodies that end where their `Content-Length` says, ascending.
     bodies: Vec<Range<u64>>,
 }
 
-/// What looks wrong, and the bytes that would mend it.
+/// Possible damage, and the bytes that would repair it.
 struct Suspect {
     range: Range<u64>,
     bytes: Vec<u8>,
     damage: Damage,
 }
 
-/// A length of a body that leads nowhere.
+/// A `Content-Length` that leads nowhere.
 struct Length {
-    /// Where its value stands, and what should stand there.
+    /// Range of its value, and the right value.
     range: Range<u64>,
     bytes: Vec<u8>,
     body: Range<u64>,
@@ -161,18 +160,19 @@ impl<'a> Look<'a> {
         Damage::new(kind, severity, self.path).at(at)
     }
 
-    /// Takes note of a damage that other bytes mend.
+    /// Records damage that `bytes` in place of `range` repair.
     fn fix(&mut self, range: Range<u64>, bytes: &[u8], damage: Damage) {
         self.diagnosis.note(damage);
         self.fixes.0.push((range, bytes.to_vec()));
     }
 
-    /// Takes note of what may be damage.
+    /// Records possible damage.
     fn suspect(&mut self, range: Range<u64>, bytes: &[u8], damage: Damage) {
         self.suspects.push(Suspect { range, bytes: bytes.to_vec(), damage });
     }
 
-    /// What stands in a body whose length is right is text of a message, whatever it looks like.
+    /// Drops possible damage inside a body whose length is right: that is text of a message,
+    /// whatever it looks like.
     fn settle(&mut self) {
         let rest = std::mem::take(&mut self.fixes);
         for Suspect { range, bytes, damage } in std::mem::take(&mut self.suspects) {
@@ -188,12 +188,12 @@ impl<'a> Look<'a> {
         self.mailbox.separators() == Separators::Mmdf
     }
 
-    /// Whether bodies are guarded by `>`.
+    /// Returns `true` if `>` quotes From_ lines in bodies.
     fn quotes(&self) -> bool {
         !matches!(self.mailbox.variant, Some(Variant::Mboxcl2 | Variant::Mmdf))
     }
 
-    /// A walker over the file, which does not hold this.
+    /// Returns a new walker over the file.
     fn walker(&self) -> Walker<'a> {
         let source = Box::new(FileSource { file: self.file, size: self.end });
         let window = Window::new(source, self.mailbox.options.window_len);
@@ -228,11 +228,11 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Mends the lengths of bodies that stay as they are: of others they may turn out right. Where
-    /// lengths do not tell where bodies end, they may be as old as the mail.
+    /// Repairs the lengths of bodies that no fix touches; others may turn out right. In variants
+    /// without lengths, a wrong field may be as old as the message and is only noted.
     fn lengths(&mut self) {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
-        // Lengths stand in headers, so that those that are mended here touch no body.
+        // Lengths stand in headers, so fixing them changes no body.
         let reach = self.fixes.reach();
         for Length { range, bytes, body } in std::mem::take(&mut self.lengths) {
             if reach.touches(&body) {
@@ -248,7 +248,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The line end of the last line.
+    /// Checks that the last line has an end, and in MMDF that a separator closes the last message.
     fn last_line(&mut self) -> std::io::Result<()> {
         let mut tail = [0; MMDF_SEPARATOR.len()];
         let len = self.end.min(tail.len() as u64);

@@ -1,4 +1,4 @@
-//! Zeros, and lines that look like separators but are none.
+//! Check for zeros, and for damaged lines that were separators.
 
 use std::io;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use super::super::layout::{FROM_LINE_LEN_MAX, MMDF_SEPARATOR};
 use super::Look;
 use crate::check::{Severity, sent_date};
 
-/// Bytes looked at at once.
+/// Bytes read at once.
 const READ_LEN: usize = 1 << 20;
-/// Bytes that a suspicious line needs behind it: the beginning of a header.
+/// Bytes read behind a suspicious line: the beginning of a header.
 const AHEAD_LEN: usize = 8 * 1024;
-/// So many zeros in a row are what a crash leaves, and no mail.
+/// Shortest run of zeros that counts as the remains of a crash.
 const ZEROS_MIN: u64 = 8;
-/// Fields of which a message has some.
+/// Fields that messages usually have.
 const FIELDS: [&[u8]; 9] = [
     b"received",
     b"return-path",
@@ -30,7 +30,7 @@ const FIELDS: [&[u8]; 9] = [
     b"subject",
 ];
 
-/// Looks at all bytes once.
+/// Checks all bytes once.
 pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
     let mut buffer = vec![0; READ_LEN + AHEAD_LEN];
     let mut from = 0;
@@ -40,7 +40,7 @@ pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
         if len == 0 {
             break;
         }
-        // What is behind is looked at with the next piece.
+        // The bytes behind are checked with the next piece.
         let own = if len > READ_LEN { READ_LEN } else { len };
         let zeros_end = zeros(look, &buffer[..len], own, from)?;
         if !look.is_mmdf() {
@@ -51,7 +51,7 @@ pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds runs of zeros that begin among the first `own` bytes; returns where the last one ends.
+/// Finds runs of zeros that begin in the first `own` bytes; returns the end of the last one.
 fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result<u64> {
     let mut at = 0;
     let mut end = 0;
@@ -74,7 +74,7 @@ fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result
     Ok(end)
 }
 
-/// Where zeros end that go on at `at`.
+/// Returns the end of a run of zeros that continues at `at`.
 fn zeros_end(look: &Look<'_>, mut at: u64) -> io::Result<u64> {
     let mut buffer = vec![0; READ_LEN];
     while at < look.end {
@@ -89,8 +89,8 @@ fn zeros_end(look: &Look<'_>, mut at: u64) -> io::Result<u64> {
     Ok(at)
 }
 
-/// Takes note of a run of zeros. Before a separator they can go: what is behind is read where it is
-/// not given.
+/// Records a run of zeros. Before a separator they can be removed; `behind` are the bytes behind
+/// the run, read from the file if `None`.
 fn run_of_zeros(look: &mut Look<'_>, run: Range<u64>, behind: Option<&[u8]>) -> io::Result<()> {
     let what = format!("{} zeros in a row, as a crash leaves them", run.end - run.start);
     let damage = look.damage("zeros", Severity::Error, run.start).what(what);
@@ -115,7 +115,7 @@ fn run_of_zeros(look: &mut Look<'_>, run: Range<u64>, behind: Option<&[u8]>) -> 
     Ok(())
 }
 
-/// Finds lines behind blank lines that were separators.
+/// Finds lines behind blank lines that look like damaged separators.
 fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
     let is_blank = |at: &usize| bytes.get(at + 1) == Some(&b'\n');
     for at in memchr::memchr_iter(b'\n', &bytes[..own]).filter(is_blank) {
@@ -138,7 +138,7 @@ fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
     }
 }
 
-/// The separator that a line was, if it was one.
+/// Reconstructs the separator from a damaged line; `None` if the line does not look like one.
 fn separator_of(line: &[u8], behind: &[u8]) -> Option<Vec<u8>> {
     if !is_header(behind) || line.len() < 8 {
         return None;
@@ -158,7 +158,7 @@ fn separator_of(line: &[u8], behind: &[u8]) -> Option<Vec<u8>> {
     Some([b"From ", sender, b" ", asctime(date).as_bytes()].concat())
 }
 
-/// Whether some lines are fields that a message has.
+/// Returns `true` if the lines contain at least two fields of a usual header.
 fn is_header(bytes: &[u8]) -> bool {
     let is_known = |line: &[u8]| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
@@ -170,14 +170,14 @@ fn is_header(bytes: &[u8]) -> bool {
     lines.peek().is_some_and(is_field) && lines.filter(|line| is_known(line)).count() >= 2
 }
 
-/// Whether a line holds `hh:mm`.
+/// Returns `true` if a line contains `hh:mm`.
 fn has_time(line: &[u8]) -> bool {
     line.windows(5).any(|five| {
         five[2] == b':' && [0, 1, 3, 4].iter().all(|at: &usize| five[*at].is_ascii_digit())
     })
 }
 
-/// A date as a From_ line has it.
+/// Formats a date for a From_ line, in UTC.
 fn asctime(date: InternalDate) -> String {
     let time = jiff::Timestamp::from_second(date.unix_seconds).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a %b %e %H:%M:%S %Y +0000").to_string()

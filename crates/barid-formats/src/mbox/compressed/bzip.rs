@@ -1,9 +1,9 @@
-//! bzip2: streams one behind the other, each a header, blocks, and an end.
+//! bzip2: streams in sequence, each a header, blocks, and an end.
 //!
-//! A block is compressed by itself and begins with a mark of 48 bits at any bit, so decoding can
-//! begin at each. A block is handed to the decoder as the first of a stream of its own. If bits
-//! within a block look like a mark, the decoder has no text when it has read the block up to there,
-//! and gets more of it. The check of a whole stream is not made: each block has its own.
+//! A block is compressed by itself and begins with a 48-bit mark at any bit offset, so decoding can
+//! begin at each. A block is passed to the decoder as the first of a stream of its own. If bits
+//! within a block look like a mark, the decoder returns no text for the bytes up to there, and gets
+//! more of them. The checksum of a whole stream is not verified: each block has its own.
 
 use bzip2::{Decompress, Status};
 
@@ -15,7 +15,7 @@ const BLOCK_MARK: u64 = 0x3141_5926_5359;
 const END_MARK: u64 = 0x1772_4538_5090;
 const MARK_LEN: u64 = 48;
 const MARK_MASK: u64 = (1 << MARK_LEN) - 1;
-/// Bytes of a block: 900 KB of text that nothing makes smaller, with some room.
+/// Bytes of a block: 900 KB of incompressible text, and some room.
 const BLOCK_LEN_MAX: usize = 4 << 20;
 /// The header of a stream of blocks of any size.
 const HEADER: &[u8] = b"BZh9";
@@ -26,7 +26,7 @@ enum State {
     Between,
     /// At the mark of a block.
     Block,
-    /// In a block that the decoder has.
+    /// In a block that was passed to the decoder.
     Text,
     End,
 }
@@ -35,19 +35,19 @@ enum State {
 pub(super) struct Bzip {
     raw: Raw,
     state: State,
-    /// Bytes from the one in which the block starts.
+    /// Compressed bytes, from the one in which the block starts.
     block: Vec<u8>,
-    /// The bit of the first of these bytes at which it starts.
+    /// Bit of the first of these bytes at which the block starts.
     bit: u8,
-    /// The offset of the first of these bytes.
+    /// Offset in the file of the first of these bytes.
     offset: u64,
-    /// Bits up to which marks were looked for.
+    /// Number of bits searched for marks.
     searched: u64,
-    /// The bit at which the mark stands that was found.
+    /// Bit offset of the mark that was found.
     end: u64,
     ends_stream: bool,
     decoder: Option<Decompress>,
-    /// Bytes of the block that the decoder has.
+    /// Bytes of the block passed to the decoder.
     fed: usize,
     is_stopped: bool,
 }
@@ -106,7 +106,7 @@ impl Bzip {
         Ok(word >> (8 - u32::from(self.bit)) & MARK_MASK)
     }
 
-    /// Skips the check behind the end mark of an empty stream, of which a byte was read.
+    /// Skips the checksum behind the end mark of an empty stream, of which one byte was read.
     fn skip_check(&mut self) -> Result<State, Fault> {
         for _ in 0..3 {
             self.raw.byte()?.ok_or(Fault::Damaged)?;
@@ -143,11 +143,11 @@ impl Bzip {
         }
     }
 
-    /// Gives the decoder the block up to the mark that was found; returns the bytes of text.
+    /// Passes the block, up to the mark that was found, to the decoder; returns the bytes of text.
     fn feed(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         let bit = u32::from(self.bit);
         let end = (self.end - u64::from(bit)).div_ceil(8) as usize;
-        // For the decoder the block starts at a byte.
+        // The decoder gets the block aligned to a byte.
         let aligned = |at: usize| {
             let pair = u16::from_be_bytes([self.block[at], self.block[at + 1]]);
             (pair >> (8 - bit)) as u8
@@ -167,7 +167,7 @@ impl Bzip {
         Ok(made)
     }
 
-    /// Goes to the mark that ended the block.
+    /// Moves to the mark that ended the block.
     fn next_block(&mut self) -> Result<State, Fault> {
         (self.decoder, self.fed, self.is_stopped) = (None, 0, false);
         let (first, bit) = (self.end / 8, (self.end % 8) as u8);
@@ -177,7 +177,7 @@ impl Bzip {
         if !self.ends_stream {
             return Ok(State::Block);
         }
-        // The mark, the check of 32 bits, and bits up to the end of a byte.
+        // The mark, the checksum of 32 bits, and padding up to a byte boundary.
         let len = (usize::from(bit) + 48 + 32).div_ceil(8);
         for _ in self.block.len()..len {
             self.raw.byte()?.ok_or(Fault::Damaged)?;
@@ -191,7 +191,7 @@ impl Bzip {
     }
 }
 
-/// Runs the decoder; returns the bytes of text.
+/// Runs the decoder; returns the number of bytes of text.
 fn step(decoder: &mut Decompress, bytes: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
     let (read, written) = (decoder.total_in(), decoder.total_out());
     let mut rest = bytes;

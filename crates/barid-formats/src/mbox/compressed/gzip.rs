@@ -1,5 +1,4 @@
-//! gzip (RFC 1952): members one behind the other, each with a header, deflated text, CRC and
-//! length.
+//! gzip (RFC 1952): members in sequence, each with a header, deflated text, CRC and length.
 //!
 //! Decoding can begin at a member, and between two blocks of the deflated text if the 32 KB of text
 //! before are known (RFC 1951 §2). The CRC of a member that was not read from its beginning is not
@@ -17,7 +16,7 @@ use super::{Decode, Decoded, Fault};
 
 /// Bytes of text that a deflated block may refer to.
 pub(super) const WINDOW_LEN: usize = 32 * 1024;
-/// Bytes of the buffer that is decompressed into, around and around: a power of two.
+/// Bytes of the circular buffer that receives the text: a power of two.
 const BUFFER_LEN: usize = 64 * 1024;
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -43,13 +42,13 @@ pub(super) struct Gzip {
     state: State,
     inflate: Box<DecompressorOxide>,
     buffer: Box<[u8]>,
-    /// Where in the buffer the text ends.
+    /// Position in the buffer of the end of the text.
     at: usize,
-    /// Bytes before that which are not handed out yet.
+    /// Bytes before that position that are not returned yet.
     ready: usize,
     /// Bytes of the buffer that hold text of this member.
     known: usize,
-    /// The place between two blocks that was reached behind the text that is not handed out yet.
+    /// Boundary between two blocks, reached behind the text that is not returned yet.
     stopped: Option<Place>,
     /// CRC and length of the member so far, if it was read from its beginning.
     sum: Option<crc32fast::Hasher>,
@@ -109,8 +108,8 @@ impl Gzip {
             self.skip(2)?;
         }
         *self.inflate = DecompressorOxide::default();
-        // A member that refers to text before its own finds the same whether the member before was
-        // read or not.
+        // So that a damaged member which refers to text before its own gives the same result
+        // whether the member before was read or not.
         self.buffer.fill(0);
         self.at = 0;
         (self.known, self.sum, self.len) = (0, Some(crc32fast::Hasher::new()), 0);
@@ -139,14 +138,14 @@ impl Gzip {
             TINFLStatus::NeedsMoreInput if more != 0 => {}
             TINFLStatus::HasMoreOutput => {}
             TINFLStatus::BlockBoundary => self.stopped = self.place(),
-            // The text before the damage counts.
+            // The text before the damage is returned first.
             _ if made == 0 => return Err(Fault::Damaged),
             _ => self.state = State::Damaged,
         }
         Ok(())
     }
 
-    /// Returns the place between two blocks that was reached.
+    /// Returns the boundary between two blocks that was reached.
     fn place(&self) -> Option<Place> {
         let state = self.inflate.block_boundary_state()?;
         let len = self.known.min(WINDOW_LEN);

@@ -1,16 +1,18 @@
-//! Compressed files, which are only read.
+//! Compressed files, which are read-only.
 //!
-//! A text is decompressed from its beginning to its end ([`Text`]). The last megabytes of it stay
-//! in memory, so that several threads that read one message after the other decompress it once. On
-//! the way the decoder notes restart points ([`Points`]): places from which it can go on without
-//! what comes before. A message anywhere in the file is read from the restart point before it. What
-//! cannot be decompressed ends the mailbox there, and the scan reports it.
+//! A text is decompressed from its beginning to its end ([`Text`]). Its last megabytes stay in
+//! memory, so that several threads that read one message after the other decompress it once. On the
+//! way the decoder notes restart points ([`Points`]): positions from which it can continue without
+//! the bytes before. A message anywhere in the file is read from the restart point before it.
+//! The text of a file without any goes to a spill file once a reader goes back ([`spill::Spill`]).
+//! Damage ends the mailbox where it begins, and the scan reports it.
 
 mod bzip;
 mod gzip;
 mod points;
 mod raw;
 mod shared;
+mod spill;
 mod text;
 mod xz;
 mod zstandard;
@@ -46,7 +48,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression that the name of a file stands for.
+    /// Returns the compression by the extension of a file name.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
@@ -57,7 +59,7 @@ impl Compression {
         }
     }
 
-    /// Makes a decoder that begins at a place.
+    /// Returns a decoder that begins at a place.
     fn decoder(self, file: &Arc<dyn File>, place: &Place) -> io::Result<Box<dyn Decode>> {
         let raw = Raw::new(Arc::clone(file), place.raw);
         Ok(match self {
@@ -90,7 +92,7 @@ enum Decoded {
 enum Fault {
     /// The file cannot be read.
     File(io::Error),
-    /// The bytes are not what the compression writes.
+    /// The bytes are not valid compressed data.
     Damaged,
 }
 
@@ -100,7 +102,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The place where a text ended because the rest cannot be decompressed.
+/// The offset where a text ended because the rest cannot be decompressed.
 #[derive(Clone, Debug)]
 pub(super) struct Damage(Arc<AtomicU64>);
 

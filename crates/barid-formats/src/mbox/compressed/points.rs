@@ -1,26 +1,26 @@
-//! Restart points: places of a compressed file from which it can be decompressed without what comes
-//! before (`docs/formats/derived.md`, "Restart points").
+//! Restart points: positions in a compressed file from which it can be decompressed without the
+//! bytes before (`docs/formats/derived.md`, "Restart points").
 //!
-//! They are noted while a text is decompressed, a fixed distance of text apart; the distance
-//! doubles when they take more than a bounded memory. They hold for one state of one file, which
-//! its stamp tells, and are kept beside the cache, from where the text before a point is read when
-//! it is needed. Without them reading is slower, never different.
+//! They are noted while a text is decompressed, at a fixed distance in the text; the distance
+//! doubles when they exceed a memory bound. They are valid for one state of one file, identified by
+//! its stamp. They are kept beside the cache, and the window of a point is read from there when it
+//! is needed. Without them reading is slower, but gives the same result.
 
 use std::io;
 use std::ops::Range;
 
+use barid_mailbox::ReadKept;
 use barid_vfs::{FileStamp, Timestamp};
 
 use super::super::layout::{POINT_DISTANCE, POINTS_LEN_MAX};
 use super::Compression;
 use super::gzip::WINDOW_LEN;
-use crate::ReadKept;
 
 /// The version of [`Points::take_bytes`].
 const VERSION: u32 = 2;
-/// The level by which windows are compressed.
+/// Zstandard level for windows.
 const WINDOW_LEVEL: i32 = 1;
-/// Points are worth writing when one in so many is new.
+/// Points are written again when more than one in this many is new.
 const NEW_PART: usize = 4;
 /// Bytes before the entries.
 const HEAD_LEN: u64 = 4 + 4 + 6 * 8;
@@ -32,29 +32,30 @@ const ENTRY_LEN: usize = 8 + 8 + 4 + 4;
 pub(in crate::mbox) struct Place {
     /// Offset in the file.
     pub(super) raw: u64,
-    /// What is to be known inside of a gzip member; `None` at the beginning of a member or frame.
+    /// State of the decoder between two blocks; `None` at the beginning of a member, frame or
+    /// stream.
     pub(super) block: Option<Block>,
 }
 
-/// A place between two blocks of a deflated text.
+/// State at a boundary between two compressed blocks, of gzip or bzip2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
     /// Bits of the byte before the place that belong to the next block.
     pub(super) bit_count: u8,
-    /// These bits.
+    /// The values of these bits.
     pub(super) bits: u8,
-    /// The text before, up to 32 KB of it.
+    /// Up to 32 KB of text before the place.
     pub(super) window: Vec<u8>,
 }
 
 /// A window, compressed.
 enum Window {
     Held(Vec<u8>),
-    /// Where it lies in what is kept.
+    /// Its range in the kept bytes.
     Kept(Range<u64>),
 }
 
-/// A place as it is held.
+/// A restart point in memory.
 struct Point {
     text: u64,
     raw: u64,
@@ -80,9 +81,9 @@ pub(in crate::mbox) struct Points {
     distance: u64,
     points: Vec<Point>,
     len: usize,
-    /// Number of points that [`Points::take_bytes`] has not returned.
+    /// Number of points not yet returned by [`Points::take_bytes`].
     new: usize,
-    /// Reads what is kept.
+    /// Reads the kept bytes.
     kept: Option<Box<ReadKept>>,
 }
 
@@ -92,7 +93,7 @@ impl Points {
         Self { compression, stamp, distance, points, len: 0, new: 0, kept: None }
     }
 
-    /// Returns `true` if they hold for the file with this stamp.
+    /// Returns `true` if they are valid for the file with this stamp.
     pub(super) fn are_of(&self, stamp: &FileStamp) -> bool {
         self.stamp == *stamp
     }
@@ -102,8 +103,8 @@ impl Points {
         self.points.is_empty()
     }
 
-    /// Returns `true` if so many were added since [`Points::take_bytes`] that it is worth writing
-    /// all.
+    /// Returns `true` if enough points were added since [`Points::take_bytes`] to make writing
+    /// worth it.
     pub(super) fn are_worth_keeping(&self) -> bool {
         self.new > self.points.len() / NEW_PART
     }
@@ -116,7 +117,7 @@ impl Points {
         text - before >= self.distance && self.points.get(next).is_none_or(is_far)
     }
 
-    /// Adds a place where the text has reached an offset, unless others are near.
+    /// Adds a place at an offset of the text, unless another is near.
     pub(super) fn add(&mut self, text: u64, place: &Place) -> io::Result<()> {
         if !self.wants(text) {
             return Ok(());
@@ -138,7 +139,7 @@ impl Points {
         Ok(())
     }
 
-    /// Doubles the distance and drops the points that are too near then.
+    /// Doubles the distance and drops the points that are then too near to each other.
     fn thin_out(&mut self) {
         self.distance *= 2;
         let (mut before, distance) = (0, self.distance);
@@ -156,7 +157,7 @@ impl Points {
         next.checked_sub(1).map_or(0, |before| self.points[before].text)
     }
 
-    /// Returns the last place at or before an offset of the text, and its own offset.
+    /// Returns the last place at or before an offset of the text, and its offset in the text.
     pub(super) fn before(&self, text: u64) -> (u64, Place) {
         let next = self.points.partition_point(|point| point.text <= text);
         let found = next.checked_sub(1).and_then(|before| self.place(&self.points[before]));
@@ -177,7 +178,7 @@ impl Points {
         Some((point.text, Place { raw: point.raw, block }))
     }
 
-    /// Returns the window of a point; `None` if it is kept and cannot be read.
+    /// Returns the window of a point; `None` if it must be read and cannot be.
     fn window(&self, point: &Point) -> Option<Vec<u8>> {
         match &point.window {
             Window::Held(window) => Some(window.clone()),
@@ -188,7 +189,7 @@ impl Points {
         }
     }
 
-    /// Writes them for the cache.
+    /// Encodes them for the cache, and counts none as new.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.new = 0;
         let windows: Vec<_> = self.points.iter().map(|point| self.window(point)).collect();
@@ -213,8 +214,8 @@ impl Points {
         out
     }
 
-    /// Reads [`Points::take_bytes`], of which there are `len`; `None` if they are of another
-    /// version or compression.
+    /// Decodes the `len` bytes of [`Points::take_bytes`]; `None` for another version or
+    /// compression, or damage.
     pub(super) fn open(len: u64, kept: Box<ReadKept>, compression: Compression) -> Option<Self> {
         let head = kept(0..HEAD_LEN)?;
         let mut head = Take(&head);
@@ -245,7 +246,7 @@ impl Points {
     }
 }
 
-/// Takes numbers from the front.
+/// Reads little-endian numbers from the front.
 struct Take<'a>(&'a [u8]);
 
 impl Take<'_> {

@@ -21,7 +21,7 @@ impl Raw {
         Self { file, buffer: Vec::new(), at: 0, end: offset }
     }
 
-    /// Returns bytes that are not consumed yet; none at the end of the file.
+    /// Returns bytes that are not consumed yet; empty at the end of the file.
     pub(super) fn fill(&mut self) -> io::Result<&[u8]> {
         if self.at == self.buffer.len() {
             self.buffer.resize(COMPRESSED_READ_LEN, 0);
@@ -42,7 +42,7 @@ impl Raw {
         self.end - (self.buffer.len() - self.at) as u64
     }
 
-    /// Goes to an offset, if it is not there.
+    /// Moves to an offset.
     pub(super) fn seek(&mut self, offset: u64) {
         match offset.checked_sub(self.offset()) {
             Some(ahead) if offset <= self.end => self.at += ahead as usize,

@@ -1,23 +1,26 @@
-//! The text of a compressed mailbox that all readers of it share.
+//! The text of a compressed mailbox, shared by all its readers.
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use barid_mailbox::ReadKept;
 use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
 
 use super::super::layout::MESSAGE_READ_LEN;
+use super::spill::Spill;
 use super::{CompressedSource, Compression, Damage, Points, Text};
-use crate::ReadKept;
 
 /// The text of a compressed mailbox, and its restart points.
 pub(in crate::mbox) struct SharedText {
     compression: Compression,
-    /// The text as it was last read from, and the stamp of its file.
+    /// The text in use, and the stamp of its file.
     text: Mutex<Option<(FileStamp, Text)>>,
     points: Mutex<Points>,
+    /// Folder of spill files.
+    spill_dir: Option<PathBuf>,
 }
 
 impl fmt::Debug for SharedText {
@@ -27,14 +30,14 @@ impl fmt::Debug for SharedText {
 }
 
 impl SharedText {
-    /// Returns the text of a file, if its name says that it is compressed. Reads nothing.
-    pub(in crate::mbox) fn of(path: &Path) -> Option<Self> {
+    /// Returns the text of a file whose extension names a compression. Reads nothing.
+    pub(in crate::mbox) fn of(path: &Path, spill_dir: Option<PathBuf>) -> Option<Self> {
         let compression = Compression::of(path)?;
         let points = Mutex::new(Points::new(compression, FileStamp::default()));
-        Some(Self { compression, text: Mutex::default(), points })
+        Some(Self { compression, text: Mutex::default(), points, spill_dir })
     }
 
-    /// Returns the text as a scan reads it, from an open file.
+    /// Returns a source of the text for a scan, from an open file.
     pub(in crate::mbox) fn source(
         &self,
         file: &Arc<dyn File>,
@@ -46,13 +49,13 @@ impl SharedText {
         CompressedSource::new(text, &self.points)
     }
 
-    /// Fills `buffer` from an offset of the text, as far as there is text.
+    /// Fills `buffer` from an offset of the text; returns fewer bytes only at its end.
     ///
     /// Costs a `stat`, and decompressing from where the last reader stopped or from the restart
     /// point before the offset, whichever is nearer.
     pub(in crate::mbox) fn read_full_at(
         &self,
-        (vfs, path): (&dyn Vfs, &Path),
+        (vfs, path): (&Arc<dyn Vfs>, &Path),
         buffer: &mut [u8],
         offset: u64,
     ) -> io::Result<usize> {
@@ -64,18 +67,23 @@ impl SharedText {
                 let file: Arc<dyn File> = Arc::from(vfs.open(path, OpenOptions::READ)?);
                 let stamp = FileStamp::from(&file.metadata()?);
                 self.follow(&stamp);
-                let text = Text::new(file, self.compression, Damage::default());
+                let mut text = Text::new(file, self.compression, Damage::default());
+                if let Some(folder) = self.spill_dir.clone() {
+                    let vfs = Arc::clone(vfs);
+                    let new_spill = move |start| Spill::new(&*vfs, &folder, start);
+                    text = text.with_spill(Box::new(new_spill));
+                }
                 &mut held.insert((stamp, text)).1
             }
         };
         text.read_full_at(buffer, offset, &self.points)
     }
 
-    /// Appends a range of the text, or as much of it as there is. Memory grows as bytes come. Costs
-    /// what [`SharedText::read_full_at`] costs.
+    /// Appends a range of the text, or the part of it that exists. Memory grows as bytes come.
+    /// Costs as [`SharedText::read_full_at`].
     pub(in crate::mbox) fn append_range(
         &self,
-        place: (&dyn Vfs, &Path),
+        place: (&Arc<dyn Vfs>, &Path),
         range: Range<u64>,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
@@ -94,7 +102,7 @@ impl SharedText {
         Ok(())
     }
 
-    /// Forgets the restart points of another state of the file.
+    /// Drops restart points of another state of the file.
     fn follow(&self, stamp: &FileStamp) {
         let mut points = lock(&self.points);
         if !points.are_of(stamp) {
@@ -102,7 +110,7 @@ impl SharedText {
         }
     }
 
-    /// Takes restart points that were kept, unless some are known.
+    /// Loads kept restart points, unless there are some already.
     pub(in crate::mbox) fn take_points(&self, len: u64, kept: Box<ReadKept>) {
         let mut points = lock(&self.points);
         if points.is_empty()
@@ -112,15 +120,15 @@ impl SharedText {
         }
     }
 
-    /// Returns the restart points, if so many are new that they are worth being kept.
+    /// Returns the encoded restart points if enough are new to be worth writing.
     pub(in crate::mbox) fn points_to_keep(&self) -> Option<Vec<u8>> {
         let mut points = lock(&self.points);
         points.are_worth_keeping().then(|| points.take_bytes())
     }
 }
 
-/// A poisoned lock means that another thread panicked, and then so will the scope that waits for
-/// it.
+/// Locks a mutex. A poisoned one means that another thread panicked; the scope that waits for it
+/// then panics too.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

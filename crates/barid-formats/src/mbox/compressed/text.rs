@@ -1,12 +1,13 @@
-//! The text of a compressed file, read forwards, with its last megabytes at hand.
+//! The text of a compressed file, read forwards, with its last megabytes in memory.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::File;
 
-use super::super::layout::{RECENT_LEN, SKIP_LEN};
+use super::super::layout::{RECENT_LEN, SKIP_LEN, SPILL_LEN_MIN};
 use super::super::window::Source;
+use super::spill::Spill;
 use super::{Compression, Damage, Decode, Decoded, Fault, Points};
 
 /// A text that is being decompressed.
@@ -16,11 +17,17 @@ pub(in crate::mbox) struct Text {
     decoder: Option<Box<dyn Decode>>,
     /// The last text that was decompressed.
     recent: Vec<u8>,
-    /// Where in the text `recent` starts.
+    /// Offset in the text at which `recent` starts.
     start: u64,
     is_ended: bool,
     damage: Damage,
+    /// Makes a spill file that begins at an offset of the text.
+    new_spill: Option<Box<NewSpill>>,
+    spill: Option<Spill>,
 }
+
+/// Makes a spill file that begins at an offset of the text, if that is possible.
+pub(super) type NewSpill = dyn Fn(u64) -> Option<Spill> + Send;
 
 impl Text {
     pub(in crate::mbox) fn new(
@@ -29,7 +36,13 @@ impl Text {
         damage: Damage,
     ) -> Self {
         let (recent, start, is_ended) = (Vec::new(), 0, false);
-        Self { file, compression, decoder: None, recent, start, is_ended, damage }
+        let (decoder, new_spill, spill) = (None, None, None);
+        Self { file, compression, decoder, recent, start, is_ended, damage, new_spill, spill }
+    }
+
+    /// Lets it use a spill file where reading goes back.
+    pub(super) fn with_spill(self, new_spill: Box<NewSpill>) -> Self {
+        Self { new_spill: Some(new_spill), ..self }
     }
 
     /// Returns the offset up to which the text was decompressed.
@@ -37,13 +50,19 @@ impl Text {
         self.start + self.recent.len() as u64
     }
 
-    /// Fills `buffer` from an offset of the text, as far as there is text.
+    /// Fills `buffer` from an offset of the text; returns fewer bytes only at its end.
     pub(in crate::mbox) fn read_full_at(
         &mut self,
         buffer: &mut [u8],
         offset: u64,
         points: &Mutex<Points>,
     ) -> io::Result<usize> {
+        match self.spill.as_ref().map(|spill| spill.read(buffer, offset)) {
+            Some(Ok(true)) => return Ok(buffer.len()),
+            Some(Ok(false)) | None => {}
+            // What is wrong with it is nothing to the mailbox.
+            Some(Err(_)) => (self.spill, self.new_spill) = (None, None),
+        }
         self.go_to(offset, points)?;
         let mut len = 0;
         loop {
@@ -60,13 +79,21 @@ impl Text {
         }
     }
 
-    /// Makes sure that what is decompressed next is not behind an offset, the shortest way.
+    /// Moves to where decompression reaches an offset soonest: onwards from here, or from a restart
+    /// point.
     fn go_to(&mut self, offset: u64, points: &Mutex<Points>) -> io::Result<()> {
         let point = lock(points).offset_before(offset);
         let is_near = (self.start..=self.end()).contains(&offset)
             || offset > self.end() && (point <= self.end() || self.is_ended);
         if self.decoder.is_none() || !is_near {
             let (text, place) = lock(points).before(offset);
+            let is_far = self.end().saturating_sub(text) >= SPILL_LEN_MIN;
+            let is_there = self.spill.as_ref().is_some_and(|spill| spill.start() == text);
+            if is_far && !is_there && lock(points).offset_before(self.end()) == text {
+                // Its room is free before the new one asks for some.
+                self.spill = None;
+                self.spill = self.new_spill.as_ref().and_then(|new_spill| new_spill(text));
+            }
             self.decoder = Some(self.compression.decoder(&self.file, &place)?);
             self.recent.clear();
             (self.start, self.is_ended) = (text, false);
@@ -112,6 +139,9 @@ impl Text {
             }
         };
         self.recent.truncate(at);
+        if let Some(spill) = &mut self.spill {
+            spill.add(self.start + before as u64, &self.recent[before..]);
+        }
         if result.is_err() {
             self.decoder = None;
         }
@@ -119,13 +149,13 @@ impl Text {
     }
 }
 
-/// A poisoned lock means that another thread panicked, and then so will the scope that waits for
-/// it.
+/// Locks a mutex. A poisoned one means that another thread panicked; the scope that waits for it
+/// then panics too.
 fn lock(points: &Mutex<Points>) -> MutexGuard<'_, Points> {
     points.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The text of a compressed file as a scan reads it.
+/// The text of a compressed file, as the source of a window.
 pub(in crate::mbox) struct CompressedSource<'p> {
     text: Text,
     points: &'p Mutex<Points>,

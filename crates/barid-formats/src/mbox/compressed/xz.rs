@@ -1,8 +1,8 @@
-//! xz: streams one behind the other, each of blocks and an index of them. Decoding can begin at any
-//! block, since a block refers to nothing before it but the flags of its stream.
+//! xz: streams in sequence, each of blocks and an index of them. Decoding can begin at any block,
+//! since a block depends on nothing before it but the flags of its stream.
 //!
-//! The indexes are read from the end of the file, in a few small reads. Where they cannot be read
-//! (the file is cut short, or has too many blocks), the streams are decoded one after the other.
+//! The indexes are read from the end of the file, in a few small reads. If they cannot be read (the
+//! file is cut short, or has too many blocks), the streams are decoded one after the other.
 
 use std::io;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ const HEADER_LEN: u64 = 12;
 /// A decoder of xz.
 pub(super) struct Xz {
     raw: Raw,
-    /// The blocks of the file; `None` if they are not known.
+    /// The blocks of the file; `None` if its indexes could not be read.
     blocks: Option<Vec<Block>>,
     /// The next block, or the one that is being decoded.
     next: usize,
-    /// `None` between two blocks, or between two streams if blocks are not known.
+    /// `None` between two blocks, or between two streams if blocks are unknown.
     decoder: Option<Box<XzStream>>,
     is_stopped: bool,
 }
@@ -39,12 +39,12 @@ struct Block {
     /// Bytes in the file, padding included.
     len: u64,
     text_len: u64,
-    /// The flags in the header of its stream.
+    /// Flags in the header of its stream.
     flags: [u8; 2],
 }
 
 impl Xz {
-    /// Begins at a block or a stream, which `raw` is at.
+    /// Begins at the block or stream at which `raw` stands.
     pub(super) fn new(file: &Arc<dyn File>, raw: Raw) -> io::Result<Self> {
         let blocks = blocks(&**file)?;
         let begin = |blocks: &Vec<Block>| blocks.partition_point(|block| block.raw < raw.offset());
@@ -80,6 +80,10 @@ impl Xz {
             self.raw.consume(done.bytes_consumed);
             if done.bytes_produced > 0 {
                 return Ok(Decoded::Text(done.bytes_produced));
+            }
+            // The block ended before its length in the index.
+            if left > 0 && done.bytes_consumed == 0 {
+                return Err(Fault::Damaged);
             }
             if left == 0 {
                 if decoder.total_out() != block.text_len {
@@ -145,7 +149,7 @@ fn new_decoder() -> Box<XzStream> {
     Box::new(XzStream::new_mem_limit(false, XZ_MEMORY_MAX_KB))
 }
 
-/// The header of a stream with these flags.
+/// Returns the header of a stream with these flags.
 fn header(flags: [u8; 2]) -> [u8; HEADER_LEN as usize] {
     let mut header = [0; HEADER_LEN as usize];
     header[..6].copy_from_slice(&MAGIC);
@@ -178,7 +182,7 @@ fn blocks(file: &dyn File) -> io::Result<Option<Vec<Block>>> {
     Ok(Some(streams.into_iter().rev().flatten().collect()))
 }
 
-/// Reads the index of the stream that ends with a footer; returns where the stream begins.
+/// Reads the index of the stream that ends with a footer; returns the offset of the stream too.
 fn stream(
     file: &dyn File,
     footer_at: u64,
@@ -214,7 +218,7 @@ fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<Block>> {
     let (checked, sum) = index.split_last_chunk::<4>()?;
     let mut rest = checked.strip_prefix(&[0])?;
     let count = number(&mut rest)?;
-    // A record has two bytes at least.
+    // A record has at least two bytes.
     let is_whole = crc32fast::hash(checked) == u32::from_le_bytes(*sum);
     if !is_whole || count > rest.len() as u64 / 2 {
         return None;
@@ -230,7 +234,7 @@ fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<Block>> {
     (rest.len() < 4 && rest.iter().all(|byte| *byte == 0)).then_some(blocks)
 }
 
-/// Reads a number of seven bits a byte, the lowest first.
+/// Reads a number of seven bits per byte, the lowest first.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for at in 0..9 {

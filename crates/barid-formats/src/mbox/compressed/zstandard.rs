@@ -1,4 +1,4 @@
-//! Zstandard (RFC 8878): frames one behind the other. Decoding can begin at any of them.
+//! Zstandard (RFC 8878): frames in sequence. Decoding can begin at any of them.
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
@@ -11,9 +11,9 @@ use super::{Decode, Decoded, Fault};
 pub(super) struct Zstandard {
     raw: Raw,
     decoder: Decoder<'static>,
-    /// Between two frames.
+    /// `true` between two frames.
     is_between: bool,
-    /// A place was returned and nothing has been decoded since.
+    /// `true` if a place was returned and nothing has been decoded since.
     is_stopped: bool,
 }
 

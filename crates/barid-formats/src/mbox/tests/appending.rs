@@ -1,14 +1,14 @@
-//! Appending, and what a crash in it leaves.
+//! Appends, and the states that crashes leave.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, EmptyKnown, Error, NewMessage, ReadAs, Storage, SyncContext};
 use barid_types::{Flag, FlagSet, InternalDate, Keyword};
 use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use super::support::World;
 use crate::mbox::Variant;
-use crate::{ChangeSet, EmptyKnown, Error, Mailbox, NewMessage, ReadAs, SyncContext};
 
 fn message(bytes: &[u8]) -> NewMessage<'_> {
     NewMessage {
@@ -24,8 +24,8 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
     }
 }
 
-fn append(world: &World, messages: &[NewMessage<'_>]) -> crate::Result<()> {
-    let mut mailbox = world.try_mailbox()?;
+fn append(world: &World, messages: &[NewMessage<'_>]) -> barid_mailbox::Result<()> {
+    let mailbox = world.try_mailbox()?;
     let known = EmptyKnown::default();
     let mut context = SyncContext::new(&known);
     mailbox.sync(&ChangeSet::default(), messages, &mut context).map(|report| {
@@ -39,7 +39,7 @@ fn file(world: &World) -> String {
 
 const FROM: &str = "From ab@c Sun Sep  9 01:46:40 2001\n";
 
-/// Checks what is added to a file, and that the message comes back.
+/// Checks the bytes added to a file, and that the message is read back as `back`.
 fn check(variant: Variant, before: &str, text: &str, added: &str, back: &str) {
     let mut world = World::new(before.as_bytes());
     world.variant = Some(variant);
@@ -184,12 +184,12 @@ fn an_error_leaves_the_file_as_it_was() {
 
 #[test]
 fn a_crash_keeps_what_was_there_and_what_was_acknowledged() {
-    // The folder is waited for only where its journal may lose its name.
+    // The folder is synced only where the journal may lose its name.
     let points = [false, true].map(crash_two_appends);
     assert_eq!(points[0], points[1] + 2);
 }
 
-/// Crashes two appends at every moment, and returns how many there were.
+/// Crashes two appends at every point, and returns the number of points.
 fn crash_two_appends(syncs_names: bool) -> usize {
     let old = format!("{FROM}A: 0\n\nold\n\n{FROM}B: 0\n\nolder\n");
     let disk = MemVfs::new();
@@ -268,7 +268,7 @@ fn a_crash_of_the_first_append_leaves_a_mailbox() {
                 found.variant = Some(variant);
                 let spec = |format| crate::MailboxSpec { format, path: found.path.clone() };
                 let format = match variant {
-                    Variant::Mmdf => Some(crate::FormatName::Mmdf),
+                    Variant::Mmdf => crate::FormatName::named("mmdf"),
                     _ => None,
                 };
                 let opened = crate::open(Arc::clone(&found.vfs), &spec(format));

@@ -1,19 +1,20 @@
-//! Changing messages through [`Mailbox::sync`]: what a later scan finds, what a cache that follows
-//! knows, and what stays behind.
+//! Changes of messages through [`Mailbox::sync`]: results of a later scan, of a cache that follows,
+//! and files left behind.
 
 use std::path::Path;
 
+use barid_mailbox::{
+    ChangeSet, EmptyKnown, Error, FlagChange, MovedMessage, NewMessage, Result, StampRules,
+    Storage, SyncContext, SyncReport,
+};
 use barid_types::{Flag, FlagSet, Uid};
 
 use super::support::{Cached, World};
-use crate::{
-    ChangeSet, EmptyKnown, Error, FlagChange, Mailbox, MovedMessage, NewMessage, Racy, Result,
-    SyncContext, SyncReport,
-};
+use crate::file_stamps::{FileStampRules, FileStamps};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 
-/// A mailbox of `count` messages without a field of ours.
+/// Creates a mailbox of `count` messages without any owned field.
 fn world(count: u32) -> World {
     let message = |at| format!("{FROM}Subject: {at}\n\nbody of message {at}\n\n");
     World::new((0..count).map(message).collect::<String>().as_bytes())
@@ -30,7 +31,7 @@ fn flagged(numbers: &[u32]) -> ChangeSet {
     ChangeSet { flags, ..ChangeSet::default() }
 }
 
-/// Changes, with a ledger; also what `moved` was told.
+/// Applies a change, with a ledger; returns the messages reported to `moved` too.
 fn sync(
     world: &World,
     known: &Cached,
@@ -48,10 +49,10 @@ fn sync(
     Ok((report, moved))
 }
 
-/// What a cache that follows `report` knows, compared with what a scan of the whole file finds.
+/// Returns a cache that follows `report`, after comparing it with a scan of the whole file.
 fn follow(world: &World, known: &Cached, report: &SyncReport, moved: &[MovedMessage]) -> Cached {
     let state = report.cache.clone().unwrap();
-    assert_eq!(state.stamp.racy(), Racy::No);
+    assert!(FileStamps::of(&state.stamp).are_settled());
     let mut followed = known.clone();
     let whole = world.scan();
     let kept = |uid: &Uid| !report.expunged.contains(uid);
@@ -85,15 +86,21 @@ fn a_cache_that_follows_has_nothing_to_read() {
         assert!(again.seen.is_empty() && again.report.expunged.is_empty());
         let state = report.cache.unwrap();
         assert_eq!(state.stamp, state.stamp_after);
-        // Whatever is changed now, however soon, is seen.
+        // Every later change, however soon, changes the stamp.
         world.append(b"");
-        assert_eq!(world.mailbox().stamp().unwrap().files, state.stamp.files);
-        let size = state.stamp.files[0].size;
+        assert_eq!(
+            world.mailbox().file_stamps().unwrap().files,
+            FileStamps::of(&state.stamp).files
+        );
+        let size = FileStamps::of(&state.stamp).files[0].size;
         let file = world.vfs.open(&world.path, barid_vfs::OpenOptions::WRITE).unwrap();
         let mut last = [0];
         file.read_exact_at(&mut last, size - 1).unwrap();
         file.write_all_at(&last, size - 1).unwrap();
-        assert_ne!(world.mailbox().stamp().unwrap().files, state.stamp.files);
+        assert_ne!(
+            world.mailbox().file_stamps().unwrap().files,
+            FileStamps::of(&state.stamp).files
+        );
         known.report.stamp = world.mailbox().stamp().unwrap();
         world.pass_time();
     }
@@ -113,10 +120,10 @@ fn what_is_appended_with_a_change_is_all_that_is_left_to_read() {
     };
     let (report, moved) = sync(&world, &known, &changes, &[new.clone(), new]).unwrap();
     assert_eq!(report.appended, [Some(uid(11)), Some(uid(12))]);
-    assert_eq!(report.figures.size_after, world.mailbox().stamp().unwrap().files[0].size);
+    assert_eq!(report.figures.size_after, world.mailbox().file_stamps().unwrap().files[0].size);
     let state = report.cache.clone().unwrap();
-    assert!(state.stamp_after.is_growth_of(&state.stamp));
-    assert!(state.stamp_after.same_files(&world.mailbox().stamp().unwrap()));
+    assert!(FileStampRules.has_grown(&state.stamp, &state.stamp_after));
+    assert!(state.stamp_after.is_same(&world.mailbox().stamp().unwrap()));
     let mut followed = known.clone();
     followed.report.stamp = state.stamp;
     followed.report.state = state.state;
@@ -142,9 +149,11 @@ fn after_an_append_alone_a_cache_follows_too() {
         sync(&world, &known, &ChangeSet::default(), std::slice::from_ref(&new)).unwrap();
     assert!(moved.is_empty());
     let state = report.cache.clone().unwrap();
-    assert!(state.stamp_after.is_growth_of(&state.stamp));
-    assert!(state.stamp_after.same_files(&world.mailbox().stamp().unwrap()));
-    assert_eq!((state.stamp.racy(), state.stamp_after.racy()), (Racy::No, Racy::No));
+    assert!(FileStampRules.has_grown(&state.stamp, &state.stamp_after));
+    assert!(state.stamp_after.is_same(&world.mailbox().stamp().unwrap()));
+    assert!(
+        [state.stamp, state.stamp_after].iter().all(|stamp| FileStamps::of(stamp).are_settled())
+    );
     let figures = report.figures;
     assert_eq!(figures.size_before + figures.bytes_appended, figures.size_after);
     let mut followed = known.clone();
@@ -153,7 +162,7 @@ fn after_an_append_alone_a_cache_follows_too() {
     let again = world.try_scan(&followed).unwrap();
     assert!(again.report.tail_verified && !again.report.reset);
     assert_eq!(again.uids(), [11]);
-    // What may not be what is known is not followed.
+    // A file that may differ from the known state is not followed.
     let (report, _) = sync(&world, &followed, &ChangeSet::default(), &[new]).unwrap();
     assert_eq!(report.cache, None);
 }
@@ -258,8 +267,8 @@ fn a_dry_run_writes_nothing_and_says_what_would_be() {
     let dry = world.mailbox().sync(&changes, &[], &mut context).unwrap();
     assert_eq!(world.vfs.read(&world.path, 1 << 20).unwrap(), before);
     let (report, _) = sync(&world, &known, &changes, &[]).unwrap();
-    let figures = crate::SyncFigures { bytes_journaled: 0, ..report.figures };
-    assert_eq!(crate::SyncFigures { bytes_journaled: 0, ..dry.figures }, figures);
+    let figures = barid_mailbox::SyncFigures { bytes_journaled: 0, ..report.figures };
+    assert_eq!(barid_mailbox::SyncFigures { bytes_journaled: 0, ..dry.figures }, figures);
 }
 
 #[test]
@@ -282,8 +291,8 @@ fn nothing_is_unfinished_where_nothing_was_begun() {
     assert_eq!(world.mailbox().unfinished(Some(Path::new("/state"))).unwrap(), None);
     let known = EmptyKnown::default();
     let recovered = world.mailbox().recover(&mut SyncContext::new(&known)).unwrap();
-    assert_eq!(recovered, crate::Recovered::default());
-    // The journal that is named is missing.
+    assert_eq!(recovered, barid_mailbox::Recovered::default());
+    // The named journal is missing.
     world.vfs.set_xattr(&world.path, "user.barid.journal", b".box.barid-journal").unwrap();
     let found = world.mailbox().unfinished(None).unwrap().unwrap();
     assert_eq!(found.journal, None);

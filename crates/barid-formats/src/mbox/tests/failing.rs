@@ -3,10 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_vfs::{Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions};
+use barid_mailbox::{
+    EmptyKnown, Error, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks, Storage,
+};
+use barid_vfs::{
+    CallKind, Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions, Vfs,
+};
 
 use super::support::World;
-use crate::{EmptyKnown, Error, Mailbox, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2026\n";
 
@@ -41,7 +45,7 @@ fn a_failing_call_is_an_error_or_does_no_harm() {
     assert!(failed >= 6, "{failed}");
 }
 
-/// Cuts the file when it is given the first message.
+/// A sink that cuts the file when it gets the first message.
 struct Cut<'a>(&'a World);
 
 impl Sinks for Cut<'_> {
@@ -90,5 +94,20 @@ fn a_writer_is_waited_for_and_readers_are_not() {
     }
     let missing = Path::new("/mail/none");
     let mailbox = crate::MboxMailbox::open(Arc::clone(&world.vfs), missing, None).unwrap();
-    assert!(crate::Mailbox::stamp(&mailbox).is_err());
+    assert!(barid_mailbox::Storage::stamp(&mailbox).is_err());
+}
+
+#[test]
+fn a_journal_that_is_removed_at_this_moment_is_none() {
+    let disk = MemVfs::new();
+    let mut world = World::on(Arc::new(disk.clone()));
+    world.write(file(3).as_bytes());
+    let journal = world.path.with_file_name(".box.barid-journal");
+    disk.open(&journal, OpenOptions::create_new(0o600)).unwrap();
+    assert!(world.mailbox().unfinished(None).unwrap().is_some());
+    let gone = FaultEffect::Error(std::io::ErrorKind::NotFound);
+    let faulty = FaultVfs::new(disk, Fault::nth(0).of(CallKind::Open).at(journal).with(gone));
+    world.vfs = Arc::new(faulty.clone());
+    assert_eq!(world.mailbox().unfinished(None).unwrap(), None);
+    assert!(faulty.fired());
 }

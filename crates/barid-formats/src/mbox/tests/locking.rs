@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use barid_mailbox::Error;
 use barid_vfs::{DotLock, File, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
 use super::support::World;
-use crate::Error;
 use crate::mbox::MboxLock;
 use crate::mbox::lock::{Purpose, WriteLocks};
 
@@ -21,11 +21,11 @@ fn world() -> (World, MemVfs) {
     (world, disk)
 }
 
-fn acquire(world: &World, purpose: Purpose) -> crate::Result<WriteLocks> {
+fn acquire(world: &World, purpose: Purpose) -> barid_mailbox::Result<WriteLocks> {
     WriteLocks::acquire(&world.mailbox(), purpose)
 }
 
-/// Checks that the locks cannot be had, and who is said to hold them.
+/// Checks that the locks cannot be taken, and the holder in the error.
 fn check_held(world: &World, purpose: Purpose, expected: &str) {
     match acquire(world, purpose) {
         Err(Error::Locked { holder, .. }) => assert_eq!(holder, expected),

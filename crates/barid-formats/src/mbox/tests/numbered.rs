@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use barid_types::{Flag, FlagSet, InternalDate, Keyword};
+use barid_mailbox::{ChangeSet, EmptyKnown, NewMessage, ReadAs, Storage, SyncContext};
+use barid_types::{Flag, FlagSet, InternalDate, Keyword, Uid};
 use barid_vfs::{CallKind, CountingVfs, CrashVfs, MemVfs, OpenOptions, Vfs};
 
 use super::support::{Cached, World};
 use crate::mbox::Variant;
 use crate::mbox::append::{Appended, append};
-use crate::{ChangeSet, EmptyKnown, Mailbox, NewMessage, ReadAs, SyncContext};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 
@@ -26,7 +26,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
     }
 }
 
-/// A file of two messages whose UIDs are 3 and 7, of `uid_last` given out.
+/// Returns a file of two messages with UIDs 3 and 7, whose last UID is `uid_last`.
 fn file(uid_last: &str) -> String {
     format!(
         "{FROM}A: 0\nX-IMAPbase: 1700000000 {uid_last} Junk\nX-UID: 3\n\nzero\n\n\
@@ -78,7 +78,7 @@ fn a_new_keyword_is_listed_before_its_message() {
     let mut message = message(b"A: 2\n\ntwo\n");
     message.keywords = keywords.iter().filter_map(|name| Keyword::new(name)).collect();
     let mut context = SyncContext::new(&known);
-    let mut mailbox = world.mailbox();
+    let mailbox = world.mailbox();
     let report = mailbox.sync(&ChangeSet::default(), &[message], &mut context).unwrap();
     assert_eq!(report.appended.len(), 1);
     assert!(text(&world).contains("X-IMAPbase: 1700000000 0000000009 Junk new\n"));
@@ -121,6 +121,22 @@ fn where_it_would_not_be_safe_the_next_scan_numbers() {
     let none = base.replace("X-IMAPbase", "X-Nothing");
     assert_eq!(number(&none, None), [None]);
     assert_eq!(number("", None), [None]);
+}
+
+#[test]
+fn the_uid_of_a_message_that_came_and_went_is_not_given_again() {
+    let world = World::new(file("0000000009").as_bytes());
+    let known = world.scan();
+    let mut ledger = world.ledger();
+    world.append(format!("{FROM}A: 2\n\ntwo\n\n").as_bytes());
+    assert_eq!(world.scan_again(&known).uids(), [3, 7, 10]);
+    world.write(file("0000000009").as_bytes());
+    let mut context = SyncContext::new(&known);
+    context.ledger = Some(&mut ledger);
+    let mailbox = world.mailbox();
+    let report =
+        mailbox.sync(&ChangeSet::default(), &[message(b"A: 3\n\nthree\n")], &mut context).unwrap();
+    assert_eq!(report.appended, [Uid::new(11)]);
 }
 
 #[test]
@@ -187,7 +203,7 @@ fn a_batch_costs_two_barriers_or_three() {
     }
 }
 
-/// Appends two messages that are to have UIDs 5 and 9 to an empty mailbox.
+/// Appends two messages with given UIDs 5 and 9 to an empty mailbox.
 fn append_first(world: &World, known: &Cached) -> Vec<Option<u32>> {
     let keywords: Vec<Keyword> = ["Junk", "todo"].iter().filter_map(|k| Keyword::new(k)).collect();
     let tagged = NewMessage {
@@ -256,8 +272,8 @@ fn no_crash_gives_a_uid_of_the_first_messages_twice() {
     }
 }
 
-/// What is expected of a file after a crash: `acknowledged` begin it, and what is appended then
-/// gets a UID that was not given to any of them.
+/// Checks a file after a crash: it begins with the `acknowledged` messages, and a message appended
+/// now gets a UID that none of them has.
 fn check_crashed(found: &World, known: &Cached, acknowledged: &[(u32, &[u8])], what: &str) {
     found.recover();
     let cached = known.clone();
@@ -287,7 +303,7 @@ fn check_crashed(found: &World, known: &Cached, acknowledged: &[(u32, &[u8])], w
 
 #[test]
 fn no_crash_gives_a_uid_twice() {
-    // So that the last UID straddles two sectors in some of them.
+    // So that the last UID crosses a sector boundary in some of them.
     for shift in [0, 497, 499, 501, 503, 505, 507] {
         let pad = format!("P: {}\nX-IMAPbase", "x".repeat(shift));
         let old = file("0000000099").replace("X-IMAPbase", &pad);
@@ -308,7 +324,7 @@ fn no_crash_gives_a_uid_twice() {
         let scanned = crashing.points();
         let second = append(&live.mailbox(), &[message(b"A: 4\n\nfour\n")], &after).unwrap();
         let numbered = uids(&first)[0].is_some();
-        // From 99 to 101 three digits change, which fit unless a sector ends among them.
+        // From 99 to 101 three digits change, which is possible unless a sector ends among them.
         let straddles = old.find("0000000099").unwrap() + 7;
         assert_eq!(numbered, straddles / 512 == (straddles + 2) / 512, "{shift}");
         assert_eq!(uids(&second)[0], numbered.then_some(102));
@@ -324,7 +340,7 @@ fn no_crash_gives_a_uid_twice() {
                 ];
                 let count = match point {
                     point if point >= crashing.points() => 5,
-                    // Without numbers in the file they count once a scan has committed them.
+                    // Without UIDs in the file, they count once a scan has committed them.
                     point if point >= if numbered { first_done } else { scanned } => 4,
                     _ => 2,
                 };

@@ -1,16 +1,16 @@
-//! Which UIDs messages get, and that they keep them.
+//! Assignment of UIDs to messages, and their persistence.
 
 use super::support::{Cached, World};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2026\n";
 
-/// A file of messages, each given by its header lines.
+/// Returns a file of messages, each given by its header lines.
 fn file(messages: &[&str]) -> String {
     messages.iter().map(|header| format!("{FROM}{header}\n\nbody\n\n")).collect()
 }
 
-/// Checks the UIDs of a mailbox after each of its versions, one after the other, as one cache sees
-/// them, and as one sees them that is always lost.
+/// Checks the UIDs of a mailbox after each of its versions in turn, for a cache that is kept and
+/// for one that is always lost.
 fn check(versions: &[(&[&str], &[u32])]) -> (World, Cached) {
     let world = World::new(file(versions[0].0).as_bytes());
     let mut cached = world.scan();
@@ -90,7 +90,7 @@ fn incredible_uids_of_the_file_do_not() {
 
 #[test]
 fn the_mailbox_wins_but_no_uid_changes_its_meaning() {
-    // Our UIDs, then a program writes its own with a later UIDVALIDITY: those count.
+    // barid's UIDs are replaced by those of a program with a later UIDVALIDITY.
     let world = World::new(file(&["A: 1", "A: 2"]).as_bytes());
     let cached = world.scan();
     let old = cached.report.uidvalidity.get();
@@ -99,7 +99,7 @@ fn the_mailbox_wins_but_no_uid_changes_its_meaning() {
     let cached = world.scan_again(&cached);
     assert_eq!((cached.report.uidvalidity.get(), cached.uids()), (old + 5, vec![1, 2]));
 
-    // We give 3 and 4; the program, which knows nothing of it, gives 3 to what we call 4.
+    // barid assigns 3 and 4; a program that does not know them assigns 3 to the message with 4.
     world.append(file(&["A: 3", "A: 4"]).as_bytes());
     let cached = world.scan_again(&cached);
     assert_eq!(cached.uids(), [1, 2, 3, 4]);

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use barid_mailbox::{Error, ReadAs, Result, Storage};
 use barid_vfs::{LockKind, LockMode, OpenOptions};
 
 use super::support::{Cached, World};
-use crate::{Error, Mailbox, ReadAs, Result};
 
 const OLD: &[u8] = b"From a@b Sun Sep  9 01:46:40 2001\nSubject: one\n\nbody of the one\n\n\
     From a@b Sun Sep  9 01:46:40 2001\nSubject: two\n\nbody of the other\n\n";
 
-/// Reads the first message as it is known.
+/// Reads the first message at its known location.
 fn read(world: &World, known: &Cached) -> Result<String> {
     let (mut buffer, location) = (Vec::new(), known.seen[0].location());
     let stamp = &known.report.stamp;
@@ -38,7 +38,7 @@ fn what_is_being_moved_is_not_read() {
     let result = read(&world, &known);
     assert!(matches!(result, Err(Error::Locked { .. })), "{result:?}");
 
-    // The writer is killed: its journal says that it was not done.
+    // The writer is killed: its journal shows an unfinished change.
     let journal = Path::new("/mail/.box.barid-journal");
     world.vfs.open(journal, OpenOptions::create(0o600)).unwrap();
     writer.unlock(LockKind::Fcntl).unwrap();

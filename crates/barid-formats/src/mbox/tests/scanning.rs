@@ -1,11 +1,11 @@
-//! What a scan finds.
+//! Results of scans.
 
 use super::support::{Cached, World};
-use crate::{DefectKind, ReadAs};
+use barid_mailbox::{DefectKind, ReadAs};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2026\n";
 
-/// Checks the bodies that are found, each with its header before it.
+/// Checks the messages that a scan finds.
 fn check(file: &str, expected: &[&str]) -> Cached {
     let world = World::new(file.as_bytes());
     let cached = world.scan();
@@ -42,7 +42,7 @@ fn white_space_may_come_first() {
     check(&format!("\r\n \n{FROM}\none\n"), &["\none\n"]);
     for bad in [" ", "x"] {
         let world = World::new(format!("{bad}{FROM}\none\n").as_bytes());
-        assert!(world.try_scan(&crate::EmptyKnown::default()).is_err(), "{bad:?}");
+        assert!(world.try_scan(&barid_mailbox::EmptyKnown::default()).is_err(), "{bad:?}");
     }
 }
 
@@ -82,7 +82,7 @@ fn false_lengths_are_told_and_counted() {
     check(&[9; 101], 100, Some("in 1 more"));
 }
 
-/// Files made of the pieces that matter, in random order.
+/// Returns a file of the relevant pieces in random order.
 fn random_file(rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut file = FROM.as_bytes().to_vec();
     for _ in 0..rng.usize(0..60) {

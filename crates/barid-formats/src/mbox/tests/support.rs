@@ -1,19 +1,19 @@
-//! What the tests of this module share: a mailbox in memory, and sinks that remember.
+//! Shared by the tests of mbox: a mailbox in memory, and sinks that remember.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use barid_mailbox::{
+    Extent, Known, KnownMessage, Location, ReadAs, Result, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Storage,
+};
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
-use crate::remembered::Remembered;
-use crate::{
-    Known, KnownMessage, Location, Mailbox, ReadAs, Result, ScanContext, ScanReport, ScanSink,
-    ScannedMessage, SinkError, Sinks,
-};
+use crate::remembered::{Remembered, known_of_remembered};
 
 /// A message as a sink got it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,16 +31,16 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn location(&self) -> Location<'static> {
-        Location::Span {
+        Location::from(Extent {
             offset: self.offset,
             separator_len: self.separator_len,
             header_len: self.header.len() as u32,
             body_len: self.body_len,
-        }
+        })
     }
 }
 
-/// Remembers the messages of chunks that were finished.
+/// Remembers the messages of finished chunks.
 #[derive(Debug, Default)]
 pub(super) struct Remember {
     chunks: Mutex<Vec<(u32, Vec<Seen>)>>,
@@ -60,7 +60,8 @@ impl Sinks for Remember {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        let Some(Extent { offset, separator_len, header_len, body_len }) =
+            message.location.extent()
         else {
             unreachable!("because an mbox has spans");
         };
@@ -103,13 +104,15 @@ impl Remember {
     }
 }
 
-/// What a cache would know after a scan.
+/// Content of a cache after a scan.
 #[derive(Clone, Debug)]
 pub(super) struct Cached {
     pub(super) report: ScanReport,
     pub(super) seen: Vec<Seen>,
     pub(super) uids: Vec<Uid>,
 }
+
+known_of_remembered!(Cached);
 
 impl Remembered for Cached {
     fn report(&self) -> Option<&ScanReport> {
@@ -131,12 +134,12 @@ impl Remembered for Cached {
 }
 
 impl Cached {
-    /// The UIDs as numbers.
+    /// Returns the UIDs as numbers.
     pub(super) fn uids(&self) -> Vec<u32> {
         self.uids.iter().map(|uid| uid.get()).collect()
     }
 
-    /// The cache after a scan that was told of this one.
+    /// Returns the cache after a scan that knew this one.
     pub(super) fn and(&self, next: Self) -> Self {
         if next.report.reset {
             return next;
@@ -160,10 +163,10 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Completes or takes back what is unfinished.
+    /// Completes or undoes an unfinished change.
     pub(super) fn recover(&self) {
-        let known = crate::EmptyKnown::default();
-        let mut context = crate::SyncContext::new(&known);
+        let known = barid_mailbox::EmptyKnown::default();
+        let mut context = barid_mailbox::SyncContext::new(&known);
         self.mailbox().recover(&mut context).unwrap();
     }
 
@@ -185,7 +188,7 @@ impl World {
         Self { vfs, path, options, variant: None, threads: 1, full_check: false }
     }
 
-    /// Writes the file anew, in place.
+    /// Replaces the content of the file, in place.
     pub(super) fn write(&self, bytes: &[u8]) {
         let file = self.vfs.open(&self.path, OpenOptions::create(0o600)).unwrap();
         file.set_len(0).unwrap();
@@ -193,7 +196,7 @@ impl World {
         self.pass_time();
     }
 
-    /// Adds to the end of the file.
+    /// Appends to the file.
     pub(super) fn append(&self, bytes: &[u8]) {
         let file = self.vfs.open(&self.path, OpenOptions::WRITE).unwrap();
         let size = file.metadata().unwrap().size;
@@ -244,7 +247,7 @@ impl World {
     }
 
     pub(super) fn scan(&self) -> Cached {
-        self.try_scan(&crate::EmptyKnown::default()).unwrap()
+        self.try_scan(&barid_mailbox::EmptyKnown::default()).unwrap()
     }
 
     pub(super) fn scan_again(&self, known: &Cached) -> Cached {

@@ -1,10 +1,13 @@
-//! Appends that are cut at every byte, and what others deliver behind the cut before the recovery,
-//! which is interrupted, too.
+//! Appends that are cut at every byte, with deliveries of others behind the cut, and interrupted
+//! recoveries.
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{
+    ChangeSet, EmptyKnown, Error, NewMessage, ReadAs, Recovered, Storage, SyncContext,
+};
 use barid_testkit::Scratch;
 use barid_types::{FlagSet, InternalDate};
 use barid_vfs::{
@@ -13,13 +16,11 @@ use barid_vfs::{
 };
 
 use super::support::World;
+use crate::MailboxSpec;
 use crate::check::{CheckOptions, check};
 use crate::mbox::change::{AppendJournal, IntentBuilder};
 use crate::mbox::lock::{Purpose, WriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
-use crate::{
-    ChangeSet, EmptyKnown, Error, Mailbox, MailboxSpec, NewMessage, ReadAs, Recovered, SyncContext,
-};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 const BAR: &str = "\u{1}\u{1}\u{1}\u{1}\n";
@@ -39,7 +40,7 @@ fn append(world: &World, texts: &[String]) {
     world.mailbox().sync(&ChangeSet::default(), &messages, &mut context).unwrap();
 }
 
-/// One message as it stands in a file.
+/// Returns one message in the form in which the file stores it.
 fn stored(variant: Variant, text: &str) -> String {
     match variant {
         Variant::Mmdf => format!("{BAR}{FROM}{text}{BAR}"),
@@ -47,12 +48,12 @@ fn stored(variant: Variant, text: &str) -> String {
     }
 }
 
-/// An append that is begun: its journal is durable, and no byte of it is written.
+/// An append in progress: its journal is durable, and none of its bytes is written.
 struct Begun {
     variant: Variant,
     disk: MemVfs,
     old: Vec<u8>,
-    /// All that is to be appended.
+    /// The bytes to be appended.
     new: Vec<u8>,
     texts: Vec<String>,
 }
@@ -79,7 +80,7 @@ impl Begun {
         Self { variant, disk, old, new, texts: texts.to_vec() }
     }
 
-    /// The disk on which so many bytes were written, and then `tail`.
+    /// Returns the disk with the first `at` bytes written, and `tail` behind them.
     fn cut(&self, at: usize, tail: &[u8]) -> MemVfs {
         let disk = self.disk.snapshot();
         let file = disk.open(Path::new("/mail/box"), OpenOptions::WRITE).unwrap();
@@ -87,12 +88,12 @@ impl Begun {
         disk
     }
 
-    /// The old message, those that are whole, and theirs if there are such.
+    /// Checks for the old message, the complete new ones, and theirs if there is one.
     fn check(&self, world: &World, has_theirs: bool, what: &str) {
         let cached = world.scan();
         let read = |seen| String::from_utf8(world.read(seen, ReadAs::Message)).unwrap();
         let mut found: Vec<String> = cached.seen.iter().map(read).collect();
-        // A blank line before theirs may come to stand behind another.
+        // A blank line before theirs may follow another.
         assert_eq!(found.remove(0).trim_end(), "Subject: old\n\nold body", "{what}");
         if has_theirs {
             assert_eq!(found.pop().as_deref(), Some(THEIRS), "{what}");
@@ -102,7 +103,7 @@ impl Begun {
         assert!(world.vfs.metadata(Path::new(JOURNAL)).is_err(), "{what}");
     }
 
-    /// Recovers what others made of it, which changes nothing.
+    /// Checks that a recovery changes nothing after others have changed the file to `found`.
     fn check_untouched(&self, found: &[u8]) {
         let live = World::on(Arc::new(self.cut(0, found)));
         live.recover();
@@ -111,7 +112,7 @@ impl Begun {
         assert!(live.vfs.metadata(Path::new(JOURNAL)).is_err());
     }
 
-    /// Recovers it, also after crashes of the recovery.
+    /// Checks the recovery, also after crashes of the recovery itself.
     fn check_recovery(&self, at: usize, tail: &str, crashes: usize) {
         let what = format!("{:?} cut at {at}, then {tail:?}", self.variant);
         let cut = self.cut(at, tail.as_bytes());
@@ -179,9 +180,37 @@ fn a_long_append_that_was_cut_is_taken_back() {
         }
     }
     begun.check_recovery(begun.new.len(), &theirs, 2);
-    // Theirs begins within a piece: nothing proves that what is before is no message that was
-    // complete and has been changed since.
+    // Theirs begins within a piece: nothing proves that the bytes before are not a complete message
+    // that has been changed since.
     begun.check_untouched(&[&begun.new[..400_001], theirs.as_bytes()].concat());
+}
+
+/// The first bytes of a file that was empty are durable before the others.
+#[test]
+fn a_long_append_to_an_empty_mailbox_leaves_whole_messages_only() {
+    let texts = texts(9_000);
+    for variant in [Variant::Mboxrd, Variant::Mmdf] {
+        let disk = MemVfs::new();
+        World::on(Arc::new(disk.clone())).write(b"");
+        disk.sync_dir(Path::new("/mail")).unwrap();
+        let crashing = CrashVfs::new(&disk);
+        append(&World { variant: Some(variant), ..World::on(Arc::new(crashing.vfs())) }, &texts);
+        let mut partial = 0;
+        for (point, seed) in (0..=crashing.points()).flat_map(|at| (0..6).map(move |n| (at, n))) {
+            let disk = crashing.crash_at(point, seed);
+            let again = World { variant: Some(variant), ..World::on(Arc::new(disk)) };
+            let size = again.vfs.metadata(&again.path).unwrap().size;
+            partial += u32::from((1..600_000).contains(&size));
+            again.recover();
+            let found = again.scan();
+            let read = |seen| String::from_utf8(again.read(seen, ReadAs::Message)).unwrap();
+            let found: Vec<String> = found.seen.iter().map(read).collect();
+            let are_whole = found.iter().zip(&texts).all(|(a, b)| a.trim_end() == b.trim_end());
+            let count = found.len();
+            assert!(are_whole && count <= texts.len(), "{variant:?}, {point}, {seed}: {count}");
+        }
+        assert!(partial > 0);
+    }
 }
 
 #[test]
@@ -258,7 +287,7 @@ fn an_append_under_way_is_waited_for() {
         });
         let recover = scope.spawn(move || {
             let known = EmptyKnown::default();
-            let mut recoverer = recoverer;
+            let recoverer = recoverer;
             recoverer.recover(&mut SyncContext::new(&known)).unwrap()
         });
         see.recv().unwrap();
@@ -267,7 +296,7 @@ fn an_append_under_way_is_waited_for() {
         assert_eq!(read.join().unwrap(), None);
         assert_eq!(recover.join().unwrap(), Recovered::default());
     });
-    // One that nobody is about is not waited for.
+    // A journal that no process works on is reported without waiting.
     let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
     AppendJournal::begin(&mailbox, &locks, None, IntentBuilder::new(size), None).unwrap();
     drop(locks);

@@ -1,20 +1,21 @@
-//! Changes of mailboxes that are another's, that fail half-way, and what is told then.
+//! Changes of other users' mailboxes, changes that fail half-way, and their errors.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_mailbox::{
+    ChangeSet, Error, FlagChange, NewMessage, Result, Storage, SyncContext, SyncReport,
+};
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{
     Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions, OsVfs, Vfs,
 };
 
 use super::support::{Cached, World};
+use crate::file_stamps::FileStamps;
 use crate::mbox::change::{AppendJournal, IntentBuilder};
 use crate::mbox::lock::{Purpose, WriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions};
-use crate::{
-    ChangeSet, Error, FlagChange, Mailbox, NewMessage, Racy, Result, SyncContext, SyncReport,
-};
 
 const MESSAGE: &str = "From a@b Sun Sep  9 01:46:40 2001\nSubject: 1\nStatus: RO\n\nbody\n\n";
 
@@ -28,7 +29,8 @@ fn content(disk: &MemVfs) -> Vec<u8> {
     disk.read(Path::new("/mail/box"), 1 << 20).unwrap()
 }
 
-/// Flags the first messages, so many that they need a journal; of one its own sector is enough.
+/// Returns a change that removes \Seen from the first `count` messages: one is written within its
+/// sector, many need a journal.
 fn flagged(count: u32) -> ChangeSet {
     let change = FlagChange { remove: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
     let flags = (1..=count).map(|uid| (Uid::new(uid).unwrap(), change.clone())).collect();
@@ -60,7 +62,7 @@ fn new_message() -> NewMessage<'static> {
 
 #[test]
 fn a_mailbox_of_another_is_changed_without_times_of_ours() {
-    for (user, racy) in [(1000, Racy::No), (2000, Racy::Possible)] {
+    for (user, is_settled) in [(1000, true), (2000, false)] {
         for (count, appends) in [(1, 0), (40, 0), (1, 1), (40, 1), (0, 1)] {
             let disk = disk();
             let world = World::on(Arc::new(disk.as_user(user)));
@@ -71,7 +73,7 @@ fn a_mailbox_of_another_is_changed_without_times_of_ours() {
             assert_ne!(content(&disk), before);
             let context = format!("user {user}, {count} flagged, {appends} appended");
             let cache = report.cache.unwrap();
-            assert_eq!(cache.stamp_after.racy(), racy, "{context}");
+            assert_eq!(FileStamps::of(&cache.stamp_after).are_settled(), is_settled, "{context}");
             assert_eq!(report.failed, Vec::<String>::new(), "{context}");
             assert_eq!(world.scan().uids.len(), 60 + appends, "{context}");
         }
@@ -116,7 +118,7 @@ fn an_error_does_not_deny_what_is_durable() {
     );
 }
 
-/// A disk with a change that was begun, of messages that all move, and the names in its folder.
+/// Returns a disk with an interrupted change that moves all messages.
 fn begun() -> MemVfs {
     for n in 0.. {
         let disk = disk();
@@ -139,8 +141,8 @@ const BOX: &str = "/mail/box";
 const JOURNAL: &str = "/mail/.box.barid-journal";
 const ATTRIBUTE: &str = "user.barid.journal";
 
-fn recover_at(disk: &MemVfs, path: &str) -> Result<crate::Recovered> {
-    let known = crate::EmptyKnown::default();
+fn recover_at(disk: &MemVfs, path: &str) -> Result<barid_mailbox::Recovered> {
+    let known = barid_mailbox::EmptyKnown::default();
     let mut context = SyncContext::new(&known);
     context.state_dir = Some(Path::new("/state"));
     let world = World { path: path.into(), ..World::on(Arc::new(disk.clone())) };
@@ -156,7 +158,7 @@ fn copy(disk: &MemVfs, from: &str, to: &str) {
     }
 }
 
-/// Checks that a recovery is refused with `expected`, and touches nothing.
+/// Checks that a recovery is refused with `expected`, and changes nothing.
 fn check_refused(disk: &MemVfs, path: &str, expected: &str) {
     let files = [path, BOX, JOURNAL].map(|path| disk.read(Path::new(path), 1 << 24).ok());
     match recover_at(disk, path) {
@@ -172,19 +174,19 @@ fn a_change_that_was_begun_goes_on() {
     let disk = begun();
     assert!(recover_at(&disk, BOX).unwrap().completed);
     assert!(disk.metadata(Path::new(JOURNAL)).is_err());
-    // Moved away within the file system, it is still the same.
+    // After a move within the file system it is still the same file.
     let disk = begun();
     disk.rename(Path::new(BOX), Path::new("/mail/old")).unwrap();
     World::on(Arc::new(disk.clone())).write(b"");
-    assert_eq!(recover_at(&disk, BOX).unwrap(), crate::Recovered::default());
+    assert_eq!(recover_at(&disk, BOX).unwrap(), barid_mailbox::Recovered::default());
     assert!(disk.metadata(Path::new(JOURNAL)).is_ok());
     assert!(recover_at(&disk, "/mail/old").unwrap().completed);
-    // Replaced by another file, there is nothing that it could be for.
+    // After the file was replaced, the journal belongs to no file.
     let disk = begun();
     disk.remove_file(Path::new(BOX)).unwrap();
     World::on(Arc::new(disk.clone())).write(b"");
     assert!(recover_at(&disk, BOX).unwrap().quarantined.is_some());
-    // Restored with its journal, it is as good.
+    // After a restore of both, file and journal still belong together.
     let disk = begun();
     copy(&disk, BOX, "/mail/new");
     disk.rename(Path::new("/mail/new"), Path::new(BOX)).unwrap();
@@ -210,14 +212,14 @@ fn a_journal_that_anybody_can_have_made_is_not_followed() {
     check_refused(&disk, BOX, "is not followed");
     disk.remove_file(Path::new("/mail/link")).unwrap();
     assert!(recover_at(&disk, BOX).unwrap().completed);
-    // Without an attribute it is as if it were not there, whatever it holds.
+    // Without the attribute the journal is ignored, whatever its content.
     let planted = begun().read(Path::new(JOURNAL), 1 << 24).unwrap();
     let victim = self::disk();
     let options = barid_vfs::OpenOptions::create_new(0o600);
     let stranger = victim.as_user(666);
     stranger.open(Path::new(JOURNAL), options).unwrap().write_all_at(&planted, 0).unwrap();
     let before = content(&victim);
-    assert_eq!(recover_at(&victim, BOX).unwrap(), crate::Recovered::default());
+    assert_eq!(recover_at(&victim, BOX).unwrap(), barid_mailbox::Recovered::default());
     assert_eq!(content(&victim), before);
     let world = World::on(Arc::new(victim.clone()));
     sync(&world, &world.scan(), &flagged(40), &[]).unwrap();
@@ -277,7 +279,7 @@ fn an_append_completes_a_change_only_if_no_session_has_the_mailbox() {
     assert!(session.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
     let before = content(&disk);
     let append = || {
-        let known = crate::EmptyKnown::default();
+        let known = barid_mailbox::EmptyKnown::default();
         let mut context = SyncContext::new(&known);
         context.state_dir = Some(Path::new("/state"));
         world.mailbox().sync(&ChangeSet::default(), &[new_message()], &mut context)

@@ -120,8 +120,8 @@ impl<'a> Lines<'a> {
         Ok(all)
     }
 
-    /// Returns `true` if the size of the previous message is too large by the first space of this
-    /// line.
+    /// Returns `true` if the size of the previous message is too large by one, so that the first
+    /// space of this line counts as its last byte.
     fn is_cut(&mut self, record: &Record) -> io::Result<bool> {
         let at = record.offset;
         let is_short = record.date_len < 26 && self.lines.last().is_some_and(|line| line.end == at);
@@ -393,8 +393,8 @@ impl<'a> Lines<'a> {
         Ok(Some(Line { record, text, end, fresh: Some(fresh), is_told: true }))
     }
 
-    /// Returns the length of a line of which nothing is left. It follows from the number of digits
-    /// of the size of the rest, if that begins like a message.
+    /// Returns the length of a line of which nothing is readable. It follows from the number of
+    /// digits of the size of the rest, if that begins like a message.
     fn line_len(&self, at: u64, end: u64) -> io::Result<Option<u64>> {
         // Text that continues in the middle of a line is not a message of its own.
         let before = self.read(at - 2, LINE_LEN_MAX)?;
@@ -459,7 +459,7 @@ pub(super) fn hidden_line(len: u64) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns how many marks of a line the bytes have. They end with CRLF.
+/// Returns the number of features of a line in the bytes, which end with CRLF.
 fn likeness(bytes: &[u8]) -> u32 {
     let from_end = |count: usize| bytes.len().checked_sub(count).map(|at| bytes[at]);
     u32::from(from_end(24) == Some(b';'))

@@ -8,6 +8,7 @@
 mod header;
 mod lines;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, FileType, OpenOptions};
 
 use self::header::look_at_header;
@@ -22,7 +23,6 @@ use crate::check::{
     DOUBT, Damage, Diagnosis, Doctor, Held, NEW_UIDVALIDITY, Purpose, Segment, Severity, Uids,
     new_uidvalidity, uidvalidity_now,
 };
-use crate::{Error, Result};
 
 /// Flag bits that have a meaning.
 const FLAGS_KNOWN: u16 = EXPUNGED | OLD | 0x2f;
@@ -40,7 +40,7 @@ impl Doctor for MbxMailbox {
         let file = self.vfs.open(&path, OpenOptions::READ).map_err(at())?;
         lock_shared(self, &*file)?;
         let metadata = file.metadata().map_err(at())?;
-        // The permission keeps appends out; without it the check goes on unlocked.
+        // The permission keeps appends out; without it the check continues unlocked.
         let permission = Permission::acquire(self, &metadata).ok();
         Ok(Held::file(&path, metadata.mode, (file, permission)))
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, Error, FlagChange, NewMessage};
 use barid_types::{Flag, FlagSet, InternalDate, Uid};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, Error, FlagChange, NewMessage};
 
 fn world() -> World {
     let mut world = World::new(Arc::new(MemVfs::new()));

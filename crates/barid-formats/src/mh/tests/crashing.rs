@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind::{PermissionDenied, StorageFull};
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, FlagChange, NewMessage};
 use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, FlagChange, NewMessage};
 
 const SEEDS: u64 = 16;
 
@@ -29,7 +29,7 @@ struct Promise {
 }
 
 /// An operation; it returns what it promised in the end.
-type Operation = fn(&mut World) -> crate::Result<Promise>;
+type Operation = fn(&mut World) -> barid_mailbox::Result<Promise>;
 
 /// The texts of all known messages by UID.
 fn texts(world: &World) -> BTreeMap<Uid, Vec<u8>> {
@@ -168,7 +168,7 @@ fn renumbered(world: &mut World) {
 }
 
 /// A scan announces UIDs.
-fn scan(world: &mut World) -> crate::Result<Promise> {
+fn scan(world: &mut World) -> barid_mailbox::Result<Promise> {
     let report = world.try_scan()?;
     Ok(Promise {
         uidvalidity: Some(report.uidvalidity),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use barid_mailbox::{ChangeSet, DefectKind, NewMessage};
 use barid_vfs::{Fault, FaultEffect, FaultVfs, MemVfs};
 
 use super::support::{World, message, uid};
-use crate::{ChangeSet, DefectKind, NewMessage};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -243,8 +243,9 @@ fn a_message_is_read_only_where_it_is() {
     world.rename("1", "t");
     world.rename("2", "1");
     world.rename("t", "2");
-    let gone =
-        |result: crate::Result<Vec<u8>>| matches!(result, Err(crate::Error::MessageGone { .. }));
+    let gone = |result: barid_mailbox::Result<Vec<u8>>| {
+        matches!(result, Err(barid_mailbox::Error::MessageGone { .. }))
+    };
     assert!(gone(world.read(1)) && gone(world.read(2)));
     world.scan();
     assert_eq!(subjects(&world), ["1 a", "2 b"]);

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions};
 
 use super::super::MixMailbox;
@@ -19,7 +20,6 @@ use super::super::snapshot::lines;
 use super::damage;
 use super::lines::Statuses;
 use crate::check::{Damage, Diagnosis, Severity};
-use crate::{Error, Result};
 
 /// Lines before messages that are to be written, by data file: offset and bytes.
 type FreshLines = BTreeMap<u32, Vec<(u64, Vec<u8>)>>;

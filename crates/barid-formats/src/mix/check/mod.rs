@@ -10,6 +10,7 @@ mod lines;
 use std::io;
 use std::path::Path;
 
+use barid_mailbox::{Error, Result};
 use barid_vfs::OpenOptions;
 
 use self::index::Indexed;
@@ -22,7 +23,6 @@ use super::snapshot::read_whole;
 use crate::check::{
     Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity, Step, uidvalidity_now,
 };
-use crate::{Error, Result};
 
 impl Doctor for MixMailbox {
     fn hold(&self, purpose: Purpose) -> Result<Held> {

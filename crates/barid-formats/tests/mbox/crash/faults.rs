@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::Error;
+use barid_mailbox::Error;
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
 
 use super::scenario::Scenario;

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{
-    EmptyKnown, Error, Mailbox, MboxMailbox, MboxOptions, ReadAs, ScanContext, Variant,
-};
+use barid_formats::{MboxMailbox, MboxOptions, Variant};
+use barid_mailbox::{EmptyKnown, Error, ReadAs, ScanContext, Storage};
 use barid_message::strip_owned;
 use barid_state::{Access, Identity, Ledger};
 use barid_vfs::Vfs;

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{
-    ChangeSet, FlagChange, FlagChanges, Location, MboxLock, MboxOptions, Variant, WritingOptions,
-};
+use barid_formats::{MboxLock, MboxOptions, Variant, WritingOptions};
+use barid_mailbox::{ChangeSet, FlagChange, FlagChanges};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
@@ -218,10 +217,7 @@ impl Scenario {
 
     /// Expunges a large message that much follows, so that it is worth a collapse.
     fn expunge_a_large_one(&mut self, rng: &mut Rng) {
-        let len = |seen: &mailbox::Seen| match seen.location {
-            Location::Span { body_len, .. } => body_len,
-            Location::File { .. } => 0,
-        };
+        let len = |seen: &mailbox::Seen| seen.location.extent().map_or(0, |extent| extent.body_len);
         let large = self.cached.seen.iter().position(|seen| len(seen) >= file::LARGE_LEN);
         self.changes.expunge = large.map(|at| self.cached.seen[at].uid).into_iter().collect();
         self.changes.write_uids = false;

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{
-    EmptyKnown, Error, Mailbox, NewMessage, Recovered, SyncContext, SyncFigures, SyncReport,
+use barid_mailbox::{
+    EmptyKnown, Error, NewMessage, Recovered, Storage, SyncContext, SyncFigures, SyncReport,
 };
 use barid_types::{FlagSet, InternalDate};
 use barid_vfs::{OpenOptions, Vfs};
@@ -55,7 +55,7 @@ impl Subject for Barid {
     }
 
     fn recover(&self, vfs: &Arc<dyn Vfs>, spec: &Spec) -> Result<Recovered, Error> {
-        let mut mailbox = mailbox::open(vfs, spec)?;
+        let mailbox = mailbox::open(vfs, spec)?;
         if mailbox.unfinished(Some(Path::new(STATE)))?.is_none() {
             return Ok(Recovered::default());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::Mailbox;
+use barid_mailbox::Storage;
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{MemVfs, Vfs};
 
@@ -213,7 +213,7 @@ pub(super) fn check_changed(scenario: &Scenario, disk: &MemVfs) -> Result<(), St
 
 fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Result<(), String> {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.snapshot());
-    let fail = |error: barid_formats::Error| error.to_string();
+    let fail = |error: barid_mailbox::Error| error.to_string();
     let after = mailbox::scan(&vfs, &scenario.spec, STATE).map_err(fail)?;
     let texts = mailbox::texts(&vfs, &scenario.spec, &after).map_err(fail)?;
     let Scenario { cached, changes, .. } = scenario;
@@ -278,7 +278,7 @@ pub(super) fn content(disk: &MemVfs) -> Vec<u8> {
 /// whose bytes can be read.
 pub(super) fn check_usable(scenario: &Scenario, disk: &MemVfs) -> Result<(), String> {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.snapshot());
-    let fail = |error: barid_formats::Error| error.to_string();
+    let fail = |error: barid_mailbox::Error| error.to_string();
     let mailbox = mailbox::open(&vfs, &scenario.spec).map_err(fail)?;
     if let Some(unfinished) = mailbox.unfinished(Some(Path::new(STATE))).map_err(fail)? {
         return Err(format!("still unfinished: {unfinished:?}"));

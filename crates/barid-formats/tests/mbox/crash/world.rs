@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use barid_formats::{Error, Recovered, SyncReport, Variant};
+use barid_formats::Variant;
+use barid_mailbox::{Error, Recovered, SyncReport};
 use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
 

@@ -16,8 +16,9 @@ use super::{Api, Bdb, Options, version_of};
 use crate::Error;
 use crate::ffi::failure::Failure;
 use crate::ffi::probe::{Bounds, Child, Ending};
+use crate::limits::PROBE_WAIT_FACTOR;
 
-/// The time limit of the child.
+/// The limit of processor time of the child.
 const TIME: Duration = Duration::from_secs(20);
 /// The child's answer if the check succeeds.
 const FINE: &[u8] = b"fine";
@@ -42,7 +43,11 @@ fn run(api: &'static Api) -> Result<(), String> {
     if !is_known(version) {
         return Err(format!("{name} cannot be used on this machine, only version 5.3 on 64 bits"));
     }
-    let bounds = Bounds { time: TIME, address_space: None };
+    let bounds = Bounds {
+        time: TIME * PROBE_WAIT_FACTOR,
+        processor_seconds: Some(TIME.as_secs()),
+        address_space: None,
+    };
     let child = Child::begin(bounds, || answer(tried(api)));
     let ending = child.and_then(Child::end);
     judged(&name, ending.map_err(|error| format!("a trial of {name}: {error}"))?)

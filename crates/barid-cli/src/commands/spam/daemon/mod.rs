@@ -1,8 +1,8 @@
 //! `barid spam daemon`: the filter as a service, with the word list open.
 //!
-//! Two sockets: that of `docs/formats/spam-daemon.md`, which programs of the same user ask, and
-//! that of the milter protocol, which mail servers ask. Each connection is a thread; as many
-//! messages as there are cores are worked on at once.
+//! It has two sockets: one for programs of the same user, whose protocol is in
+//! `docs/formats/spam-daemon.md`, and one for mail servers, with the milter protocol. Each
+//! connection has a thread; as many messages as there are cores are processed at once.
 
 mod milter;
 mod requests;
@@ -18,9 +18,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use barid::bayes::Status;
-use barid::spam::remote::socket_of;
-use barid::spam::{Asker, Classified, Filter, SpamOptions};
+use barid_spam::bayes::Status;
+use barid_spam::wordlist::remote::socket_of;
+use barid_spam::{Asker, Classified, Filter, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::ScoringArgs;
@@ -56,13 +56,13 @@ pub(crate) struct DaemonArgs {
     /// where `barid bogofilter` looks for it
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
-    /// Who may connect there, as an octal mode
+    /// Permissions of the socket, as an octal mode
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     socket_mode: u32,
     /// Listen to mail servers at PATH, unix:PATH or inet:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_hint = ValueHint::FilePath)]
     milter: Option<Address>,
-    /// Who may connect there, as an octal mode
+    /// Permissions of the socket, as an octal mode
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     #[arg(requires = "milter")]
     milter_mode: u32,
@@ -95,7 +95,7 @@ fn parse_mode(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| "an octal mode, as in 660".to_owned())
 }
 
-/// Says what happens, from any thread.
+/// A log to standard error, for use by all threads.
 #[derive(Clone, Copy, Debug)]
 struct Log {
     is_quiet: bool,
@@ -118,25 +118,25 @@ impl Log {
 
 fn line(kind: &str, text: &str) {
     let line = format!("{kind}: {}\n", visible(text.as_bytes()));
-    // Standard error may be closed; there is nobody left to tell.
+    // If standard error is closed, nobody can be told.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// What all connections use.
+/// The state that all connections share.
 struct Daemon<'a> {
     asker: Asker<'a>,
     filter: &'a Filter,
-    /// How much damage of the list was told.
+    /// Number of places of damage of the list that were reported.
     told: AtomicUsize,
     turns: Turns,
     rules: Rules,
     log: Log,
 }
 
-/// Serves until it is told to end.
+/// Serves connections until a signal requests the end.
 pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Outcome> {
     let options = SpamOptions {
-        // A message is worked on by the thread of its connection.
+        // A message is processed by the thread of its connection.
         threads: 1,
         ..SpamOptions::default()
     };
@@ -188,7 +188,8 @@ fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>>
     Ok(listeners)
 }
 
-/// What can be read from once a signal asks for an end; the second one ends the program at once.
+/// Returns a socket that becomes readable when a signal requests the end. A second signal ends the
+/// program at once.
 fn end_on_signal() -> anyhow::Result<UnixStream> {
     let (end, told) = UnixStream::pair().context("a pair of sockets")?;
     let at = "signals cannot be caught";
@@ -200,12 +201,15 @@ fn end_on_signal() -> anyhow::Result<UnixStream> {
 }
 
 impl Daemon<'_> {
-    /// A list that cannot be used is told at the start; one may still be missing.
+    /// Fails if the list cannot be used; a missing one is only a warning, since it may be created
+    /// later.
     fn look_at_list(&self) -> anyhow::Result<()> {
-        let asked = self.asker.counts(&[barid::wordlist::keys::MSG_COUNT]);
+        let asked = self.asker.counts(&[barid_spam::wordlist::keys::MSG_COUNT]);
         self.tell_damage();
         match asked {
-            Err(barid::Error::WordList(error @ barid::wordlist::Error::NotFound { .. })) => {
+            Err(barid_spam::Error::WordList(
+                error @ barid_spam::wordlist::Error::NotFound { .. },
+            )) => {
                 self.log.warn(&format!("{error}; mail passes unjudged until it is there"));
                 Ok(())
             }
@@ -223,7 +227,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Tells damage of the list, once; what is sound is used.
+    /// Warns once of each damage of the list, whose sound parts are used.
     fn tell_damage(&self) {
         let known = self.told.load(Ordering::Relaxed);
         let damage = self.filter.damage(known);
@@ -234,13 +238,13 @@ impl Daemon<'_> {
         }
     }
 
-    fn classify(&self, message: &[u8], explains: bool) -> barid::Result<Classified> {
+    fn classify(&self, message: &[u8], explains: bool) -> barid_spam::Result<Classified> {
         let found = self.turns.with(|| self.asker.classify(message, explains));
         self.tell_damage();
         found
     }
 
-    /// What the milter makes of a message.
+    /// Classifies a message for the milter; `None` if that fails.
     fn judge(&self, message: &[u8]) -> Option<Verdict> {
         match self.classify(message, false) {
             Err(error) => {
@@ -257,7 +261,7 @@ impl Daemon<'_> {
     }
 }
 
-/// The value of X-Bogosity, as bogofilter writes it.
+/// Returns the value of X-Bogosity, as bogofilter writes it.
 fn line_of(found: &Classified) -> String {
     let name = match found.status {
         Status::Spam => "Spam",

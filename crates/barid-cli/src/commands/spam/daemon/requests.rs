@@ -1,11 +1,11 @@
-//! What programs ask of the daemon.
+//! The requests of programs to the daemon (`docs/formats/spam-daemon.md`).
 
 use std::io::{self, BufReader, ErrorKind};
 
-use barid::spam::remote::Frame;
-use barid::spam::{Became, Lesson};
-use barid::wordlist::Class;
-use barid::wordlist::limits::TOKEN_LEN_MAX;
+use barid_spam::wordlist::Class;
+use barid_spam::wordlist::limits::TOKEN_LEN_MAX;
+use barid_spam::wordlist::remote::Frame;
+use barid_spam::{Became, Lesson};
 
 use super::super::name_of;
 use super::serve::Busy;
@@ -17,7 +17,7 @@ use crate::output::number::counted;
 /// Answers requests until the connection ends.
 ///
 /// # Errors
-/// What the connection says; that it took too long, or that it is nobody who knows the protocol.
+/// Errors of the connection, timeouts included; `InvalidData` for a malformed request.
 pub(super) fn serve(daemon: &Daemon<'_>, stream: Stream, busy: &Busy) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
@@ -36,7 +36,7 @@ pub(super) fn serve(daemon: &Daemon<'_>, stream: Stream, busy: &Busy) -> io::Res
             }
             Err(error) => {
                 if error.kind() == ErrorKind::InvalidData {
-                    // Where the next request begins is not known any more.
+                    // The start of the next request cannot be found, so the connection ends.
                     failed(&error.to_string()).write(&mut writer)?;
                 }
                 return Err(error);
@@ -97,7 +97,8 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     }
 }
 
-/// The counts of tokens that end with a zero byte each: eight bytes for each of them.
+/// Answers with the counts of tokens, eight bytes each. In the request, each token ends with a zero
+/// byte.
 fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     let Some(body) = request.body.strip_suffix(b"\0") else {
         return failed("tokens end with a zero byte");

@@ -1,5 +1,5 @@
-//! Connections: each a thread, no more than a number of them, and an end that lets finish what
-//! runs.
+//! Connections: a thread for each, a limit on their number, and a shutdown that completes running
+//! requests.
 
 use std::io;
 use std::net::Shutdown;
@@ -14,28 +14,27 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::socket::{Listener, Stream};
 
-/// How long an end waits for what runs.
+/// Time for which the shutdown waits for running requests.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often it looks.
+/// Interval at which the shutdown checks for running requests.
 const END_STEP: Duration = Duration::from_millis(20);
-/// How often it is looked whether there is room for connections again.
+/// Interval at which a listener at its limit is checked for closed connections.
 const FULL_STEP: Duration = Duration::from_millis(20);
-/// How long somebody may be late unnoticed.
+/// The longest interval between checks for connections that timed out.
 const LATE_STEP: Duration = Duration::from_secs(5);
-/// How long somebody may keep others waiting where there is no room for more connections.
+/// Time after which a slow connection is closed if others wait at the limit of connections.
 const FULL_PATIENCE: Duration = Duration::from_secs(10);
-/// How long no connection is taken after one could not be.
+/// Pause after a connection could not be accepted or got no thread.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Tells whether a connection is in the middle of something.
+/// The activity of a connection, shared by its thread and the accepting one.
 #[derive(Clone, Debug)]
 pub(super) struct Busy(Arc<State>);
 
 #[derive(Debug)]
 struct State {
     is_busy: AtomicBool,
-    /// Since how many milliseconds after `start` somebody is to send or take something whole; 0
-    /// for nothing.
+    /// Time at which the current transfer began, in milliseconds after `start`; 0 if there is none.
     since: AtomicU64,
     start: Instant,
 }
@@ -54,7 +53,7 @@ impl Busy {
         self.0.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Whether something is under way from or to the other side, which must come to an end.
+    /// Notes that a transfer from or to the peer has begun, unless it had before, or has ended.
     pub(super) fn talks(&self, talks: bool) {
         let since = match (talks, self.0.since.load(Ordering::Relaxed)) {
             (false, _) => 0,
@@ -64,7 +63,7 @@ impl Busy {
         self.0.since.store(since, Ordering::Relaxed);
     }
 
-    /// Does something that is under way from or to the other side.
+    /// Runs `talk`, a transfer from or to the peer.
     pub(super) fn talking<R>(&self, talk: impl FnOnce() -> R) -> R {
         self.talks(true);
         let done = talk();
@@ -72,7 +71,7 @@ impl Busy {
         done
     }
 
-    /// Returns how long something has been under way.
+    /// Returns the time since the current transfer began; zero if there is none.
     fn talks_for(&self) -> Duration {
         match self.0.since.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
@@ -81,10 +80,10 @@ impl Busy {
     }
 }
 
-/// Serves one connection of the listener with this index.
+/// A function that serves one connection of the listener with this index.
 pub(super) type Serve<'a> = dyn Fn(usize, Stream, &Busy) + Sync + 'a;
 
-/// A connection that is served.
+/// A connection that is being served.
 struct Connection {
     number: usize,
     listener: usize,
@@ -92,10 +91,10 @@ struct Connection {
     busy: Busy,
 }
 
-/// What all threads know.
+/// The state that all threads share.
 struct Shared {
     open: Mutex<Vec<Connection>>,
-    /// How many connections each listener has.
+    /// Number of connections of each listener.
     counts: Vec<AtomicUsize>,
     next: AtomicUsize,
 }
@@ -105,8 +104,8 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends connections of those who do not come to an end with a request or with taking an answer,
-    /// however often they say something; until when to look again.
+    /// Closes connections whose current transfer takes longer than `timeout`, even if bytes still
+    /// arrive. Returns the time until the next check; `None` without connections.
     fn end_late(&self, timeout: Duration) -> Option<Duration> {
         let open = self.lock();
         for connection in open.iter().filter(|connection| connection.busy.talks_for() > timeout) {
@@ -115,8 +114,8 @@ impl Shared {
         (!open.is_empty()).then(|| (timeout / 4).min(LATE_STEP))
     }
 
-    /// Ends the connection of a listener that has come no further for the longest time, if that is
-    /// longer than `patience`: somebody waits for its place.
+    /// Closes the connection of a listener with the longest current transfer, if that takes longer
+    /// than `patience`, to make room for a new connection.
     fn end_slowest(&self, listener: usize, patience: Duration) {
         let open = self.lock();
         let of_listener = open.iter().filter(|connection| connection.listener == listener);
@@ -127,8 +126,8 @@ impl Shared {
     }
 }
 
-/// Takes connections until `end` can be read, then lets finish what runs. Each listener has its
-/// own `connections_max`, so that none takes those of another.
+/// Accepts connections until `end` becomes readable, then waits for running requests.
+/// `connections_max` applies to each listener separately, so that they do not compete.
 pub(super) fn serve(
     listeners: &[Listener],
     end: &UnixStream,
@@ -140,14 +139,15 @@ pub(super) fn serve(
     let shared = Shared { open: Mutex::default(), counts, next: AtomicUsize::new(0) };
     let start = Instant::now();
     thread::scope(|scope| {
-        loop {
+        let ended = loop {
             let is_open =
                 |index: usize| shared.counts[index].load(Ordering::Acquire) < connections_max;
             let look_again = shared.end_late(timeout);
-            let ready = wait(listeners, end.as_fd(), &is_open, look_again)?;
-            if ready.is_ended {
-                break;
-            }
+            let ready = match wait(listeners, end.as_fd(), &is_open, look_again) {
+                Ok(ready) if ready.is_ended => break Ok(()),
+                Ok(ready) => ready,
+                Err(error) => break Err(error),
+            };
             for listener in ready.full {
                 shared.end_slowest(listener, timeout.min(FULL_PATIENCE));
             }
@@ -156,7 +156,7 @@ pub(super) fn serve(
                     Ok(Some(stream)) => stream,
                     Ok(None) => continue,
                     Err(_) => {
-                        // Out of handles, mostly: some will be given back.
+                        // Usually there are no free descriptors; some will be closed soon.
                         thread::sleep(ACCEPT_PAUSE);
                         continue;
                     }
@@ -176,18 +176,18 @@ pub(super) fn serve(
                     let _open = open;
                     serve(index, stream, &busy);
                 };
-                // Without a thread the connection ends, as what it needs is dropped.
+                // Without a thread the connection ends, because its stream is dropped.
                 if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                     thread::sleep(ACCEPT_PAUSE);
                 }
             }
-        }
+        };
         finish(&shared);
-        Ok(())
+        ended
     })
 }
 
-/// Forgets a connection when its thread ends, however that is.
+/// A guard that removes a connection when its thread ends, even by a panic.
 struct Open<'a> {
     shared: &'a Shared,
     number: usize,
@@ -203,13 +203,13 @@ impl Drop for Open<'_> {
 
 struct Ready {
     is_ended: bool,
-    /// Listeners with a connection that can be taken.
+    /// Listeners with a waiting connection and room for it.
     listeners: Vec<usize>,
-    /// Listeners with one that cannot: they have as many as they may.
+    /// Listeners with a waiting connection that are at their limit.
     full: Vec<usize>,
 }
 
-/// Waits for connections of the listeners that may have more, and for the end.
+/// Waits for connections of the listeners below their limit, and for the end.
 fn wait(
     listeners: &[Listener],
     end: BorrowedFd<'_>,
@@ -220,7 +220,7 @@ fn wait(
     let poll_of = |index: &usize| PollFd::new(&listeners[*index], PollFlags::IN);
     let mut waited = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
     waited.extend(open.iter().map(poll_of));
-    // Where there are enough it looks again whether one has ended.
+    // If a listener is at its limit, check again soon whether a connection has ended.
     let timeout = if full.is_empty() { look_again } else { Some(FULL_STEP) };
     let timeout = timeout.map(|timeout| Timespec {
         tv_sec: timeout.as_secs() as i64,
@@ -249,8 +249,7 @@ fn poll_all(waited: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> io::Result
     }
 }
 
-/// Ends connections: those that wait at once, the others when they are through with what they do,
-/// or after a while.
+/// Closes connections: idle ones at once, the others after their request or after [`END_TIMEOUT`].
 fn finish(shared: &Shared) {
     let start = Instant::now();
     loop {
@@ -274,7 +273,7 @@ fn finish(shared: &Shared) {
     }
 }
 
-/// Lets no more than a number of threads work at once.
+/// A counting semaphore, which limits the number of threads that work at once.
 #[derive(Debug)]
 pub(super) struct Turns {
     free: Mutex<usize>,
@@ -286,7 +285,7 @@ impl Turns {
         Self { free: Mutex::new(count.max(1)), given_back: Condvar::new() }
     }
 
-    /// Does something when it is this thread's turn.
+    /// Runs `work` when it is this thread's turn.
     pub(super) fn with<R>(&self, work: impl FnOnce() -> R) -> R {
         let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = lock();

@@ -1,4 +1,4 @@
-//! Sockets: making them, leaving none behind that nobody listens to, and connections of both kinds.
+//! Listening sockets, removal of stale ones, and connections, of Unix and TCP sockets.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,12 +16,12 @@ use rustix::fs::Mode;
 
 use crate::exit::WithHint;
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// A socket of the file system.
+    /// The path of a Unix socket.
     Unix(PathBuf),
-    /// `HOST:PORT`.
+    /// Host and port of a TCP socket, as `HOST:PORT`.
     Inet(String),
 }
 
@@ -44,14 +44,14 @@ impl FromStr for Address {
     }
 }
 
-/// The longest path of a socket: `sun_path` has a zero byte behind it.
+/// The longest path of a socket, in bytes: `sun_path` has room for it and a zero byte.
 const SOCKET_PATH_LEN_MAX: usize = 107;
 
-/// What is listened to. A socket of the file system goes with it.
+/// A listening socket. Dropping it removes a Unix socket from the file system.
 #[derive(Debug)]
 pub(super) struct Listener {
     kind: Kind,
-    /// Held as long as the socket is there.
+    /// The lock of a Unix socket, held as long as the socket exists.
     _lock: Option<Box<dyn File>>,
     path: Option<PathBuf>,
 }
@@ -63,10 +63,10 @@ enum Kind {
 }
 
 impl Listener {
-    /// Listens. A socket that a daemon left behind that was killed is replaced; `PATH.lock` tells
-    /// it from one that is in use, and stays.
+    /// Binds the address. The Unix socket of a daemon that was killed is replaced; the lock on
+    /// `PATH.lock`, a file that is never removed, shows that it is not in use.
     ///
-    /// To be called before there are threads: they would see another umask.
+    /// Call it before starting threads, because it changes the umask of the process for a moment.
     pub(super) fn bind(address: &Address, mode: u32) -> anyhow::Result<Self> {
         match address {
             Address::Inet(name) => {
@@ -99,7 +99,7 @@ impl Listener {
         }
     }
 
-    /// A connection; `None` if there is none, or it is gone already.
+    /// Accepts a connection; `None` if there is none, or it was closed already.
     pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.kind {
             Kind::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -119,7 +119,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the address on which it listens, with the actual port.
     pub(super) fn place(&self) -> String {
         match (&self.kind, &self.path) {
             (Kind::Tcp(listener), _) => {
@@ -144,7 +144,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // What stays behind is replaced by the next daemon.
+            // If that fails, the next daemon replaces the socket.
             let _ = OsVfs.remove_file(path);
         }
     }
@@ -168,7 +168,7 @@ fn lock(path: &Path) -> anyhow::Result<Box<dyn File>> {
     }
 }
 
-/// Removes what a daemon left behind, and nothing else.
+/// Removes the socket that a daemon left behind; fails if the path is anything else.
 fn remove_socket(path: &Path) -> anyhow::Result<()> {
     let at = || path.display().to_string();
     match OsVfs.symlink_metadata(path) {
@@ -178,7 +178,7 @@ fn remove_socket(path: &Path) -> anyhow::Result<()> {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     OsVfs.remove_file(path).with_context(at)
                 }
-                // Whoever listens without a lock is no daemon of ours, and stays.
+                // A program that listens without the lock is not our daemon; its socket is kept.
                 Ok(_) => {
                     let message = format!("{}: somebody listens there", path.display());
                     Err(WithHint::error(message, "name another path"))
@@ -194,7 +194,7 @@ fn remove_socket(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// No device and no pipe.
+/// Returns `true` if the path is a socket, not another special file.
 fn is_socket(path: &Path) -> bool {
     let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
     rustix::fs::lstat(path).is_ok_and(|stat| kind(stat).is_socket())
@@ -203,9 +203,9 @@ fn is_socket(path: &Path) -> bool {
 /// A connection.
 #[derive(Debug)]
 pub(super) enum Stream {
-    /// Of a socket of the file system.
+    /// A connection of a Unix socket.
     Unix(UnixStream),
-    /// Of the network.
+    /// A TCP connection.
     Tcp(TcpStream),
 }
 
@@ -220,7 +220,7 @@ impl Stream {
         }
     }
 
-    /// Ends reading and writing that take longer.
+    /// Sets the timeout of single reads and writes.
     pub(super) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Some(timeout);
         match self {
@@ -235,7 +235,7 @@ impl Stream {
         }
     }
 
-    /// A second handle.
+    /// Returns a second handle of the connection.
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Unix(stream) => Self::Unix(stream.try_clone()?),
@@ -243,9 +243,9 @@ impl Stream {
         })
     }
 
-    /// Ends what is read or written.
+    /// Shuts down reading, writing or both.
     pub(super) fn shutdown(&self, how: Shutdown) {
-        // It may have ended by itself.
+        // The peer may have closed it already.
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(how),
             Self::Tcp(stream) => stream.shutdown(how),

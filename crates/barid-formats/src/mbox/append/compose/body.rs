@@ -1,22 +1,22 @@
-//! The body of a message that is too large for memory, as it is to stand in a file.
+//! Body of a message that is too large for memory, in the form in which the file stores it.
 
+use barid_mailbox::{NewMessage, Result};
 use barid_message::{CrlfPieces, LinePieces};
 
 use super::{Composed, quote};
 use crate::mbox::Variant;
-use crate::{NewMessage, Result};
 
-/// The body of a large message: it is read and quoted piece by piece, each time anew.
+/// Body of a large message; each use reads and quotes it again, in pieces.
 pub(super) struct LargeBody<'a> {
     message: &'a NewMessage<'a>,
-    /// Bytes of the body that are in memory.
+    /// The part of the body that is in memory.
     start: &'a [u8],
     variant: Variant,
     is_crlf: bool,
 }
 
 impl<'a> LargeBody<'a> {
-    /// Returns the body of a message that begins with `start`; `None` if that is all of it.
+    /// Returns the body of a message that begins with `start`; `None` if all of it is in memory.
     pub(super) fn of(
         message: &'a NewMessage<'a>,
         start: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> LargeBody<'a> {
         message.rest.is_some().then_some(Self { message, start, variant, is_crlf })
     }
 
-    /// Counts its bytes in the file. Reads it.
+    /// Returns the number of its bytes in the file. Reads all of it.
     pub(super) fn len(&self) -> Result<u64> {
         let mut len = 0;
         self.read(&mut |text, in_line| {
@@ -38,7 +38,7 @@ impl<'a> LargeBody<'a> {
         Ok(len)
     }
 
-    /// Writes it.
+    /// Writes it into `composed`.
     pub(super) fn write(&self, composed: &mut Composed<'_, '_>) -> Result<()> {
         self.read(&mut |text, in_line| {
             self.put(text, in_line, composed.bytes);
@@ -46,7 +46,7 @@ impl<'a> LargeBody<'a> {
         })
     }
 
-    /// Appends lines, and the rest of one before them if they begin within it.
+    /// Appends a piece, quoting its lines; with `in_line` it begins within a line.
     fn put(&self, text: &[u8], in_line: bool, out: &mut Vec<u8>) {
         let line_end = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
         let (rest, lines) = text.split_at(if in_line { line_end } else { 0 });
@@ -54,7 +54,7 @@ impl<'a> LargeBody<'a> {
         quote(self.variant, lines, out);
     }
 
-    /// Reads it in pieces in which lines that must be quoted are whole as far as that matters.
+    /// Reads it in pieces that end only where that cannot hide a line to be quoted.
     fn read(&self, take: &mut dyn FnMut(&[u8], bool) -> Result<()>) -> Result<()> {
         let (mut crlf, mut lines, mut room) =
             (CrlfPieces::default(), LinePieces::default(), Vec::new());
@@ -83,9 +83,9 @@ mod tests {
 
     use super::super::{Form, Numbered, write_numbered};
     use super::*;
-    use crate::{MessageRest, StoredMessage, TakeRest};
+    use barid_mailbox::{MessageRest, StoredMessage, TakeRest};
 
-    /// A rest that comes in pieces of so many bytes.
+    /// A rest that comes in pieces of this many bytes.
     #[derive(Debug)]
     struct Pieces<'a>(&'a [u8], usize);
 

@@ -1,10 +1,11 @@
-//! A message that stood in the mailbox before, restored as it was.
+//! A message that was stored in the mailbox before, restored as it was.
 //!
-//! Separator, header and body are written byte by byte, whatever line ends, quoting and
-//! `Content-Length` they have, but for the fields in which the mailbox keeps the UID and the flags:
-//! the old UID is gone for good, `X-IMAPbase` belongs to whatever message is the first, and flags
-//! may have been changed after the fields were written.
+//! Separator, header and body are copied byte for byte, with their line ends, quoting and
+//! `Content-Length`. The exceptions are the fields in which the mailbox keeps the UID and the
+//! flags: the old UID is not used again, `X-IMAPbase` belongs to the message that is now the first,
+//! and flags may have changed after the fields were written.
 
+use barid_mailbox::{MessageRest, NewMessage, Result, StoredMessage};
 use barid_message::{fields, is_owned_field};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 
@@ -13,9 +14,8 @@ use crate::mbox::Variant;
 use crate::mbox::from_line::FromProfile;
 use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN};
 use crate::mbox::status::{self, Owned, Separators};
-use crate::{MessageRest, NewMessage, Result, StoredMessage};
 
-/// Appends `message`, which once stood there as `stored`.
+/// Appends `message`, whose bytes in the mailbox were `stored`.
 pub(super) fn write_stored(
     variant: Variant,
     message: &NewMessage<'_>,
@@ -63,12 +63,12 @@ pub(super) fn write_stored(
     Ok(())
 }
 
-/// Whether a header ends with this blank line.
+/// Returns `true` if a header ends with this blank line.
 fn is_blank(header: &[u8], blank: &[u8]) -> bool {
     header.strip_suffix(blank).is_some_and(|lines| lines.is_empty() || lines.ends_with(b"\n"))
 }
 
-/// What the fields of a header say.
+/// Returns the values of the owned fields of a header.
 fn owned_of(variant: Variant, header: &[u8]) -> Owned {
     let separators = match variant {
         Variant::Mmdf => Separators::Mmdf,
@@ -79,7 +79,7 @@ fn owned_of(variant: Variant, header: &[u8]) -> Owned {
     owned
 }
 
-/// Whether the fields of a header say what flags and keywords the message has.
+/// Returns `true` if the fields of a header state the flags and keywords of the message.
 fn has_flags(owned: &Owned, header: &[u8], message: &NewMessage<'_>) -> bool {
     let mut keywords: Vec<Keyword> = Vec::new();
     owned.keywords(header, |keyword| {
@@ -92,8 +92,8 @@ fn has_flags(owned: &Owned, header: &[u8], message: &NewMessage<'_>) -> bool {
         && message.keywords.iter().all(|keyword| keywords.contains(keyword))
 }
 
-/// The lines of a header with the new UID in the place of the old one, without `X-IMAPbase`, and
-/// without flags unless those are still the same. Tells whether the UID is there.
+/// Writes the lines of a header without `X-IMAPbase`, with the new UID in place of the old one, and
+/// without flags unless `keeps_flags`. Returns `true` if the UID was written.
 fn write_lines(
     lines: &[u8],
     uid: Option<Uid>,
@@ -121,7 +121,7 @@ fn write_lines(
     has_uid
 }
 
-/// The fields of flags and keywords, with room for more where the mailbox has room for UIDs.
+/// Writes the fields of flags and keywords, with padding if the mailbox is numbered.
 fn write_flags(
     header: &[u8],
     message: &NewMessage<'_>,

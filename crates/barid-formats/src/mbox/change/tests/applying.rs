@@ -1,4 +1,4 @@
-//! What is drafted is what comes to be, and costs what was said.
+//! The written file is the drafted one, at the estimated cost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use barid_vfs::{CallKind, CountingVfs, Vfs};
 use super::support::{BOX, Call, Case, SHAPES, Shape, case, check_clean, content, small};
 use crate::mbox::WritingOptions;
 
-/// Runs a case and compares; returns the barriers.
+/// Runs a case and compares the results; returns the number of barriers.
 fn check(case: &Case) -> u64 {
     let disk = case.disk();
     let before = disk.metadata(Path::new(BOX)).unwrap();
@@ -58,20 +58,20 @@ fn in_place(at: u64, bytes: &[u8], size: usize) -> Case {
 
 #[test]
 fn little_costs_little() {
-    // Within one sector nothing can be torn.
+    // A write within one sector cannot be torn.
     assert_eq!(check(&in_place(1000, b"abc", 4000)), 1);
     assert_eq!(check(&in_place(1022, b"ab", 4000)), 1);
     assert_eq!(check(&in_place(1022, b"abc", 4000)), 5);
     let pending = Case { pending_through: Some(1), ..in_place(1000, b"abc", 4000) };
     assert_eq!(check(&pending), 5);
-    // What changes nothing.
+    // A draft that changes nothing.
     let nothing = Case { calls: vec![Call::Stay(10)], ..in_place(0, b"", 10) };
     assert_eq!(check(&nothing), 0);
 }
 
 #[test]
 fn every_kind_of_step_is_taken() {
-    // 40 KB in front of which 2 KB are inserted.
+    // 40 KB before which 2 KB are inserted.
     let old: Vec<u8> = super::support::text(&mut fastrand::Rng::with_seed(1), 40_000);
     let new = super::support::text(&mut fastrand::Rng::with_seed(2), 2_000);
     let calls = vec![Call::Insert(new), Call::Copy(40_000)];
@@ -81,7 +81,7 @@ fn every_kind_of_step_is_taken() {
     let calls = vec![Call::Skip(2_000), Call::Copy(38_000)];
     let cut = Case { calls, ..grown.clone() };
     assert!((24..40).contains(&check(&cut)));
-    // Where the shift is small, it takes windows.
+    // A small shift takes windows.
     let calls = vec![Call::Insert(b"abc".to_vec()), Call::Copy(40_000)];
     let windows = Case { calls, ..grown };
     assert!((50..90).contains(&check(&windows)));
@@ -97,7 +97,7 @@ fn a_folder_that_cannot_be_written_has_its_journal_in_the_state_folder() {
             case.run(Arc::new(disk.clone())).unwrap();
             assert!(content(&disk) == case.new_content());
             check_clean(&disk);
-            // Without attributes nothing would lead to it.
+            // Without attributes the journal would not be found.
             let disk = case.disk();
             disk.set_mode(Path::new("/mail"), 0o555).unwrap();
             disk.set_xattrs(false);
@@ -107,7 +107,7 @@ fn a_folder_that_cannot_be_written_has_its_journal_in_the_state_folder() {
             };
             assert!(figures.is_some_and(|figures| figures.barriers <= 1) != error.is_some());
             if let Some(error) = error {
-                assert!(matches!(error, crate::Error::Io { .. }), "{error}");
+                assert!(matches!(error, barid_mailbox::Error::Io { .. }), "{error}");
                 assert!(content(&disk) == case.old);
             }
             check_clean(&disk);

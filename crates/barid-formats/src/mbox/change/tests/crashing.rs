@@ -1,5 +1,5 @@
-//! Power failures at every moment: the file is the old one or the new one, and what others
-//! delivered meanwhile stands behind it.
+//! Power failures at every point: the file is the old one or the new one, with mail that others
+//! delivered meanwhile behind it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use super::support::{
     BOX, Case, SHAPES, Shape, case, check_clean, content, deliver, put, recover_on, with_foreign,
 };
 
-/// What happened between crash and recovery.
+/// Event between crash and recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
     Nothing,
     Delivery,
 }
 
-/// The file is one of these when all is recovered.
+/// Returns the possible contents of the file after the recovery: without and with the change.
 fn outcomes(case: &Case, meanwhile: Meanwhile) -> [Vec<u8>; 2] {
     let new = case.new_content();
     match meanwhile {
         Meanwhile::Nothing => [case.old.clone(), new],
-        // Where nothing was begun the mail stands where it was put.
+        // If nothing was begun, the mail stays where it was delivered.
         Meanwhile::Delivery => {
             [[&case.old[..], super::support::FOREIGN].concat(), with_foreign(&new)]
         }
     }
 }
 
-/// NULs that a crash left behind the end, before anything was begun or delivered.
+/// Removes NULs that a crash left behind the old end, before the change was begun.
 fn without_nuls(content: &[u8], old: &[u8]) -> Vec<u8> {
     match content.get(old.len()..) {
         Some(rest) if content.starts_with(old) => {
@@ -40,7 +40,7 @@ fn without_nuls(content: &[u8], old: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Recovers `disk`, crashes the recovery too, and says whether the change is there.
+/// Recovers `disk`, crashes the recovery too; returns `true` if the change was made.
 fn verify(case: &Case, disk: &MemVfs, meanwhile: Meanwhile, depth: u32, at: &str) -> bool {
     if meanwhile == Meanwhile::Delivery && depth == 0 {
         deliver(disk);
@@ -68,8 +68,8 @@ fn verify(case: &Case, disk: &MemVfs, meanwhile: Meanwhile, depth: u32, at: &str
     found == new
 }
 
-/// Crashes a case everywhere; returns how many crashes there were and after how many the change
-/// was there.
+/// Crashes a case at every point; returns the number of crashes, and of those after which the
+/// change was made.
 fn check(case: &Case, meanwhile: Meanwhile, seeds: std::ops::Range<u64>) -> (usize, usize) {
     let disk = case.disk();
     let world = CrashVfs::new(&disk);
@@ -128,7 +128,7 @@ fn a_file_that_another_program_rewrote_is_not_touched() {
                 put(&disk, &rewritten);
                 let recovered = recover_on(&case, Arc::new(disk.clone())).unwrap();
                 if recovered.completed {
-                    // It was committed: nothing is left to be done to the file.
+                    // It was committed: the file is complete.
                     assert_eq!(recovered.quarantined, None);
                 }
                 quarantined += u32::from(recovered.quarantined.is_some());
@@ -177,7 +177,7 @@ fn a_flag_that_another_program_changed_meanwhile_is_not_overwritten() {
 
 #[test]
 fn without_barriers_something_is_lost() {
-    // A disk that lies shows that these tests would notice.
+    // With a disk that ignores fsync, these tests must fail.
     let noticed = SHAPES.into_iter().any(|shape| {
         (0..3).any(|seed| {
             let case = case(1000 + seed, shape);

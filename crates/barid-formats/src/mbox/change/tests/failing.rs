@@ -1,16 +1,16 @@
-//! Calls that fail: the change is not done, or done by the next recovery.
+//! Failing calls: the change is not made, or is completed by the next recovery.
 
 use std::io::ErrorKind::{PermissionDenied, StorageFull};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use barid_mailbox::{EmptyKnown, Error};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs};
 
 use super::support::{Case, SHAPES, Shape, case, check_clean, content, recover_on};
 use crate::mbox::lock::{Purpose, WriteLocks};
-use crate::{EmptyKnown, Error};
 
-/// Lets the n-th call fail, for every n.
+/// Runs the case once for each call, which fails.
 fn check(case: &Case, fault: impl Fn(u64) -> Fault) -> u32 {
     let mut unfinished = 0;
     for n in 0.. {
@@ -26,7 +26,7 @@ fn check(case: &Case, fault: impl Fn(u64) -> Fault) -> u32 {
             Ok(_) => assert!(found == case.new_content(), "call {n}"),
             Err(Error::Unfinished { .. }) => unfinished += 1,
             Err(ref error) => {
-                // What is written at once may be written although what came after failed.
+                // A change within a sector may be written although a later call failed.
                 let is_sector = case.count(Arc::new(case.disk())).barriers == 1;
                 let is_new = is_sector && found == case.new_content();
                 assert!(found == case.old || is_new, "call {n}: {error} {case:?}");

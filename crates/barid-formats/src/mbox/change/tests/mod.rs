@@ -1,4 +1,4 @@
-//! Tests of writing: drafts made at random take the place of a planner.
+//! Tests of writing: random drafts take the place of a planner.
 
 mod applying;
 mod crashing;

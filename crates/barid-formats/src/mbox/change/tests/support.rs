@@ -1,9 +1,10 @@
-//! A mailbox in memory, drafts made at random, and what must come of them.
+//! A mailbox in memory, random drafts, and checks of their results.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use barid_mailbox::{EmptyKnown, Recovered, Result, SyncContext, SyncFigures};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::mbox::change::journal::Places;
@@ -12,17 +13,16 @@ use crate::mbox::change::work::places_of;
 use crate::mbox::change::write::{Room, Written, write};
 use crate::mbox::lock::{Purpose, WriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions, WritingOptions};
-use crate::{EmptyKnown, Recovered, Result, SyncContext, SyncFigures};
 
-/// Where the mailbox is.
+/// Path of the mailbox.
 pub(super) const BOX: &str = "/mail/box";
-/// Where its journal is.
+/// Path of its journal.
 pub(super) const JOURNAL: &str = "/mail/.box.barid-journal";
 /// The state folder.
 pub(super) const STATE: &str = "/state";
-/// A block of the file system in memory.
+/// Block size of the file system in memory.
 const BLOCK: u64 = 4096;
-/// What others deliver.
+/// Mail that others deliver.
 pub(super) const FOREIGN: &[u8] =
     b"From other Sat Nov 21 18:41:49 2026\nSubject: new\n\nnew mail\n\n";
 
@@ -46,7 +46,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// What is to become of the file.
+    /// Returns the content of the file after the change.
     pub(super) fn new_content(&self) -> Vec<u8> {
         let (mut at, mut new) = (0, Vec::new());
         for call in &self.calls {
@@ -63,7 +63,7 @@ impl Case {
         new
     }
 
-    /// The file on a disk of its own.
+    /// Returns a disk with the file.
     pub(super) fn disk(&self) -> MemVfs {
         let disk = MemVfs::new();
         for dir in ["/mail", STATE, "/tmp"] {
@@ -73,7 +73,7 @@ impl Case {
         disk
     }
 
-    /// The mailbox on `vfs`.
+    /// Opens the mailbox on `vfs`.
     pub(super) fn mailbox(&self, vfs: Arc<dyn Vfs>) -> MboxMailbox {
         let options = MboxOptions {
             writing: self.options,
@@ -91,7 +91,7 @@ impl Case {
         self.run_with(&mailbox, Some(&locks), &mut self.context(&known))
     }
 
-    /// Only counts.
+    /// Estimates the cost without writing.
     pub(super) fn count(&self, vfs: Arc<dyn Vfs>) -> SyncFigures {
         let mailbox = self.mailbox(vfs);
         let known = EmptyKnown::default();
@@ -105,7 +105,7 @@ impl Case {
         context
     }
 
-    /// Writes with a context of the test's own.
+    /// Writes the change with a given context.
     pub(super) fn run_with(
         &self,
         mailbox: &MboxMailbox,
@@ -163,7 +163,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// What a recovery says.
+/// Recovers the mailbox.
 pub(super) fn recover_on(case: &Case, vfs: Arc<dyn Vfs>) -> Result<Recovered> {
     let mailbox = case.mailbox(vfs);
     let locks = WriteLocks::acquire(&mailbox, Purpose::Change)?;
@@ -179,7 +179,7 @@ pub(super) fn put(disk: &dyn Vfs, content: &[u8]) {
     file.sync_all().unwrap();
 }
 
-/// Adds to the mailbox, as a program that delivers mail.
+/// Appends to the mailbox, as a program that delivers mail.
 pub(super) fn deliver(disk: &dyn Vfs) {
     let file = disk.open(Path::new(BOX), OpenOptions::WRITE).unwrap();
     let size = file.metadata().unwrap().size;
@@ -187,12 +187,12 @@ pub(super) fn deliver(disk: &dyn Vfs) {
     file.sync_all().unwrap();
 }
 
-/// The content of the mailbox.
+/// Returns the content of the mailbox.
 pub(super) fn content(disk: &dyn Vfs) -> Vec<u8> {
     disk.read(Path::new(BOX), 1 << 30).unwrap()
 }
 
-/// Nothing is left beside the mailbox but what `allowed` says.
+/// Checks that neither journal nor attribute is left.
 pub(super) fn check_clean(disk: &dyn Vfs) {
     assert!(disk.metadata(Path::new(JOURNAL)).is_err(), "the journal is gone");
     assert_eq!(disk.xattr(Path::new(BOX), "user.barid.journal").unwrap(), None);
@@ -204,7 +204,7 @@ pub(super) fn check_clean(disk: &dyn Vfs) {
     assert!(names.iter().all(|name| !name.ends_with(b".mbox-journal")), "{names:?}");
 }
 
-/// What `old` becomes when `FOREIGN` was delivered behind it and it has become `new`.
+/// Returns the mailbox `new` with `FOREIGN`, delivered meanwhile, behind it.
 pub(super) fn with_foreign(new: &[u8]) -> Vec<u8> {
     let lead: &[u8] = match new {
         [] | [b'\n'] | [.., b'\n', b'\n'] => b"",
@@ -214,7 +214,7 @@ pub(super) fn with_foreign(new: &[u8]) -> Vec<u8> {
     [new, lead, FOREIGN].concat()
 }
 
-/// Options with which some KB take every path.
+/// Options with which a few KB reach every code path.
 pub(super) fn small() -> WritingOptions {
     WritingOptions {
         unit_len: 300,
@@ -227,7 +227,7 @@ pub(super) fn small() -> WritingOptions {
     }
 }
 
-/// What kind of case is wanted.
+/// Kind of random case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Any,
@@ -237,7 +237,7 @@ pub(super) enum Shape {
     Collapses,
 }
 
-/// Text that no two places of a file have in common.
+/// Returns random text, in which no two places are alike.
 pub(super) fn text(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     let mut text: Vec<u8> = (0..len).map(|_| random.alphanumeric() as u8).collect();
     for end in text.iter_mut().rev().take(2) {
@@ -246,7 +246,7 @@ pub(super) fn text(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     text
 }
 
-/// A case made at random that changes something; the same seed gives the same.
+/// Returns a random case that changes something; the same seed gives the same case.
 pub(super) fn case(seed: u64, shape: Shape) -> Case {
     let cases = (0..).map(|again| any_case(seed * 1000 + again, shape));
     let mut changing = cases.filter(|case| case.old != case.new_content());

@@ -12,13 +12,13 @@ use crate::limits::MILTER_PACKET_LEN_MAX;
 use self::session::{Next, Session};
 pub(super) use self::session::{Rules, Verdict};
 
-/// Says what a message is; `None` if that could not be found out.
+/// A function that classifies a message; `None` if that fails.
 pub(super) type Judge<'a> = dyn Fn(&[u8]) -> Option<Verdict> + 'a;
 
 /// Serves a mail server until it ends the connection.
 ///
 /// # Errors
-/// What the connection says; that it took too long, or that it is no mail server's.
+/// Errors of the connection, timeouts included; `InvalidData` for a malformed packet.
 pub(super) fn serve(
     stream: Stream,
     rules: Rules,
@@ -41,7 +41,7 @@ pub(super) fn serve(
             }
         }
         busy.set(session.is_busy());
-        // The time of a phase, whatever is repeated in it.
+        // The time of a phase starts with its first packet, even if commands are repeated in it.
         if session.phase() != phase {
             phase = session.phase();
             busy.talks(false);
@@ -57,7 +57,7 @@ pub(super) fn serve(
 
 const BUFFER_LEN: usize = 16 * 1024;
 
-/// Reads the next packet in place of the last; `false` at the end of the connection.
+/// Reads the next packet, replacing the last one; returns `false` at the end of the connection.
 fn read_packet(reader: &mut impl Read, packet: &mut Vec<u8>) -> io::Result<bool> {
     packet.clear();
     let mut len = [0; 4];

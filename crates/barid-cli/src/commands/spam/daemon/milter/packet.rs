@@ -1,14 +1,14 @@
-//! Packets of the milter protocol, version 6: a length of four bytes, the highest first, a letter,
-//! and what belongs to it (sendmail's `libmilter/mfdef.h`).
+//! Packets of the milter protocol, version 6: a big-endian length of four bytes, a command letter,
+//! and its data (sendmail's `libmilter/mfdef.h`).
 
-/// What a milter may do with messages.
+/// Bits of actions that a milter may take (`SMFIF_*`).
 pub(super) mod actions {
     pub(crate) const ADD_HEADERS: u32 = 0x01;
     pub(crate) const CHANGE_HEADERS: u32 = 0x10;
     pub(crate) const QUARANTINE: u32 = 0x20;
 }
 
-/// What the mail server leaves out, or does otherwise.
+/// Bits of protocol steps that the mail server leaves out or changes (`SMFIP_*`).
 pub(super) mod steps {
     pub(crate) const NO_CONNECT: u32 = 0x01;
     pub(crate) const NO_HELO: u32 = 0x02;
@@ -27,46 +27,46 @@ pub(super) mod steps {
     pub(crate) const LEADING_SPACE: u32 = 0x10_0000;
 }
 
-/// The version that is spoken.
+/// The protocol version that we offer.
 pub(super) const VERSION: u32 = 6;
-/// The oldest that is understood: the first that can change headers.
+/// The oldest supported version: the first in which a milter can change header fields.
 pub(super) const VERSION_MIN: u32 = 2;
 
-/// What the mail server says.
+/// A command of the mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command<'a> {
-    /// What it can do.
+    /// Option negotiation, with what the server supports.
     Negotiate {
         version: u32,
         actions: u32,
         steps: u32,
     },
-    /// What is known of what comes.
+    /// Macros for the next command.
     Macros,
     Connect,
     Helo,
-    /// The sender, in angle brackets.
+    /// `MAIL FROM`: the sender in angle brackets.
     Mail(&'a [u8]),
     Recipient,
     Data,
-    /// A field: its name, and its value with what folds it.
+    /// A header field: its name, and its value with folding.
     Header(&'a [u8], &'a [u8]),
     EndOfHeader,
     Body(&'a [u8]),
-    /// The end of the message, and what of the body is left.
+    /// The end of the message, with the rest of the body.
     EndOfMessage(&'a [u8]),
-    /// The message is not sent any more.
+    /// The message was aborted.
     Abort,
     Quit,
-    /// The same connection is used for another client.
+    /// The client has quit, and the connection to the milter is reused for another one.
     QuitNew,
-    /// A command of SMTP that the server does not know.
+    /// An SMTP command that the server does not know.
     Unknown,
 }
 
 impl Command<'_> {
-    /// Returns how far a mail server has come with a message that sends this; `None` of what comes
-    /// at any time.
+    /// Returns the phase of a message in which the command is sent, in ascending order; `None` for
+    /// commands that may come at any time.
     pub(super) fn phase(&self) -> Option<u8> {
         match self {
             Self::Negotiate { .. } => Some(1),
@@ -81,12 +81,12 @@ impl Command<'_> {
     }
 }
 
-/// What is no packet of a mail server.
+/// The error of a malformed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 impl<'a> Command<'a> {
-    /// Reads what stands behind the length.
+    /// Parses a packet without its length.
     pub(super) fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let (letter, data) = packet.split_first().ok_or(Malformed)?;
         Ok(match letter {
@@ -120,7 +120,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// A text up to its NUL, and what is behind that.
+/// Splits off a string that ends with a NUL; returns it and the rest.
 fn string(data: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     let end = data.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
     Ok((&data[..end], &data[end + 1..]))

@@ -1,56 +1,56 @@
-//! What a milter answers: bytes in, bytes out.
+//! The milter side of a connection, without I/O: packets in, answers out.
 //!
-//! The message is put together from what the mail server tells of it, as it was sent: fields in
-//! their order with what folds them, and the body. Every field of ours that it brought is taken
-//! out, highest number first as numbers above move up, and ours is added at the end of the header.
+//! The message is assembled from the packets as it was sent: fields in their order with their
+//! folding, and the body. Every X-Bogosity field that it has is removed, the last one first because
+//! the numbers after a removed field shift, and ours is added at the end of the header.
 
-use barid::bayes::Status;
+use barid_spam::bayes::Status;
 
 use super::packet::{Command, VERSION, VERSION_MIN, actions, steps, write};
 
-/// What is done with messages.
+/// The policy for messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Rules {
-    /// Bytes of a message that are looked at.
+    /// Bytes of a message that are classified; the rest is ignored.
     pub(in super::super) message_len_max: usize,
-    /// Spam is not taken.
+    /// Reject spam.
     pub(in super::super) rejects: bool,
-    /// Spam is held for somebody to look at.
+    /// Quarantine spam.
     pub(in super::super) quarantines: bool,
 }
 
-/// What comes next.
+/// The next step after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next packet.
+    /// Read the next packet.
     Read,
-    /// The message is whole: it is to be judged, and [`Session::judged`] told.
+    /// The message is complete: classify it and call [`Session::judged`].
     Judge,
-    /// The connection ends.
+    /// Close the connection.
     Close,
 }
 
-/// What a message was found to be.
+/// The classification of a message.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Verdict {
     pub(in super::super) status: Status,
-    /// The value of the field.
+    /// The value of the X-Bogosity field.
     pub(in super::super) line: String,
 }
 
-/// The field that tells the verdict.
+/// The name of the field with the verdict.
 pub(super) const FIELD: &[u8] = b"X-Bogosity";
-/// What is said of spam that is not taken.
+/// The SMTP reply for rejected spam.
 const REJECTED: &[u8] = b"550 5.7.1 This message looks like spam\0";
-/// What is said of a message with more fields of ours than are taken out.
+/// The SMTP reply for a message with more X-Bogosity fields than are removed.
 const TOO_MANY_FIELDS: &[u8] = b"550 5.6.0 Too many X-Bogosity fields\0";
-/// Why a message is held.
+/// The reason of a quarantine.
 const QUARANTINED: &[u8] = b"looks like spam\0";
 
-/// What is left out where the mail server can do that: nobody asks who sent a message to whom.
+/// Steps that the mail server is asked to leave out: connection and recipients are not used.
 const STEPS_LEFT_OUT: u32 =
     steps::NO_CONNECT | steps::NO_HELO | steps::NO_RECIPIENT | steps::NO_DATA | steps::NO_UNKNOWN;
-/// What needs no answer where the mail server can do without.
+/// Steps for which the mail server is asked not to expect an answer.
 const STEPS_UNANSWERED: u32 = steps::NO_REPLY_HEADER
     | steps::NO_REPLY_CONNECT
     | steps::NO_REPLY_HELO
@@ -59,21 +59,21 @@ const STEPS_UNANSWERED: u32 = steps::NO_REPLY_HEADER
     | steps::NO_REPLY_DATA
     | steps::NO_REPLY_UNKNOWN
     | steps::NO_REPLY_END_OF_HEADER;
-/// All that is asked for.
+/// All steps that are negotiated.
 const STEPS: u32 = STEPS_LEFT_OUT | STEPS_UNANSWERED | steps::SKIP | steps::LEADING_SPACE;
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub(super) struct Session {
     rules: Rules,
-    /// What was agreed on; before that nothing else is understood.
+    /// The negotiated steps; `None` before the negotiation, when no other command is accepted.
     steps: Option<u32>,
     message: Vec<u8>,
     has_fields: bool,
     in_body: bool,
-    /// Fields of ours that the message brought.
+    /// Number of X-Bogosity fields in the message.
     own_fields: u32,
-    /// The furthest phase since the last message that was judged.
+    /// The highest phase since the last classified message.
     phase: u8,
 }
 
@@ -84,13 +84,13 @@ impl Session {
         Self { rules, steps, message, has_fields, in_body, own_fields, phase: 0 }
     }
 
-    /// Returns the furthest phase since the last message that was judged. A mail server that only
-    /// repeats what it said before comes no further.
+    /// Returns the highest phase since the last classified message. A mail server that only repeats
+    /// commands does not advance it.
     pub(super) fn phase(&self) -> u8 {
         self.phase
     }
 
-    /// Takes a packet, and appends what is to be answered.
+    /// Processes a packet, and appends the answer to `out`.
     pub(super) fn take(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Next {
         let Ok(command) = Command::parse(packet) else { return Next::Close };
         self.phase = self.phase.max(command.phase().unwrap_or(0));
@@ -141,18 +141,18 @@ impl Session {
         Next::Read
     }
 
-    /// Whether a message is under way.
+    /// Returns `true` in the middle of a message.
     pub(super) fn is_busy(&self) -> bool {
         !self.message.is_empty()
     }
 
-    /// The message so far.
+    /// Returns the message received so far.
     pub(super) fn message(&self) -> &[u8] {
         &self.message
     }
 
-    /// Answers the end of a message: with what is to be done because of what it was found to be,
-    /// or if that could not be found out lets it pass without our field.
+    /// Answers the end of a message with the actions for its verdict. Without a verdict the message
+    /// passes without our field.
     pub(super) fn judged(&mut self, verdict: Option<&Verdict>, out: &mut Vec<u8>) {
         let own_fields = self.own_fields;
         self.forget();
@@ -163,12 +163,12 @@ impl Session {
             return;
         }
         if own_fields > OWN_FIELDS_MAX {
-            // None of them may stay.
+            // No forged field may be left.
             write(out, b'y', &[TOO_MANY_FIELDS]);
             return;
         }
         for number in (1..=own_fields).rev() {
-            // Without a value: it goes.
+            // An empty value removes the field.
             write(out, b'm', &[&number.to_be_bytes(), FIELD, b"\0", b"\0"]);
         }
         if let Some(verdict) = verdict {
@@ -202,7 +202,7 @@ impl Session {
         (self.has_fields, self.in_body, self.own_fields) = (false, false, 0);
     }
 
-    /// Mail that was delivered begins so, and so does what was taught of it.
+    /// Adds Return-Path, with which delivered mail begins, and so does mail used for training.
     fn begin(&mut self, sender: &[u8]) {
         self.add(b"Return-Path: ");
         self.add(sender);
@@ -233,16 +233,16 @@ impl Session {
         self.add(text);
     }
 
-    /// Appends as much as there is room for.
+    /// Appends text up to the length limit of the message.
     fn add(&mut self, text: &[u8]) {
         let room = self.rules.message_len_max.saturating_sub(self.message.len());
         self.message.extend_from_slice(&text[..text.len().min(room)]);
     }
 }
 
-/// Bytes that are kept for the next message.
+/// Capacity of the message buffer that is kept for the next message, in bytes.
 const MESSAGE_LEN_KEPT: usize = 256 * 1024;
-/// Fields of ours that are taken out of one message.
+/// The most X-Bogosity fields that are removed from a message.
 const OWN_FIELDS_MAX: u32 = 1000;
 
 #[cfg(test)]
@@ -272,7 +272,8 @@ mod tests {
         Verdict { status: Status::Spam, line: "Spam".to_owned() }
     }
 
-    /// Takes packets, of which the last ends the message; what was answered before, and then.
+    /// Processes packets, the last of which ends the message; returns the answers before its end
+    /// and at its end.
     fn exchange(session: &mut Session, packets: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let (last, packets) = packets.split_last().unwrap();
@@ -304,7 +305,7 @@ mod tests {
     fn a_message_gets_our_field_in_place_of_others() {
         let mut session = negotiated(rules(), 0);
         let (before, after) = exchange(&mut session, &message());
-        // Everything but the macros is answered.
+        // Every command except the macros gets an answer.
         assert_eq!(before, b"\0\0\0\x01c".repeat(9));
         let expected = b"\0\0\0\x11m\0\0\0\x02X-Bogosity\0\0\0\0\0\x11m\0\0\0\x01X-Bogosity\0\0\
                          \0\0\0\x11hX-Bogosity\0Spam\0\0\0\0\x01c";
@@ -342,7 +343,7 @@ mod tests {
         let mut session = negotiated(Rules { quarantines: true, ..rules() }, 0);
         let (_, after) = exchange(&mut session, &message());
         assert!(after.ends_with(b"qlooks like spam\0\0\0\0\x01c"), "{}", after.escape_ascii());
-        // What could not be judged passes.
+        // A message without a verdict passes.
         session.take(&message()[6], &mut Vec::new());
         let mut out = Vec::new();
         session.judged(None, &mut out);

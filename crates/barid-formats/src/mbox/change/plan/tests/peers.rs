@@ -1,14 +1,14 @@
-//! c-client and Dovecot open what was planned and find nothing to write.
+//! c-client and Dovecot open planned mailboxes and find nothing to write.
 
+use barid_mailbox::{ChangeSet, FlagChange};
 use barid_testkit::disk;
 use barid_testkit::peers::{CClient, Dovecot};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 
 use super::support::World;
 use crate::mbox::Variant;
-use crate::{ChangeSet, FlagChange};
 
-/// A mailbox of `count` messages, synced, with flags, keywords and an expunged message.
+/// Returns a mailbox of `count` messages, synced, with flags, keywords and an expunged message.
 fn planned(variant: Variant, count: u32) -> Vec<Vec<u8>> {
     let separator = if variant == Variant::Mmdf { "\x01\x01\x01\x01\n" } else { "" };
     let end = if variant == Variant::Mmdf { separator } else { "\n" };

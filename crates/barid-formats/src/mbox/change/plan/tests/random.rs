@@ -1,11 +1,11 @@
 //! Random small mailboxes and random changes.
 
+use barid_mailbox::{ChangeSet, FlagChange};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 use fastrand::Rng;
 
 use super::support::World;
 use crate::mbox::Variant;
-use crate::{ChangeSet, FlagChange};
 
 const OWNED: &[&str] = &[
     "Status: RO\n",
@@ -50,7 +50,7 @@ const BODIES: &[&str] = &[
     "Status: RO\n\nnot a header\n",
 ];
 
-/// What a random mailbox is like.
+/// Size of a random mailbox.
 #[derive(Clone, Copy)]
 struct Shape {
     messages_max: usize,

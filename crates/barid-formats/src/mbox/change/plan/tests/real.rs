@@ -1,5 +1,6 @@
-//! Real mail: a mailing list as an mbox of each variant, and mailboxes made for tests of others.
+//! Real mail: a mailing list as an mbox of each variant, and mailboxes from other test suites.
 
+use barid_mailbox::{ChangeSet, FlagChange, NewMessage};
 use barid_testkit::corpora;
 use barid_types::{Flag, FlagSet, InternalDate, Keyword, Uid};
 use fastrand::Rng;
@@ -7,13 +8,12 @@ use jiff::tz::TimeZone;
 
 use super::support::World;
 use crate::mbox::{Variant, write_message};
-use crate::{ChangeSet, FlagChange, NewMessage};
 
 fn synced() -> ChangeSet {
     ChangeSet { drop_recent: true, write_uids: true, ..ChangeSet::default() }
 }
 
-/// A flag for one message in `of`, and an end for another.
+/// Returns a change that flags one message in `of`, and expunges another.
 fn some(rng: &mut Rng, uids: &[Uid], of: usize) -> ChangeSet {
     let mut changes = ChangeSet::default();
     for uid in uids {
@@ -29,7 +29,7 @@ fn some(rng: &mut Rng, uids: &[Uid], of: usize) -> ChangeSet {
     changes
 }
 
-/// Syncs a mailbox, changes it twice, syncs it again and then has nothing to write.
+/// Syncs a mailbox, changes it twice, syncs it again, and checks that nothing is left to write.
 fn rounds(world: &World, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let first = world.apply(&synced());

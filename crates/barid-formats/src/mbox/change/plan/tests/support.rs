@@ -1,10 +1,14 @@
-//! A mailbox in memory, a draft that is applied to bytes, and what must be true of every plan.
+//! A mailbox in memory, a draft that is applied to bytes, and checks for every plan.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use barid_mailbox::{
+    ChangeSet, Extent, FlagChange, Known, KnownMessage, Location, MovedMessage, Result,
+    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Storage,
+};
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{FlagSet, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{MemVfs, OpenOptions, Timestamp, Vfs};
@@ -15,13 +19,9 @@ use crate::mbox::change::pages::Pages;
 use crate::mbox::change::plan::{PlanInput, Planned, plan};
 use crate::mbox::layout::Notes;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
-use crate::remembered::Remembered;
-use crate::{
-    ChangeSet, FlagChange, Known, KnownMessage, Location, Mailbox, MovedMessage, Result,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp,
-};
+use crate::remembered::{Remembered, known_of_remembered};
 
-/// A message as a scan found it.
+/// A message from a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) uid: Uid,
@@ -36,12 +36,12 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn location(&self) -> Location<'static> {
-        Location::Span {
+        Location::from(Extent {
             offset: self.offset,
             separator_len: self.separator_len,
             header_len: self.header_len,
             body_len: self.body_len,
-        }
+        })
     }
 
     pub(super) fn header<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
@@ -59,7 +59,7 @@ impl Seen {
     }
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Debug)]
 pub(super) struct Scanned {
     pub(super) report: ScanReport,
@@ -82,6 +82,8 @@ fn names(table: &KeywordTable, mask: KeywordMask) -> Vec<String> {
     names.sort();
     names
 }
+
+known_of_remembered!(Scanned);
 
 impl Remembered for Scanned {
     fn report(&self) -> Option<&ScanReport> {
@@ -115,7 +117,8 @@ impl Sinks for Remember {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        let Some(Extent { offset, separator_len, header_len, body_len }) =
+            message.location.extent()
         else {
             unreachable!("because an mbox has spans");
         };
@@ -147,11 +150,11 @@ pub(super) struct Applied<'b> {
     pub(super) new: Vec<u8>,
     collapsed: usize,
     block: Option<usize>,
-    /// Bytes that were put in.
+    /// Number of bytes inserted.
     pub(super) inserted: usize,
-    /// Bytes that were copied.
+    /// Number of bytes copied.
     pub(super) copied: usize,
-    /// Where bytes were put in.
+    /// Offsets and lengths of the insertions.
     pub(super) places: Vec<(usize, usize)>,
 }
 
@@ -162,7 +165,7 @@ impl<'b> Applied<'b> {
         Self { old, at: 0, new, collapsed: 0, block, inserted: 0, copied: 0, places }
     }
 
-    /// Bytes that were collapsed.
+    /// Returns the number of bytes collapsed.
     pub(super) fn collapsed(&self) -> usize {
         self.collapsed
     }
@@ -223,13 +226,13 @@ pub(super) struct World {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     variant: Variant,
-    /// The block of its file system.
+    /// Block size of its file system, if it can collapse.
     pub(super) block: Option<u64>,
-    /// The stamp is not believed.
+    /// `true` if the stamp is not trusted.
     pub(super) verify: bool,
 }
 
-/// A plan as it was carried out.
+/// Result of a plan that was carried out.
 pub(super) struct Done {
     pub(super) planned: Planned,
     pub(super) bytes: Vec<u8>,
@@ -278,7 +281,7 @@ impl World {
         Ledger::open(vfs, Path::new("/state"), &identity, Access::ReadWrite).unwrap()
     }
 
-    /// The ledger forgets what was expunged.
+    /// Removes expunged messages from the ledger.
     fn forget(&self, uids: &[Uid]) {
         let mut ledger = self.ledger();
         ledger.lock(Duration::from_secs(1)).unwrap();
@@ -300,7 +303,7 @@ impl World {
             progress: None,
         };
         let sinks = Remember::default();
-        let known = crate::EmptyKnown::default();
+        let known = barid_mailbox::EmptyKnown::default();
         let report = self.mailbox().scan(&known, &sinks, &mut context)?;
         ledger.commit().unwrap();
         let mut chunks = sinks.0.into_inner().unwrap();
@@ -312,7 +315,7 @@ impl World {
         Ok(Scanned { report, seen })
     }
 
-    /// Plans and applies a change to what is in the file.
+    /// Plans a change of the file and applies it in memory.
     pub(super) fn try_plan(&self, known: &dyn Known, changes: &ChangeSet) -> Result<(Done, Told)> {
         let old = self.bytes();
         let file = self.vfs.open(&self.path, OpenOptions::READ).unwrap();
@@ -341,7 +344,7 @@ impl World {
         Ok((done, told))
     }
 
-    /// Applies a change, and checks that the new file is what was planned and wanted.
+    /// Applies a change, and checks that the new file is as planned and wanted.
     pub(super) fn apply(&self, changes: &ChangeSet) -> Done {
         let before = self.scan();
         let old = self.bytes();
@@ -354,12 +357,12 @@ impl World {
     }
 }
 
-/// What the planner told of.
+/// Messages that the planner reported.
 pub(super) type Told = Vec<MovedMessage>;
 
 fn empty_report() -> ScanReport {
     ScanReport {
-        stamp: Stamp::default(),
+        stamp: barid_mailbox::Stamp::default(),
         state: Vec::new(),
         uidvalidity: UidValidity::MIN,
         uidnext: Uid::MIN,
@@ -371,11 +374,11 @@ fn empty_report() -> ScanReport {
         tail_verified: false,
         size_bytes: 0,
         defects: Vec::new(),
-        stats: crate::ScanStats::default(),
+        stats: barid_mailbox::ScanStats::default(),
     }
 }
 
-/// Where messages are and what flags they have, as what was told says.
+/// Returns the messages, with the names of their keywords, according to the planner's reports.
 fn followed(before: &Scanned, done: &Done, told: &Told) -> Vec<(Seen, Vec<String>)> {
     let planned = &done.planned;
     let table = &planned.keywords;
@@ -393,14 +396,15 @@ fn followed(before: &Scanned, done: &Done, told: &Told) -> Vec<(Seen, Vec<String
         }
         let mut now = seen.clone();
         if let Some(moved) = told.get(&seen.uid) {
-            let Location::Span { offset, separator_len, header_len, body_len } = moved.location
+            let Some(Extent { offset, separator_len, header_len, body_len }) =
+                moved.location.extent()
             else {
                 unreachable!("because an mbox has spans");
             };
             now = Seen { offset, separator_len, header_len, body_len, ..now };
             (now.flags, now.keywords) = (moved.flags, moved.keywords);
         } else {
-            let inside = |shift: &&crate::Shift| {
+            let inside = |shift: &&barid_mailbox::Shift| {
                 (shift.old_offset..shift.old_offset + shift.len).contains(&seen.offset)
             };
             if let Some(shift) = planned.shifts.iter().find(inside) {
@@ -414,7 +418,7 @@ fn followed(before: &Scanned, done: &Done, told: &Told) -> Vec<(Seen, Vec<String
     all
 }
 
-/// Flags and keywords as they are to be.
+/// Returns the flags and keywords that a message should have.
 fn wanted(before: &Scanned, seen: &Seen, changes: &ChangeSet) -> (FlagSet, Vec<String>) {
     let mut flags = seen.flags;
     let mut names = before.names(seen.keywords);
@@ -433,7 +437,7 @@ fn wanted(before: &Scanned, seen: &Seen, changes: &ChangeSet) -> (FlagSet, Vec<S
     (flags, names)
 }
 
-/// A header without its owned fields and its blank line.
+/// Returns a header without its owned fields and its blank line.
 fn foreign(header: &[u8]) -> Vec<u8> {
     let (mut fields, mut out) = (Fields::default(), Vec::new());
     fields.read(header);
@@ -442,7 +446,7 @@ fn foreign(header: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What must be true of every plan.
+/// Checks the rules for every plan.
 fn check(before: &Scanned, old: &[u8], changes: &ChangeSet, done: &Done, told: &Told) {
     let (planned, after, new) = (&done.planned, &done.after, &done.bytes[..]);
     assert_eq!(planned.size, new.len() as u64);
@@ -477,7 +481,7 @@ fn check(before: &Scanned, old: &[u8], changes: &ChangeSet, done: &Done, told: &
     check_whole(before, changes, done);
 }
 
-/// What must be true of the mailbox as a whole.
+/// Checks the rules for the whole mailbox.
 fn check_whole(before: &Scanned, changes: &ChangeSet, done: &Done) {
     let (planned, after) = (&done.planned, &done.after);
     assert_eq!(after.report.uidvalidity, before.report.uidvalidity);
@@ -485,7 +489,7 @@ fn check_whole(before: &Scanned, changes: &ChangeSet, done: &Done) {
     let notes = Notes { uids_through: 0, ..planned.notes };
     let mut found = after.notes();
     if !notes.tail_sound {
-        // More need not be known of an end that nothing is to be read behind.
+        // These notes do not matter for an end behind which no tail is read.
         (found.tail_sound, found.tail_closed) = (false, notes.tail_closed);
     }
     if notes.tail_sound || notes.last_separator_len > 0 {

@@ -1,5 +1,6 @@
-//! What exactly is written.
+//! The exact bytes that are written.
 
+use barid_mailbox::{ChangeSet, Error, FlagChange};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 
 use super::support::{Done, World};
@@ -7,18 +8,17 @@ use crate::mbox::Variant;
 use crate::mbox::layout::{
     ABSORB_MAX, COLLAPSE_FRACTION, COLLAPSE_MIN, HEADER_LEN_MAX, PADDING_LEN,
 };
-use crate::{ChangeSet, Error, FlagChange};
 
 const FROM: &str = "From a@b.c Thu Nov  9 10:11:12 2023\n";
 const BASE: &str = "X-IMAPbase: 1600000000 0000000009\n";
 
-/// A block of ours.
+/// Returns a block as barid writes it.
 fn block(uid: u32, padding: usize) -> String {
     let padding = " ".repeat(padding);
     format!("Status: RO\nX-Status: \nX-Keywords:{padding}\nX-UID: {uid}\n")
 }
 
-/// A mailbox of ours: a message a body.
+/// Returns a mailbox as barid writes it, with one message for each body.
 fn ours(padding: usize, bodies: &[usize]) -> String {
     let mut text = String::new();
     for (uid, body) in (1..).zip(bodies) {
@@ -30,7 +30,7 @@ fn ours(padding: usize, bodies: &[usize]) -> String {
     text
 }
 
-/// A mailbox that nobody has written owned fields to.
+/// Returns a mailbox without owned fields.
 fn virgin(bodies: &[usize]) -> String {
     let text = |(number, body): (usize, &usize)| {
         format!("{FROM}Subject: {number}\n\n{}\n\n", "x".repeat(*body))
@@ -62,7 +62,7 @@ fn synced() -> ChangeSet {
     ChangeSet { drop_recent: true, write_uids: true, ..ChangeSet::default() }
 }
 
-/// Bytes put in and bytes copied, and the new file as text.
+/// Applies a change; returns the new file as text too.
 fn apply(text: &str, changes: &ChangeSet) -> (Done, String) {
     let world = World::new(Variant::Mboxo, text.as_bytes());
     let done = world.apply(changes);

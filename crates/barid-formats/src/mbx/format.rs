@@ -1,0 +1,34 @@
+//! mbx as a registered format.
+
+use barid_mailbox::{Format, FormatProperties, Layout};
+
+use super::MbxMailbox;
+use super::create::create;
+use super::layout::is_mbx;
+use crate::probe::Mismatch;
+use crate::registry::RegisteredFormat;
+
+static PROPERTIES: FormatProperties = FormatProperties {
+    has_crlf: true,
+    keeps_zone: true,
+    holds_uidvalidity: true,
+    stored_form: 3,
+    ..FormatProperties::new("mbx", Layout::OneFile)
+};
+
+pub(super) const FORMAT: Format = Format::new(&PROPERTIES);
+
+pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
+    name: FORMAT.name(),
+    format: FORMAT,
+    probe: Some(|probe| Ok(probe.has_head(is_mbx))),
+    mismatch: |probe| {
+        Ok(match probe.head() {
+            None => Some(Mismatch::Other("it is a directory, and an mbx is a file")),
+            Some(head) if is_mbx(head) => None,
+            Some(_) => Some(Mismatch::Damaged("it does not begin as an mbx does")),
+        })
+    },
+    open: |vfs, path, options| Ok(Box::new(MbxMailbox::new(vfs, path.to_owned(), options))),
+    create: |vfs, path, options| create(vfs.as_ref(), path, options),
+}];

@@ -1,0 +1,104 @@
+//! A look at a path, to find the format of the mailbox there.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use barid_mailbox::{Error, Result};
+use barid_vfs::{FileType, OpenOptions, Vfs};
+
+/// Bytes of a file that are read to detect its format.
+pub(crate) const HEAD_LEN: usize = 8 << 10;
+
+/// A path that may be a mailbox: a folder, or a file and its first bytes.
+pub(crate) struct Probe<'a> {
+    vfs: &'a dyn Vfs,
+    path: &'a Path,
+    /// The first bytes, if it is a file.
+    head: Option<Vec<u8>>,
+}
+
+/// Reason why a path is not a mailbox of a format that was named.
+pub(crate) enum Mismatch {
+    /// The path is not a mailbox of that format.
+    Other(&'static str),
+    /// It may have been one before it was damaged, and a repair may mend it.
+    Damaged(&'static str),
+}
+
+impl<'a> Probe<'a> {
+    /// Looks at a path. Costs a `stat`, and for a file one read of its first bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the path is missing or cannot be read; [`Error::NotAMailbox`] if it is
+    /// neither a file nor a folder.
+    pub(crate) fn new(vfs: &'a dyn Vfs, path: &'a Path) -> Result<Self> {
+        let head = match vfs.metadata(path).map_err(Error::at(path))?.file_type {
+            FileType::Dir => None,
+            FileType::File => Some(read_head(vfs, path).map_err(Error::at(path))?),
+            _ => {
+                let reason = "it is neither a file nor a directory";
+                return Err(Error::NotAMailbox { path: path.to_owned(), reason });
+            }
+        };
+        Ok(Self { vfs, path, head })
+    }
+
+    /// Returns the first bytes, if it is a file.
+    pub(crate) fn head(&self) -> Option<&[u8]> {
+        self.head.as_deref()
+    }
+
+    /// Returns `true` if the path is a file and `is_match` accepts its first bytes.
+    pub(crate) fn has_head(&self, is_match: impl Fn(&[u8]) -> bool) -> bool {
+        self.head().is_some_and(is_match)
+    }
+
+    /// Returns `true` if it is a folder that has these folders.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a folder cannot be examined.
+    pub(crate) fn has_folders(&self, names: &[&str]) -> Result<bool> {
+        for name in names {
+            if self.head.is_some() || !is_dir(self.vfs, &self.path.join(name))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns `true` if the path is a folder that contains `name`. With `follows`, a symbolic link
+    /// that leads nowhere does not count.
+    pub(crate) fn has(&self, name: &str, follows: bool) -> bool {
+        let path = self.path.join(name);
+        let metadata = || match follows {
+            true => self.vfs.metadata(&path),
+            false => self.vfs.symlink_metadata(&path),
+        };
+        self.head.is_none() && metadata().is_ok()
+    }
+}
+
+/// Returns the bytes after the NULs that a crash may leave instead of the first message; without
+/// any, the mailbox is empty.
+pub(crate) fn without_nuls(head: &[u8]) -> &[u8] {
+    let nuls = head.iter().take_while(|byte| **byte == 0).count();
+    &head[nuls..]
+}
+
+fn read_head(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = vfs.open(path, OpenOptions::READ)?;
+    let mut head = vec![0; HEAD_LEN];
+    let len = file.read_at(&mut head, 0)?;
+    head.truncate(len);
+    Ok(head)
+}
+
+fn is_dir(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
+    match vfs.metadata(path) {
+        Ok(metadata) => Ok(metadata.file_type == FileType::Dir),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(source) => Err(Error::at(path)(source)),
+    }
+}

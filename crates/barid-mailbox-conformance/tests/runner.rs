@@ -1,0 +1,5 @@
+//! The suite, run on every backend.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod formats;
+mod memory;

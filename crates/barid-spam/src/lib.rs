@@ -1,0 +1,34 @@
+//! The spam filter over mailboxes: training it with messages, and classifying others.
+//!
+//! As many threads as there are cores read and tokenize messages; results come in order. The counts
+//! of a training are summed up and written together with a receipt for every message, so that no
+//! message counts twice and a training is reverted exactly (`docs/design/spam.md`).
+
+mod asker;
+mod canonical;
+mod classify;
+mod error;
+mod filter;
+mod limits;
+mod moving;
+mod saved;
+mod scores;
+mod source;
+mod training;
+mod tune;
+mod worker;
+
+pub use barid_bayes as bayes;
+pub use barid_wordlist as wordlist;
+
+pub use asker::Asker;
+pub use canonical::canonical_text;
+pub use classify::{Classified, Explained, ExplainedToken, TellClassified};
+pub use error::{Error, Result};
+pub use filter::{Filter, SpamOptions};
+pub use moving::MovedSpam;
+pub use saved::{SavedParameters, bogofilter_config};
+pub use scores::Scored;
+pub use source::{At, Source};
+pub use training::{Became, Lesson, TellTraining, Trained, Trainer};
+pub use tune::{Errors, Point, Samples, Taken, TellTaken, Trialed, TuneOptions, Tuned};

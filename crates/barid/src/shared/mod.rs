@@ -1,0 +1,278 @@
+//! A mailbox that many sessions of one process share (`docs/design/view.md`).
+//!
+//! A [`SharedMailbox`] has one [`Mailbox`], which one thread at a time takes to update or to change
+//! it, and the newest [`View`] of it, which everybody reads without waiting. No lock is held while
+//! a listener runs.
+
+mod cancel;
+mod registry;
+mod writer;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use barid_formats::MailboxSpec;
+use barid_vfs::Vfs;
+
+pub use self::cancel::Cancel;
+pub use self::registry::Mailboxes;
+use self::registry::Registered;
+use self::writer::{NotTaken, Writer};
+use crate::{Error, Mailbox, OpenOptions, Result, View};
+
+/// A handle of a mailbox, for any number of threads. A copy is cheap, and is of the same mailbox.
+///
+/// Reading goes through a [`View`], which never changes: [`SharedMailbox::view`] returns the newest
+/// one at once, [`SharedMailbox::refresh`] looks for changes of other programs first. Changes go
+/// through [`SharedMailbox::update`], one after another.
+#[derive(Clone)]
+pub struct SharedMailbox(Arc<Shared>);
+
+/// A function that is called with a newer view.
+type Listener = dyn Fn(&View) + Send + Sync;
+
+/// State shared by the handles of one mailbox.
+pub(crate) struct Shared {
+    vfs: Arc<dyn Vfs>,
+    spec: MailboxSpec,
+    options: OpenOptions,
+    writer: Writer,
+    newest: Mutex<View>,
+    has_newer: Condvar,
+    listeners: Mutex<Vec<(u64, Arc<Listener>)>>,
+    last_listener: AtomicU64,
+    /// Refreshes that have begun.
+    begun: AtomicU64,
+    /// The latest of them that has succeeded.
+    succeeded: AtomicU64,
+    /// Ends the request that uses the mailbox now, once it is `true`.
+    stop: Arc<AtomicBool>,
+    _registered: Registered,
+}
+
+/// Calls a listener of a shared mailbox until it is dropped.
+#[must_use = "the listener is called until this is dropped"]
+pub struct Subscription {
+    shared: Weak<Shared>,
+    number: u64,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            locked(&shared.listeners).retain(|(number, _)| *number != self.number);
+        }
+    }
+}
+
+impl SharedMailbox {
+    fn open(
+        vfs: Arc<dyn Vfs>,
+        spec: &MailboxSpec,
+        options: &OpenOptions,
+        registered: Registered,
+    ) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let options = OpenOptions { stop: Some(Arc::clone(&stop)), ..options.clone() };
+        let mailbox = Mailbox::open_in(Arc::clone(&vfs), spec, &options)?;
+        Ok(Self(Arc::new_cyclic(|shared| Shared {
+            vfs,
+            spec: spec.clone(),
+            options,
+            newest: Mutex::new(mailbox.view().published(shared, 0)),
+            writer: Writer::new(mailbox),
+            has_newer: Condvar::new(),
+            listeners: Mutex::default(),
+            last_listener: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            succeeded: AtomicU64::new(0),
+            stop,
+            _registered: registered,
+        })))
+    }
+
+    /// Returns the newest view. Costs nothing, and looks for no change of other programs.
+    pub fn view(&self) -> View {
+        self.0.view()
+    }
+
+    /// Looks for changes of other programs and returns the newest view. Costs a fixed number of
+    /// system calls if nothing changed. Threads that ask at the same time share one look.
+    ///
+    /// # Errors
+    /// As [`Mailbox::refresh`]; [`Error::Stopped`] if the request was cancelled;
+    /// [`Error::Nested`].
+    pub fn refresh(&self, cancel: &Cancel) -> Result<View> {
+        self.0.refresh(cancel)
+    }
+
+    /// Runs `work` on the mailbox, while no other thread changes it, and publishes the view that
+    /// it leaves. `work` gets a flag that becomes `true` when the request is cancelled, for
+    /// [`crate::ChangeOptions::stop`].
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::Stopped`] if the request was cancelled before; [`Error::Nested`]
+    /// if `work` of this thread is running.
+    pub fn update<T>(
+        &self,
+        cancel: &Cancel,
+        work: impl FnOnce(&mut Mailbox, &Arc<AtomicBool>) -> Result<T>,
+    ) -> Result<T> {
+        let stop = Arc::clone(&self.0.stop);
+        self.0.with_mailbox(cancel, |mailbox| work(mailbox, &stop))
+    }
+
+    /// Recovers from an error of the cache that an answer of `view` revealed, as [`Mailbox::heal`],
+    /// unless that was done since; returns the newest view.
+    ///
+    /// # Errors
+    /// As [`Mailbox::heal`] and [`SharedMailbox::update`].
+    pub fn heal(&self, view: &View, error: Error, cancel: &Cancel) -> Result<View> {
+        self.0.with_mailbox(cancel, |mailbox| match mailbox.has_snapshot_of(view) {
+            true => mailbox.heal(error),
+            false => Ok(()),
+        })?;
+        Ok(self.view())
+    }
+
+    /// Waits until there is a newer view than `than`, and returns it; returns `None` after
+    /// `timeout`. Views become newer by [`SharedMailbox::refresh`] and [`SharedMailbox::update`] of
+    /// any thread, and by the watcher of [`Mailboxes`].
+    pub fn wait_for_newer(&self, than: &View, timeout: Duration) -> Option<View> {
+        let end = Instant::now() + timeout;
+        let mut newest = locked(&self.0.newest);
+        while newest.version() == than.version() {
+            let left = end.checked_duration_since(Instant::now())?;
+            let waited = self.0.has_newer.wait_timeout(newest, left);
+            newest = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(newest.clone())
+    }
+
+    /// Calls `tell` with every newer view, until the returned value is dropped. It is called in the
+    /// thread that found or made the change, which waits for it; no lock is held.
+    pub fn subscribe(&self, tell: impl Fn(&View) + Send + Sync + 'static) -> Subscription {
+        let number = self.0.last_listener.fetch_add(1, Ordering::Relaxed);
+        locked(&self.0.listeners).push((number, Arc::new(tell)));
+        Subscription { shared: Arc::downgrade(&self.0), number }
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// Returns `true` if both are handles of one open mailbox.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Shared {
+    pub(crate) fn view(&self) -> View {
+        locked(&self.newest).clone()
+    }
+
+    pub(crate) fn refresh(self: &Arc<Self>, cancel: &Cancel) -> Result<View> {
+        let asked = self.begun.load(Ordering::SeqCst);
+        self.with_mailbox(cancel, |mailbox| {
+            // Another thread may have looked since this one asked.
+            if self.succeeded.load(Ordering::SeqCst) <= asked {
+                let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                mailbox.refresh_path()?;
+                self.succeeded.store(number, Ordering::SeqCst);
+            }
+            Ok(())
+        })?;
+        Ok(self.view())
+    }
+
+    /// Scans the mailbox anew, unless a newer view than `tried` is there by then.
+    pub(crate) fn rescan(self: &Arc<Self>, tried: &View) -> Result<View> {
+        self.with_mailbox(&Cancel::new(), |mailbox| match mailbox.has_snapshot_of(tried) {
+            true => mailbox.rescan(true),
+            false => Ok(()),
+        })?;
+        Ok(self.view())
+    }
+
+    /// Runs `work` while no other thread has the mailbox.
+    pub(crate) fn with_mailbox<T>(
+        self: &Arc<Self>,
+        cancel: &Cancel,
+        work: impl FnOnce(&mut Mailbox) -> Result<T>,
+    ) -> Result<T> {
+        let taken = self.writer.take(cancel).map_err(|why| match why {
+            NotTaken::Cancelled => Error::Stopped,
+            NotTaken::Nested => Error::Nested { path: self.spec.path.clone() },
+        })?;
+        cancel.begin(&self.stop);
+        let mut turn = Turn { shared: self, cancel, mailbox: taken };
+        if turn.mailbox.is_none() {
+            let mailbox = Mailbox::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
+            turn.mailbox = Some(Box::new(mailbox));
+        }
+        let Some(mailbox) = &mut turn.mailbox else { return Err(Error::Stopped) };
+        work(mailbox)
+    }
+
+    /// Makes the view of the mailbox the newest one; returns `true` if it shows a change. Only the
+    /// thread that has the mailbox calls this, so views become newer and never older.
+    fn publish(self: &Arc<Self>, mailbox: &Mailbox) -> bool {
+        let before = self.view();
+        let version = before.version();
+        // What was shown before may be unreadable by now.
+        let is_changed = !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
+        let version = if is_changed { version + 1 } else { version };
+        *locked(&self.newest) = mailbox.view().published(&Arc::downgrade(self), version);
+        is_changed
+    }
+
+    /// Tells the listeners about the newest view.
+    fn tell(&self) {
+        self.has_newer.notify_all();
+        let listeners: Vec<_> =
+            locked(&self.listeners).iter().map(|(_, tell)| Arc::clone(tell)).collect();
+        for tell in listeners {
+            tell(&self.view());
+        }
+    }
+}
+
+/// The time in which a request has the mailbox.
+struct Turn<'s> {
+    shared: &'s Arc<Shared>,
+    cancel: &'s Cancel,
+    mailbox: Option<Box<Mailbox>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.cancel.end();
+        if std::thread::panicking() {
+            return self.shared.writer.give_back(None);
+        }
+        let is_newer = self.mailbox.as_ref().is_some_and(|mailbox| self.shared.publish(mailbox));
+        self.shared.writer.give_back(self.mailbox.take());
+        if is_newer {
+            self.shared.tell();
+        }
+    }
+}
+
+impl fmt::Debug for SharedMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMailbox").field("spec", &self.0.spec).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,112 @@
+//! The open mailboxes of a process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use barid_formats::MailboxSpec;
+use barid_vfs::Vfs;
+
+use super::{Shared, SharedMailbox, locked};
+use crate::opening::storage_of;
+use crate::watch::WatcherThread;
+use crate::{OpenOptions, Result, WatchOptions};
+
+/// The open mailboxes of a process: one [`SharedMailbox`] for each mailbox, however many sessions
+/// open it and by whatever path, and one thread that watches them all.
+///
+/// A mailbox is closed when its last handle is dropped. Copies of this value share the mailboxes.
+#[derive(Clone)]
+pub struct Mailboxes(Arc<Registry>);
+
+/// The identity of a mailbox and the name of its format: a file can be read as two formats.
+type Key = (u128, &'static str);
+
+/// A slot of the registry, locked while its mailbox is opened.
+type Slot = Arc<Mutex<Weak<Shared>>>;
+
+struct Registry {
+    vfs: Arc<dyn Vfs>,
+    options: OpenOptions,
+    slots: Mutex<HashMap<Key, Slot>>,
+    watcher: Option<WatcherThread>,
+}
+
+/// The place of a mailbox in a registry, which it leaves when it is closed.
+pub(super) struct Registered {
+    registry: Weak<Registry>,
+    key: Key,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        let mut slots = locked(&registry.slots);
+        // A slot that somebody is opening again is in use.
+        if let Some(slot) = slots.get(&self.key)
+            && Arc::strong_count(slot) == 1
+            && locked(slot).strong_count() == 0
+        {
+            slots.remove(&self.key);
+        }
+    }
+}
+
+impl Mailboxes {
+    /// Creates a registry in which all mailboxes are opened with `options`
+    /// ([`OpenOptions::stop`] has no effect). With `watch`, changes of other programs are noticed
+    /// as they happen; without, only by [`SharedMailbox::refresh`].
+    pub fn new(vfs: Arc<dyn Vfs>, options: OpenOptions, watch: Option<WatchOptions>) -> Self {
+        let watcher = watch.map(|watch| WatcherThread::new(Arc::clone(&vfs), watch));
+        Self(Arc::new(Registry { vfs, options, slots: Mutex::default(), watcher }))
+    }
+
+    /// Returns the handle of a mailbox; opens it if it is not open. `spec` is as in
+    /// [`crate::Mailbox::open`].
+    ///
+    /// # Errors
+    /// As [`crate::Mailbox::open`].
+    pub fn open(&self, spec: &str) -> Result<SharedMailbox> {
+        self.open_spec(&MailboxSpec::parse(spec))
+    }
+
+    /// Returns the handle of a mailbox; opens it if it is not open. Costs, if it is, finding its
+    /// format and its identity.
+    ///
+    /// # Errors
+    /// As [`crate::Mailbox::open_in`].
+    pub fn open_spec(&self, spec: &MailboxSpec) -> Result<SharedMailbox> {
+        let Registry { vfs, options, slots, watcher } = &*self.0;
+        let (storage, identity) = storage_of(vfs, spec, options)?;
+        let key = (identity.id, storage.format().name());
+        let slot = Arc::clone(locked(slots).entry(key).or_default());
+        let mut open = locked(&slot);
+        if let Some(shared) = open.upgrade() {
+            return Ok(SharedMailbox(shared));
+        }
+        let registered = Registered { registry: Arc::downgrade(&self.0), key };
+        let mailbox = SharedMailbox::open(Arc::clone(vfs), spec, options, registered)?;
+        *open = Arc::downgrade(&mailbox.0);
+        drop(open);
+        if let Some(watcher) = watcher {
+            watcher.add(&mailbox);
+        }
+        Ok(mailbox)
+    }
+
+    /// Returns the number of open mailboxes.
+    pub fn len(&self) -> usize {
+        locked(&self.0.slots).len()
+    }
+
+    /// Returns `true` if no mailbox is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Mailboxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailboxes").field("open", &self.len()).finish_non_exhaustive()
+    }
+}
