@@ -26,7 +26,7 @@ const KNOWN: Known = Known {
 };
 
 /// The settings from arguments and configuration files.
-struct Asked {
+struct LexerSettings {
     // Without a word list there is no version that requires a different prefix.
     options: Options,
     prints: bool,
@@ -39,7 +39,7 @@ struct Asked {
 /// Runs the program and returns its exit code.
 pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let options = Options { address_prefix: AddressPrefix::Url, ..Options::default() };
-    let mut asked = Asked {
+    let mut asked = LexerSettings {
         options,
         prints: false,
         counts: false,
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     asked.run()
 }
 
-impl Asked {
+impl LexerSettings {
     fn apply(&mut self, key: &str, value: &[u8]) -> Result<(), Stop> {
         let options = &mut self.options;
         match key {

@@ -11,7 +11,7 @@ use barid_wordlist::{
 };
 
 use crate::config::{self, integer, yes};
-use crate::dropin::{Words, histogram};
+use crate::dropin::{WordTable, histogram};
 use crate::getopt::{Known, Long};
 use crate::help;
 use crate::input::{buffered, stdin};
@@ -67,7 +67,7 @@ enum Task {
 
 /// The settings from arguments and configuration files.
 #[derive(Debug)]
-struct Asked {
+struct UtilSettings {
     tasks: Vec<(Task, PathBuf)>,
     what: Maintain,
     /// `Some(true)` to convert the list to UTF-8, `Some(false)` to convert it from UTF-8.
@@ -85,7 +85,7 @@ struct Asked {
 
 /// Runs the program and returns its exit code.
 pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
-    let mut asked = Asked::new(today(&OsVfs));
+    let mut asked = UtilSettings::new(today(&OsVfs));
     let parsed = KNOWN.parse(args);
     parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
     let [(task, path)] = &asked.tasks[..] else {
@@ -118,7 +118,7 @@ fn place(path: &Path, may_be_new: bool) -> Result<PathBuf, Stop> {
     }
 }
 
-impl Asked {
+impl UtilSettings {
     /// Creates the settings without any options.
     fn new(date: u32) -> Self {
         Self {
@@ -296,7 +296,7 @@ impl Asked {
     ) -> Result<u8, Stop> {
         let mut out = self.out()?;
         let mut text = Vec::new();
-        let table = Words::new(&mut **list, with_probability, &mut text)?;
+        let table = WordTable::new(&mut **list, with_probability, &mut text)?;
         let written = |out: &mut dyn Write, text: &mut Vec<u8>| {
             let done = out.write_all(text).and_then(|()| out.flush());
             text.clear();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use barid_bayes::{Parameters, WordEncoding};
 use barid_bogofilter::dropin::{Judge, ListSpec, Lists, Opening, Settings};
 use barid_vfs::{MemVfs, Vfs};
-use barid_wordlist::{Batch, Counts, Created, Entry, Native, WordList as _, keys, open_list};
+use barid_wordlist::{Batch, Counts, Created, Native, TokenEntry, WordList as _, keys, open_list};
 
 const LIST: &str = "/wordlist.db";
 const DATE: u32 = 20_261_122;
@@ -24,7 +24,7 @@ fn a_judge_follows_what_its_list_says_of_itself() {
     let say = |robx, encoding| {
         let mut batch = Batch::new(DATE);
         for (key, spam) in [(keys::ROBX, robx), (keys::ENCODING, encoding)] {
-            batch.set(key, Entry { spam, ham: 0, date: DATE }).unwrap();
+            batch.set(key, TokenEntry { spam, ham: 0, date: DATE }).unwrap();
         }
         batch.change(b"word", Counts::new(1, 0), Counts::default()).unwrap();
         open_list(&vfs, LIST.as_ref()).unwrap().update(&batch).unwrap();

@@ -136,7 +136,7 @@ pub(crate) fn is_ours(error: &io::Error) -> bool {
 
 /// Facts found in the beginning of a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct FileStart {
     /// `fstat` of what was read.
     pub(crate) metadata: Metadata,
     /// Bytes of the header, the blank line included.
@@ -179,7 +179,7 @@ impl HeadReader {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub(crate) fn read(&mut self, dir: &dyn Dir, name: &[u8]) -> io::Result<Head> {
+    pub(crate) fn read(&mut self, dir: &dyn Dir, name: &[u8]) -> io::Result<FileStart> {
         if self.turn.is_some() {
             self.long = Vec::new();
             self.turn = None;
@@ -187,7 +187,7 @@ impl HeadReader {
         let (metadata, len) = dir.read_head(name, &mut self.head)?;
         let is_whole = len as u64 == metadata.size;
         let found = header_end(&self.head[..len]);
-        let mut head = Head {
+        let mut head = FileStart {
             metadata,
             header_len: found.map_or(len, |found| found.len),
             rfc822_size: None,
@@ -206,12 +206,12 @@ impl HeadReader {
     }
 
     /// Returns the header that was read last.
-    pub(crate) fn header(&self, head: &Head) -> &[u8] {
+    pub(crate) fn header(&self, head: &FileStart) -> &[u8] {
         let bytes = if head.in_long { &self.long } else { &self.head };
         &bytes[..head.header_len]
     }
 
-    fn read_long(&mut self, dir: &dyn Dir, name: &[u8], head: &mut Head) -> io::Result<()> {
+    fn read_long(&mut self, dir: &dyn Dir, name: &[u8], head: &mut FileStart) -> io::Result<()> {
         head.in_long = true;
         let file = dir.open(name, OpenOptions::READ)?;
         let whole = usize::try_from(head.metadata.size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);

@@ -18,7 +18,7 @@ static REGISTRY: [&[RegisteredFormat]; 5] =
 
 /// Opens the mailbox at a path. Formats other than mbox use only the options of locks and the
 /// request to stop.
-type Open = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Doctor>>;
+type OpenFormat = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Doctor>>;
 /// Creates an empty mailbox, durably, at a path that is free.
 type Create = fn(&Arc<dyn Vfs>, &Path, &CreateOptions) -> Result<()>;
 
@@ -32,7 +32,7 @@ pub(crate) struct RegisteredFormat {
     pub(crate) probe: Option<fn(&Probe<'_>) -> Result<bool>>,
     /// Returns the reason why the path cannot be a mailbox of the format, although it was named.
     pub(crate) mismatch: fn(&Probe<'_>) -> Result<Option<Mismatch>>,
-    pub(crate) open: Open,
+    pub(crate) open: OpenFormat,
     pub(crate) create: Create,
 }
 

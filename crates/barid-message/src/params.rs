@@ -111,7 +111,7 @@ fn is_token(byte: u8) -> bool {
 }
 
 /// One parameter as written.
-struct Section {
+struct ParamSection {
     name: Vec<u8>,
     number: Option<u32>,
     extended: bool,
@@ -142,7 +142,7 @@ fn parameters(lexer: &mut Lexer<'_>) -> Vec<Parameter> {
     join(sections)
 }
 
-fn section(lexer: &mut Lexer<'_>) -> Option<Section> {
+fn section(lexer: &mut Lexer<'_>) -> Option<ParamSection> {
     let attribute = token(lexer)?;
     if !lexer.eat(b'=') {
         return None;
@@ -170,15 +170,15 @@ fn section(lexer: &mut Lexer<'_>) -> Option<Section> {
         (Some(_), Some(star)) => stem[..star].to_vec(),
         _ => stem.to_vec(),
     };
-    Some(Section { name, number, extended, value })
+    Some(ParamSection { name, number, extended, value })
 }
 
 /// Joins the sections of one name in the order of their numbers (RFC 2231 §3).
 ///
 /// A value with an extended section keeps its percent signs and gets a `*` behind its name.
-fn join(sections: Vec<Section>) -> Vec<Parameter> {
+fn join(sections: Vec<ParamSection>) -> Vec<Parameter> {
     let mut parameters: Vec<Parameter> = Vec::new();
-    let mut numbered: Vec<Section> = Vec::new();
+    let mut numbered: Vec<ParamSection> = Vec::new();
     for section in sections {
         if section.number.is_some() {
             numbered.push(section);
@@ -190,7 +190,7 @@ fn join(sections: Vec<Section>) -> Vec<Parameter> {
         }
         parameters.push(Parameter { name, value: section.value });
     }
-    let key = |section: &Section| (section.name.to_ascii_lowercase(), section.number);
+    let key = |section: &ParamSection| (section.name.to_ascii_lowercase(), section.number);
     numbered.sort_by_cached_key(key);
     for group in numbered.chunk_by(|a, b| a.name.eq_ignore_ascii_case(&b.name)) {
         let extended = group.iter().any(|section| section.extended);

@@ -88,7 +88,7 @@ fn decode_unfolded(text: &[u8]) -> Cow<'_, str> {
     let mut after_word = false;
     while let Some(found) = memmem::find(&text[at..], b"=?") {
         let start = at + found;
-        let Some(word) = Word::parse(&text[start..]) else {
+        let Some(word) = EncodedWord::parse(&text[start..]) else {
             at = start + 2;
             continue;
         };
@@ -137,7 +137,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Adds a word; `false` if it cannot be decoded, in which case nothing is added.
-    fn push_word(&mut self, word: &Word<'a>) -> bool {
+    fn push_word(&mut self, word: &EncodedWord<'a>) -> bool {
         let encoding = Encoding::for_label(word.charset);
         let same = self.charset.eq_ignore_ascii_case(word.charset);
         // Each word in ISO-2022-JP starts and ends in ASCII; joined, the shifts between them would
@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// `"=?" charset ["*" language] "?" encoding "?" encoded-text "?="` (RFC 2047 §2, RFC 2231 §5).
-pub(crate) struct Word<'a> {
+pub(crate) struct EncodedWord<'a> {
     pub(crate) charset: &'a [u8],
     pub(crate) encoding: u8,
     pub(crate) text: &'a [u8],
@@ -168,7 +168,7 @@ pub(crate) struct Word<'a> {
     pub(crate) len: usize,
 }
 
-impl<'a> Word<'a> {
+impl<'a> EncodedWord<'a> {
     /// Parses the word that starts at the start of `bytes`, which are `=?` and what follows.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut marks = memchr::memchr_iter(b'?', bytes);

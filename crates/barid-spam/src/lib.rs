@@ -28,7 +28,7 @@ pub use error::{Error, Result};
 pub use filter::{Filter, SpamOptions};
 pub use moving::MovedSpam;
 pub use saved::{SavedParameters, bogofilter_config};
-pub use scores::Scored;
+pub use scores::ScoreOrigins;
 pub use source::{At, Source};
 pub use training::{Became, Lesson, TellTraining, Trained, Trainer};
 pub use tune::{Errors, Point, Samples, Taken, TellTaken, Trialed, TuneOptions, Tuned};

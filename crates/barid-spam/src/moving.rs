@@ -15,14 +15,14 @@ use crate::canonical::{canonical_text, content_of};
 use crate::classify::TellClassified;
 use crate::source::{At, Source, each};
 use crate::worker::Pool;
-use crate::{Filter, Result, Scored};
+use crate::{Filter, Result, ScoreOrigins};
 
 /// Result of moving the spam of a mailbox.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct MovedSpam {
     /// Numbers of scores by origin.
-    pub scored: Scored,
+    pub scored: ScoreOrigins,
     /// Number of spam messages.
     pub spam: u64,
     /// Number of spam messages that stay, since they were trained as ham.

@@ -28,7 +28,7 @@ const ENTRY_LEN: usize = 24;
 /// Numbers of scores by origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Scored {
+pub struct ScoreOrigins {
     /// Stored scores that were reused.
     pub kept: u64,
     /// Reused scores of an older generation of the word list.
@@ -39,7 +39,7 @@ pub struct Scored {
 
 /// A stored score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+struct StoredScore {
     uid: u32,
     /// Check value that identifies the scored message.
     check: u32,
@@ -49,7 +49,7 @@ struct Entry {
 
 /// All stored scores of a mailbox, by UID.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Scores(Vec<Entry>);
+struct Scores(Vec<StoredScore>);
 
 impl Scores {
     fn encode(&self, uidvalidity: u32, fingerprint: u64) -> Vec<u8> {
@@ -82,7 +82,7 @@ impl Scores {
             && u64_at(head, 8) == fingerprint;
         let count = usize::try_from(u64_at(head, 16)).ok().filter(|_| is_it)?;
         let entries = entries.get(..count.checked_mul(ENTRY_LEN)?)?;
-        let entry = |bytes| Entry {
+        let entry = |bytes| StoredScore {
             uid: u32_at(bytes, 0),
             check: u32_at(bytes, 4),
             generation: u64_at(bytes, 8),
@@ -92,7 +92,7 @@ impl Scores {
     }
 
     /// Returns the score of a message, unless it comes from a newer generation of the list.
-    fn of(&self, uid: u32, check: u32, generation: u64) -> Option<&Entry> {
+    fn of(&self, uid: u32, check: u32, generation: u64) -> Option<&StoredScore> {
         let at = self.0.binary_search_by_key(&uid, |entry| entry.uid).ok()?;
         let entry = &self.0[at];
         (entry.check == check && entry.generation <= generation).then_some(entry)
@@ -111,7 +111,7 @@ impl Filter {
         uids: &[Uid],
         rescore: bool,
         tell: &mut TellClassified<'_>,
-    ) -> Result<Scored> {
+    ) -> Result<ScoreOrigins> {
         let mut list = self.open_list()?;
         let rules = Rules::new(self, &mut list, false)?;
         let generation = list.generation();
@@ -126,8 +126,8 @@ impl Filter {
         let kept = |uid: &Uid| known.of(uid.get(), check_of(uid.get())?, generation);
         let to_read: Vec<Uid> = uids.iter().copied().filter(|uid| kept(uid).is_none()).collect();
         let mut waiting = uids.iter().filter_map(|uid| Some((*uid, kept(uid)?))).peekable();
-        let (mut scored, mut new) = (Scored::default(), Vec::new());
-        let mut tell_kept = |(uid, entry): (Uid, &Entry), tell: &mut TellClassified<'_>| {
+        let (mut scored, mut new) = (ScoreOrigins::default(), Vec::new());
+        let mut tell_kept = |(uid, entry): (Uid, &StoredScore), tell: &mut TellClassified<'_>| {
             scored.kept += 1;
             scored.older += u64::from(entry.generation < generation);
             tell(At::Uid(uid), Ok(Some(classified(entry, &rules.parameters))))
@@ -142,7 +142,7 @@ impl Filter {
             read += 1;
             if let (Ok(Some(found)), Some(check)) = (&found, check_of(uid.get())) {
                 let (generation, spamicity) = (found.generation, found.spamicity);
-                new.push(Entry { uid: uid.get(), check, generation, spamicity });
+                new.push(StoredScore { uid: uid.get(), check, generation, spamicity });
             }
             tell(at, found)
         });
@@ -193,7 +193,7 @@ impl Filter {
     }
 }
 
-fn classified(entry: &Entry, parameters: &Parameters) -> Classified {
+fn classified(entry: &StoredScore, parameters: &Parameters) -> Classified {
     Classified {
         spamicity: entry.spamicity,
         status: parameters.status(entry.spamicity),
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn scores() -> Scores {
-        let entry = |uid, spamicity| Entry { uid, check: uid + 7, generation: 3, spamicity };
+        let entry = |uid, spamicity| StoredScore { uid, check: uid + 7, generation: 3, spamicity };
         Scores(vec![entry(1, 0.0), entry(4, 0.5), entry(9, 1.0)])
     }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use barid::{Outcome, Work};
 use barid_bayes::Profile;
 use barid_wordlist::{
-    AnyList, Batch, Class, Conflict, Counts, Error as ListError, Receipt, Sums, Tokens, WordList,
+    AnyList, Batch, Class, Conflict, Counts, DistinctTokens, Error as ListError, Receipt, Sums,
+    WordList,
 };
 
 use crate::canonical::content_of;
@@ -117,7 +118,7 @@ impl Trained {
 type Known = Option<(Class, u8)>;
 
 /// Result of a thread for a message.
-struct Made {
+struct TrainingResult {
     content: u128,
     /// `true` if the message has no receipt, though the list stores receipts.
     misses_receipt: bool,
@@ -129,9 +130,9 @@ struct Made {
 #[derive(Clone, Debug, Default)]
 struct Change {
     /// Tokens to subtract.
-    remove: Option<(Class, Tokens)>,
+    remove: Option<(Class, DistinctTokens)>,
     /// Tokens to add.
-    add: Option<(Class, Tokens)>,
+    add: Option<(Class, DistinctTokens)>,
     /// `true` if the list stores receipts.
     has_receipt: bool,
     /// `true` if the message to subtract has a receipt.
@@ -255,14 +256,14 @@ impl Trainer<'_> {
     fn take(
         &mut self,
         at: At,
-        outcome: Outcome<Result<Made>>,
+        outcome: Outcome<Result<TrainingResult>>,
         tell: &mut TellTraining<'_>,
     ) -> Result<()> {
         let became = match outcome {
             Outcome::Gone => Became::Gone,
             Outcome::Unreadable(error) => Became::Unreadable(error.into()),
             Outcome::Made(made) => {
-                let Made { content, misses_receipt, plan } = made?;
+                let TrainingResult { content, misses_receipt, plan } = made?;
                 let known = self.known.get(&content).copied();
                 let plan = match misses_receipt && known.is_none() {
                     true => self.without_receipt(plan)?,
@@ -481,7 +482,7 @@ fn made(
     message: &[u8],
     (lesson, registered): (Lesson, bool),
     filter: &Filter,
-) -> Result<Made> {
+) -> Result<TrainingResult> {
     let content = content_of(worker.maker.read(message));
     let profile = filter.options.profile;
     let (known, has_receipt) = match worker.list.receipts(&[content]) {
@@ -504,7 +505,7 @@ fn made(
     };
     let (remove, add) = match plan {
         Ok(plan) => plan,
-        Err(became) => return Ok(Made { content, misses_receipt, plan: Err(became) }),
+        Err(became) => return Ok(TrainingResult { content, misses_receipt, plan: Err(became) }),
     };
     let mut tokens_of = |(class, profile): (Class, Profile)| {
         worker.maker.tokenize(profile);
@@ -513,5 +514,5 @@ fn made(
     let (remove, add) = (remove.map(&mut tokens_of), add.map(&mut tokens_of));
     let removes_receipt = known.is_some();
     let change = Change { remove, add, has_receipt, removes_receipt };
-    Ok(Made { content, misses_receipt, plan: Ok(change) })
+    Ok(TrainingResult { content, misses_receipt, plan: Ok(change) })
 }

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use barid_bayes::{Distinct, Options, Profile, Scorer, Tokenizer};
-use barid_wordlist::{AnyList, Tokens, storable_hashed, storable_tokens, store_of_bogofilter};
+use barid_wordlist::{
+    AnyList, DistinctTokens, storable_hashed, storable_tokens, store_of_bogofilter,
+};
 
 use crate::canonical::write_canonical;
 use crate::limits::BUFFER_KEPT_LEN;
@@ -71,8 +73,12 @@ impl Maker {
     }
 
     /// Returns these tokens in packed form.
-    pub(crate) fn packed(&self) -> Tokens {
-        Tokens::new(storable_hashed(&self.distinct), self.distinct.bytes_len(), self.distinct.len())
+    pub(crate) fn packed(&self) -> DistinctTokens {
+        DistinctTokens::new(
+            storable_hashed(&self.distinct),
+            self.distinct.bytes_len(),
+            self.distinct.len(),
+        )
     }
 }
 

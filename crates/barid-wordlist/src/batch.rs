@@ -1,6 +1,6 @@
 //! Batches of changes, which are applied atomically.
 
-use crate::entry::{Class, Counts, Entry, keys};
+use crate::entry::{Class, Counts, TokenEntry, keys};
 use crate::limits::TOKEN_LEN_MAX;
 use crate::{Error, Result};
 
@@ -42,9 +42,9 @@ pub(crate) enum Op {
     /// Adds counts, then subtracts counts.
     Change { add: Counts, sub: Counts, date: u32 },
     /// Adds the counts of another token that is renamed to this one; the later date is kept.
-    Join(Entry),
+    Join(TokenEntry),
     /// Replaces the entry.
-    Set(Entry),
+    Set(TokenEntry),
     /// Keeps the entry.
     Stay,
 }
@@ -90,8 +90,8 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::change`].
-    pub fn add_dated(&mut self, token: &[u8], entry: Entry) -> Result<()> {
-        let Entry { date, .. } = entry;
+    pub fn add_dated(&mut self, token: &[u8], entry: TokenEntry) -> Result<()> {
+        let TokenEntry { date, .. } = entry;
         self.push(token, Op::Change { add: entry.counts(), sub: Counts::default(), date })
     }
 
@@ -99,7 +99,7 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::change`].
-    pub fn join(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+    pub fn join(&mut self, token: &[u8], entry: TokenEntry) -> Result<()> {
         self.push(token, Op::Join(entry))
     }
 
@@ -107,7 +107,7 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::change`].
-    pub fn set(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+    pub fn set(&mut self, token: &[u8], entry: TokenEntry) -> Result<()> {
         self.push(token, Op::Set(entry))
     }
 
@@ -196,7 +196,7 @@ impl Batch {
 
 impl Op {
     /// Applies the change to an entry, or to a missing one; counts in `bent` what did not fit.
-    pub(crate) fn apply(self, before: Option<Entry>, bent: &mut Bent) -> Entry {
+    pub(crate) fn apply(self, before: Option<TokenEntry>, bent: &mut Bent) -> TokenEntry {
         match self {
             Self::Set(entry) => entry,
             Self::Stay => before.unwrap_or_default(),
@@ -204,13 +204,13 @@ impl Op {
                 let had = before.unwrap_or_default();
                 let date = had.date.max(entry.date);
                 let spam = add(had.spam, entry.spam, bent);
-                Entry { spam, ham: add(had.ham, entry.ham, bent), date }
+                TokenEntry { spam, ham: add(had.ham, entry.ham, bent), date }
             }
             Self::Change { add: more, sub: less, date } => {
                 let had = before.unwrap_or_default();
                 let (spam, ham) = (add(had.spam, more.spam, bent), add(had.ham, more.ham, bent));
                 let (spam, ham) = (sub(spam, less.spam, bent), sub(ham, less.ham, bent));
-                Entry { spam, ham, date }
+                TokenEntry { spam, ham, date }
             }
         }
     }
@@ -236,22 +236,23 @@ mod tests {
 
     #[test]
     fn counts_stay_within_their_bounds() {
-        let check = |op: Op, before: Option<Entry>, after: (u32, u32, u32), bent: (u64, u64)| {
-            let mut found = Bent::default();
-            let entry = op.apply(before, &mut found);
-            assert_eq!((entry.spam, entry.ham, entry.date), after);
-            assert_eq!((found.saturated, found.floored), bent);
-        };
+        let check =
+            |op: Op, before: Option<TokenEntry>, after: (u32, u32, u32), bent: (u64, u64)| {
+                let mut found = Bent::default();
+                let entry = op.apply(before, &mut found);
+                assert_eq!((entry.spam, entry.ham, entry.date), after);
+                assert_eq!((found.saturated, found.floored), bent);
+            };
         let change = |add, sub| Op::Change { add, sub, date: 7 };
-        let had = Some(Entry { spam: 2, ham: u32::MAX - 1, date: 9 });
+        let had = Some(TokenEntry { spam: 2, ham: u32::MAX - 1, date: 9 });
         let (none, one) = (Counts::default(), Counts::new(1, 1));
         check(change(one, none), None, (1, 1, 7), (0, 0));
         check(change(one, none), had, (3, u32::MAX, 7), (0, 0));
         check(change(Counts::new(0, 2), none), had, (2, u32::MAX, 7), (1, 0));
         check(change(none, Counts::new(3, 3)), had, (0, u32::MAX - 4, 7), (0, 1));
         check(change(none, one), None, (0, 0, 7), (0, 2));
-        check(Op::Join(Entry { spam: 1, ham: 0, date: 8 }), had, (3, u32::MAX - 1, 9), (0, 0));
-        check(Op::Set(Entry { spam: 1, ham: 0, date: 8 }), had, (1, 0, 8), (0, 0));
+        check(Op::Join(TokenEntry { spam: 1, ham: 0, date: 8 }), had, (3, u32::MAX - 1, 9), (0, 0));
+        check(Op::Set(TokenEntry { spam: 1, ham: 0, date: 8 }), had, (1, 0, 8), (0, 0));
     }
 
     #[test]
@@ -267,7 +268,7 @@ mod tests {
         let found: Vec<_> = batch.sorted().into_iter().map(|(t, op)| (t, spam(op))).collect();
         assert_eq!(found, [(&b"a"[..], 2), (b"ab", 4), (b"b", 1), (b"b", 3)]);
         for bad in [&b""[..], b"a\0b", &[b'x'; TOKEN_LEN_MAX + 1]] {
-            assert!(batch.set(bad, Entry::default()).is_err());
+            assert!(batch.set(bad, TokenEntry::default()).is_err());
         }
         batch.clear();
         assert!(batch.is_empty());

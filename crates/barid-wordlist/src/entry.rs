@@ -20,7 +20,7 @@ impl Counts {
 
 /// The entry of a token. A token without an entry has the counts 0 and 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct TokenEntry {
     /// Number of spam messages with the token.
     pub spam: u32,
     /// Number of ham messages with the token.
@@ -29,7 +29,7 @@ pub struct Entry {
     pub date: u32,
 }
 
-impl Entry {
+impl TokenEntry {
     /// Returns the counts without the date.
     pub const fn counts(self) -> Counts {
         Counts { spam: self.spam, ham: self.ham }
@@ -109,14 +109,14 @@ pub(crate) fn is_receipt(key: &[u8]) -> bool {
 
 impl Receipt {
     /// Encodes the receipt in the counts of an entry, which are faster to look up than dates.
-    pub(crate) fn to_entry(self) -> Entry {
+    pub(crate) fn to_entry(self) -> TokenEntry {
         let class = match self.class {
             Class::Spam => 1,
             Class::Ham => 2,
         };
         let day = day_of(self.date).and_then(|day| u16::try_from(day).ok()).unwrap_or(0);
         let spam = class | u32::from(self.profile) << 8 | u32::from(day) << 16;
-        Entry { spam, ham: self.generation, date: self.date }
+        TokenEntry { spam, ham: self.generation, date: self.date }
     }
 
     /// Decodes a receipt; `None` if the training was undone.

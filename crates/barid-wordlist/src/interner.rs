@@ -8,13 +8,13 @@ use barid_bayes::token_start;
 #[derive(Debug, Default)]
 pub struct Interner {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<InternedToken>,
     /// Indexes of entries plus one, by hash; 0 is free.
     table: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct InternedToken {
     start: usize,
     /// The first bytes, which are the whole of most tokens.
     start_bytes: u64,
@@ -59,7 +59,7 @@ impl Interner {
         }
         let (start, len) = (self.bytes.len(), token.len() as u16);
         self.bytes.extend_from_slice(token);
-        self.entries.push(Entry { start, start_bytes, len, hash });
+        self.entries.push(InternedToken { start, start_bytes, len, hash });
         self.table[slot] = self.entries.len() as u32;
         self.entries.len() - 1
     }
@@ -79,7 +79,7 @@ impl Interner {
         self.entries.iter().map(|entry| self.token(*entry))
     }
 
-    fn token(&self, entry: Entry) -> &[u8] {
+    fn token(&self, entry: InternedToken) -> &[u8] {
         &self.bytes[entry.start..entry.start + usize::from(entry.len)]
     }
 

@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use crate::entry::keys;
-use crate::{Batch, Counts, Damage, Entry, Error, Receipt, Result};
+use crate::{Batch, Counts, Damage, Error, Receipt, Result, TokenEntry};
 
 /// A visitor of tokens and their entries; returning `false` ends the scan.
-pub type Visit<'a> = dyn FnMut(&[u8], Entry) -> bool + 'a;
+pub type Visit<'a> = dyn FnMut(&[u8], TokenEntry) -> bool + 'a;
 
 /// A callback that decides the change of a token with an entry.
-pub type Decide<'a> = dyn FnMut(&[u8], Entry) -> Change + 'a;
+pub type Decide<'a> = dyn FnMut(&[u8], TokenEntry) -> Change + 'a;
 
 /// A callback after the last token, which adds further changes to a batch.
 pub type Beside<'a> = dyn FnMut(&mut Batch) -> Result<()> + 'a;
@@ -41,7 +41,7 @@ pub trait WordList: Debug + Send {
     ///
     /// # Errors
     /// As [`WordList::refresh`].
-    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>>;
+    fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>>;
 
     /// Returns the receipts of messages, in the order of `contents`, the 128-bit hashes of their
     /// contents.
@@ -123,7 +123,7 @@ pub enum Change {
     /// Remove it.
     Drop,
     /// Replace its entry.
-    Set(Entry),
+    Set(TokenEntry),
     /// Rename it. If the new name exists, its counts are added and the later date is kept.
     Rename(Vec<u8>),
 }

@@ -4,7 +4,7 @@
 use crate::entry::keys;
 use crate::limits::BATCH_LEN;
 use crate::{
-    Batch, Change, Conflict, Conflicts, Entry, Result, Rewritten, WordList, date_of, day_of,
+    Batch, Change, Conflict, Conflicts, Result, Rewritten, TokenEntry, WordList, date_of, day_of,
 };
 
 /// Conditions for removing tokens. A token is removed if it meets all conditions that are set; if
@@ -35,7 +35,7 @@ pub fn oldest(value: u32, today: u32) -> u32 {
 impl Maintain {
     /// Returns `true` if a token is to be removed. [`keys::MSG_COUNT`], [`keys::ROBX`] and
     /// [`keys::ENCODING`] are always kept; [`keys::WORDLIST_VERSION`] is not, as in bogofilter.
-    pub fn discards(&self, token: &[u8], entry: Entry) -> bool {
+    pub fn discards(&self, token: &[u8], entry: TokenEntry) -> bool {
         if [keys::MSG_COUNT, keys::ROBX, keys::ENCODING].contains(&token) {
             return false;
         }
@@ -46,7 +46,7 @@ impl Maintain {
         tests.iter().any(Option::is_some) && tests.iter().flatten().all(|goes| *goes)
     }
 
-    fn change(&self, token: &[u8], entry: Entry) -> Change {
+    fn change(&self, token: &[u8], entry: TokenEntry) -> Change {
         if token == keys::MSG_COUNT {
             return Change::Keep;
         }
@@ -109,7 +109,7 @@ fn join(
     into: &mut dyn WordList,
     batch: &mut Batch,
     merged: &mut Merged,
-    (token, entry): (&[u8], Entry),
+    (token, entry): (&[u8], TokenEntry),
 ) -> Result<()> {
     let is_said = [keys::ENCODING, keys::WORDLIST_VERSION, keys::ROBX].contains(&token);
     if is_said && into.entry(token)?.is_some() {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_token_goes_if_all_tests_say_so() {
         let check = |what: Maintain, token: &[u8], goes: bool| {
-            let entry = Entry { spam: 1, ham: 3, date: 20_260_101 };
+            let entry = TokenEntry { spam: 1, ham: 3, date: 20_260_101 };
             assert_eq!(what.discards(token, entry), goes, "{what:?}");
         };
         let none = Maintain::default();

@@ -2,7 +2,7 @@
 //! computes it.
 
 use crate::entry::keys;
-use crate::{Batch, Entry, Result, WordList};
+use crate::{Batch, Result, TokenEntry, WordList};
 
 /// The fewest messages that a token must have been in.
 const SEEN_MIN: u64 = 10;
@@ -49,7 +49,7 @@ pub fn store_robx(list: &mut dyn WordList, date: u32) -> Result<Option<Robx>> {
     if let Some(found) = found {
         let mut batch = Batch::new(date);
         let spam = (found.value * SCALE) as u32;
-        batch.set(keys::ROBX, Entry { spam, ham: 0, date })?;
+        batch.set(keys::ROBX, TokenEntry { spam, ham: 0, date })?;
         list.update(&batch)?;
     }
     Ok(found)

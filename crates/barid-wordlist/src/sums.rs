@@ -8,12 +8,12 @@ use crate::{Batch, Counts, Result};
 
 /// Distinct tokens of one message: each a hash, a length of two bytes, and its bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<u8>);
+pub struct DistinctTokens(Vec<u8>);
 
 /// Bytes before each token.
 const HEAD_LEN: usize = 6;
 
-impl Tokens {
+impl DistinctTokens {
     /// Packs at most `count` tokens, of about `len` bytes together.
     pub fn new<'a>(
         tokens: impl Iterator<Item = (u32, &'a [u8])>,
@@ -146,7 +146,7 @@ mod tests {
             tokens.dedup();
             let (spam, ham) = (random.u32(0..2), random.u32(0..2));
             let hashed = tokens.iter().map(|token| (xxh3_64(token) as u32, &token[..]));
-            let packed = Tokens::new(hashed.clone(), 0, 0);
+            let packed = DistinctTokens::new(hashed.clone(), 0, 0);
             assert!(packed.iter().eq(hashed));
             sums.count(packed.iter(), Counts::new(spam, 0), Counts::new(0, ham));
             for token in tokens {

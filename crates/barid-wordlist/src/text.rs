@@ -6,7 +6,7 @@ use std::io::{BufRead, Read as _, Write};
 use crate::entry::keys;
 use crate::limits::{BATCH_LEN, CHUNK_LEN, LINE_LEN_MAX};
 use crate::maintain::replaced;
-use crate::{Batch, Entry, Error, Maintain, Result, WordList};
+use crate::{Batch, Error, Maintain, Result, TokenEntry, WordList};
 
 /// Bytes that separate columns.
 const SPACES: &[u8] = b" \x0c\n\r\t\x0b";
@@ -140,7 +140,7 @@ fn is_of_dump(line: &[u8]) -> bool {
 }
 
 /// Adds a token to a batch; returns `false` if it is not to be loaded.
-fn add(batch: &mut Batch, token: &[u8], mut entry: Entry, how: &Load) -> Result<bool> {
+fn add(batch: &mut Batch, token: &[u8], mut entry: TokenEntry, how: &Load) -> Result<bool> {
     if how.token_len_max.is_some_and(|max| token.len() > max) {
         return Ok(false);
     }
@@ -165,7 +165,7 @@ fn add(batch: &mut Batch, token: &[u8], mut entry: Entry, how: &Load) -> Result<
 }
 
 /// Parses token and entry of a line; `None` for a line that is skipped.
-fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], Entry)>, &'static str> {
+fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], TokenEntry)>, &'static str> {
     let line = memchr::memchr(0, line).map_or(line, |end| &line[..end]);
     if line.len() < LINE_LEN_MIN {
         return Ok(None);
@@ -176,7 +176,7 @@ fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], Entry)>, &'static st
     let end = line[start..].iter().position(is_space).map_or(line.len(), |len| start + len);
     let mut columns = line[end..].split(is_space).filter(|column| !column.is_empty());
     let mut number = || columns.next().map_or(0, number);
-    let entry = Entry { spam: number(), ham: number(), date: number() };
+    let entry = TokenEntry { spam: number(), ham: number(), date: number() };
     match columns.next() {
         Some(_) => Err("more than token, two counts and a date"),
         None if start == line.len() => Ok(None),

@@ -9,7 +9,7 @@ use barid_testkit::Scratch;
 use barid_testkit::peers::Bogofilter;
 use barid_vfs::{File, LockKind, LockMode, OpenOptions, OsVfs, Vfs};
 use barid_wordlist::{
-    Batch, Class, Counts, Created, Entry, Error, Load, Maintain, Native, OnStore, Sharing,
+    Batch, Class, Counts, Created, Error, Load, Maintain, Native, OnStore, Sharing, TokenEntry,
     WordList, dump, keys, load, maintain, robx,
 };
 
@@ -290,7 +290,7 @@ fn lists_of_bogofilter_stay_its_own() {
         assert!(matches!(list.receipts(&[1]), Err(Error::Unsupported { .. })));
         assert_eq!(
             list.entry(keys::WORDLIST_VERSION).unwrap(),
-            Some(Entry { spam: keys::VERSION, ham: 0, date: DATE })
+            Some(TokenEntry { spam: keys::VERSION, ham: 0, date: DATE })
         );
         if world.store == "bdb" {
             let log = world.scratch.path().join("log.0000000001");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
-use barid_wordlist::{Batch, Counts, Entry, WordList, keys};
+use barid_wordlist::{Batch, Counts, TokenEntry, WordList, keys};
 
 use crate::world::{DATE, Model, create, draw, open, path};
 
@@ -74,9 +74,9 @@ fn heals(disk: &MemVfs, list: &mut barid_wordlist::Native) {
     let damaged = list.damage()[0].path.clone();
     let before = disk.read(&damaged, 1 << 30).unwrap();
     let mut batch = Batch::new(DATE);
-    batch.set(b"new", Entry { spam: 1, ham: 1, date: DATE }).unwrap();
+    batch.set(b"new", TokenEntry { spam: 1, ham: 1, date: DATE }).unwrap();
     list.update(&batch).unwrap();
-    sound.insert(b"new".to_vec(), Entry { spam: 1, ham: 1, date: DATE });
+    sound.insert(b"new".to_vec(), TokenEntry { spam: 1, ham: 1, date: DATE });
     let mut healed = open(disk).unwrap();
     let mut found = BTreeMap::new();
     healed.scan(&mut |token, entry| found.insert(token.to_vec(), entry).is_none()).unwrap();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
-use barid_wordlist::{Batch, Class, Counts, Entry, Error, WordList, dump};
+use barid_wordlist::{Batch, Class, Counts, Error, TokenEntry, WordList, dump};
 
 use crate::world::{DATE, create, open, path, word};
 
@@ -30,10 +30,10 @@ fn written() -> (MemVfs, String) {
     let mut batch = Batch::new(DATE);
     for number in 0..800 {
         let date = [DATE, DATE, 20_200_229, 0, 7, u32::MAX][number as usize % 6];
-        let entry = Entry { spam: 1 << (number % 32), ham: number % 3, date };
+        let entry = TokenEntry { spam: 1 << (number % 32), ham: number % 3, date };
         batch.set(&word(number), entry).unwrap();
     }
-    batch.set(&[b'x'; 1_023], Entry { spam: 1, ham: u32::MAX, date: DATE }).unwrap();
+    batch.set(&[b'x'; 1_023], TokenEntry { spam: 1, ham: u32::MAX, date: DATE }).unwrap();
     batch.train(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10, Class::Spam, 3);
     list.update(&batch).unwrap();
     list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use barid_vfs::{MemVfs, Vfs};
 use barid_wordlist::{
-    Batch, Change, Class, Conflicts, Counts, Entry, Error, Native, WordList, date_of, keys,
+    Batch, Change, Class, Conflicts, Counts, Error, Native, TokenEntry, WordList, date_of, keys,
 };
 
 use crate::world::{DATE, Model, create, draw, open, path, word};
@@ -120,7 +120,7 @@ fn counts_saturate_and_that_is_told() {
     let disk = MemVfs::new();
     let mut list = create(&disk);
     let mut batch = Batch::new(DATE);
-    batch.set(b"much", Entry { spam: u32::MAX, ham: 1, date: DATE }).unwrap();
+    batch.set(b"much", TokenEntry { spam: u32::MAX, ham: 1, date: DATE }).unwrap();
     list.update(&batch).unwrap();
     let mut batch = Batch::new(DATE);
     batch.change(b"much", Counts::new(1, 0), Counts::new(0, 2)).unwrap();
@@ -137,7 +137,7 @@ fn rewriting_drops_changes_and_joins() {
     let mut list = create(&disk);
     let mut batch = Batch::new(DATE);
     for (token, spam, date) in [(&b"a"[..], 1, 5), (b"b", 2, 9), (b"c", 3, 7), (b"d", 4, 8)] {
-        batch.set(token, Entry { spam, ham: 0, date }).unwrap();
+        batch.set(token, TokenEntry { spam, ham: 0, date }).unwrap();
     }
     batch.train(3, Class::Ham, 0);
     list.update(&batch).unwrap();
@@ -145,7 +145,7 @@ fn rewriting_drops_changes_and_joins() {
         .rewrite(&mut |token, entry| match token {
             b"a" => Change::Rename(b"c".to_vec()),
             b"b" => Change::Drop,
-            b"c" => Change::Set(Entry { spam: 30, ..entry }),
+            b"c" => Change::Set(TokenEntry { spam: 30, ..entry }),
             b"d" => Change::Rename(b"0".to_vec()),
             _ => Change::Keep,
         })

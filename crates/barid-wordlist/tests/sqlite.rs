@@ -10,7 +10,7 @@ use barid_testkit::Scratch;
 use barid_testkit::child::{Child, tell};
 use barid_vfs::{OsVfs, Vfs};
 use barid_wordlist::{
-    Batch, Change, Counts, Entry, Error, Native, OnStore, Sharing, WordList, dump, keys,
+    Batch, Change, Counts, Error, Native, OnStore, Sharing, TokenEntry, WordList, dump, keys,
 };
 
 use crate::stores::choice;
@@ -87,10 +87,10 @@ fn lists_are_as_native_ones() {
         train(&mut list, round, add, sub);
         train(&mut native, round, add, sub);
         if round % 7 == 6 {
-            let decide = |token: &[u8], entry: Entry| match token.first() {
+            let decide = |token: &[u8], entry: TokenEntry| match token.first() {
                 Some(b'1') => Change::Drop,
                 Some(b'2') => Change::Rename([&b"3"[..], &token[1..]].concat()),
-                Some(b'4') => Change::Set(Entry { spam: 7, ..entry }),
+                Some(b'4') => Change::Set(TokenEntry { spam: 7, ..entry }),
                 _ => Change::Keep,
             };
             let rewritten = native.rewrite_beside(&mut { decide }, &mut set_beside).unwrap();
@@ -118,9 +118,9 @@ fn the_order_of_bytes_is_that_of_the_list() {
         put(&path, b"word", value);
         let mut list = open(&path);
         let found = list.entry(b"word").unwrap();
-        assert_eq!(found, Some(Entry { spam: 1, ham: 2, date: 3 }), "{marker:?}");
+        assert_eq!(found, Some(TokenEntry { spam: 1, ham: 2, date: 3 }), "{marker:?}");
         let mut batch = Batch::new(DATE);
-        batch.set(b"word", Entry { spam: 1, ham: 3, date: 0 }).unwrap();
+        batch.set(b"word", TokenEntry { spam: 1, ham: 3, date: 0 }).unwrap();
         list.update(&batch).unwrap();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let place = Place { vfs: &vfs, path: &path, builtin: None, durable: true };
@@ -163,7 +163,7 @@ fn values_of_any_length_are_read() {
     {
         put(&path, b"word", &value[..len]);
         let [spam, ham, date] = expected;
-        let expected = Entry { spam, ham, date };
+        let expected = TokenEntry { spam, ham, date };
         let mut list = open(&path);
         assert_eq!(list.entry(b"word").unwrap(), Some(expected));
         let mut found = None;

@@ -7,7 +7,7 @@ use barid_kv::{Choice, registry};
 use barid_testkit::{Scratch, skip_or_fail};
 use barid_vfs::{OsVfs, Vfs};
 use barid_wordlist::{
-    Batch, Change, Class, Conflicts, Counts, Entry, Error, Load, Native, OnStore, Sharing,
+    Batch, Change, Class, Conflicts, Counts, Error, Load, Native, OnStore, Sharing, TokenEntry,
     WordList, dump, load, merge,
 };
 
@@ -56,10 +56,10 @@ fn check(choice: Choice) {
         assert!(updated.generation > before && updated.generation == list.generation());
         native.update(&batch).unwrap();
         if round % 5 == 4 {
-            let decide = |token: &[u8], entry: Entry| match token.first() {
+            let decide = |token: &[u8], entry: TokenEntry| match token.first() {
                 Some(b'1') => Change::Drop,
                 Some(b'2') => Change::Rename([&b"3"[..], &token[1..]].concat()),
-                Some(b'4') => Change::Set(Entry { spam: 7, ..entry }),
+                Some(b'4') => Change::Set(TokenEntry { spam: 7, ..entry }),
                 _ => Change::Keep,
             };
             let rewritten = list.rewrite_beside(&mut { decide }, &mut set_beside).unwrap();
@@ -97,7 +97,7 @@ fn check(choice: Choice) {
     let all = Load { today: DATE, all_keys: true, ..Load::default() };
     assert_eq!(load(&mut list, &mut &b"new 1 1 20200101\n"[..], &all).unwrap().tokens, 1);
     let found = list.entry(b"new").unwrap();
-    assert_eq!(found, Some(Entry { spam: 2, ham: 1, date: 20_200_101 }));
+    assert_eq!(found, Some(TokenEntry { spam: 2, ham: 1, date: 20_200_101 }));
 }
 
 #[test]

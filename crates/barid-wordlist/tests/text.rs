@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use barid_wordlist::{
-    Batch, Class, Counts, Created, Entry, Error, Load, Maintain, Native, WordList, dump, keys,
+    Batch, Class, Counts, Created, Error, Load, Maintain, Native, TokenEntry, WordList, dump, keys,
     load, maintain, merge, robx, store_robx,
 };
 
@@ -124,5 +124,5 @@ fn robx_is_the_mean_of_what_was_seen_often() {
     let found = store_robx(&mut list, DATE).unwrap().unwrap();
     assert_eq!((found.tokens, found.value), (2, (0.0 + 20.0 / (5.0 * 2.0 + 20.0)) / 2.0));
     let kept = list.entry(keys::ROBX).unwrap();
-    assert_eq!(kept, Some(Entry { spam: 333_333, ham: 0, date: DATE }));
+    assert_eq!(kept, Some(TokenEntry { spam: 333_333, ham: 0, date: DATE }));
 }

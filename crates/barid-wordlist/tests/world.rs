@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_vfs::Vfs;
-use barid_wordlist::{Batch, Class, Counts, Created, Entry, Native, Receipt, WordList, keys};
+use barid_wordlist::{Batch, Class, Counts, Created, Native, Receipt, TokenEntry, WordList, keys};
 
 /// Returns the path of the list under test.
 pub(crate) fn path() -> &'static Path {
@@ -20,7 +20,7 @@ pub(crate) const CREATED: Created = Created { date: DATE, encoding: Some(2) };
 /// The expected content of a list: tokens, and the class of each trained message by its content id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
-    pub(crate) entries: BTreeMap<Vec<u8>, Entry>,
+    pub(crate) entries: BTreeMap<Vec<u8>, TokenEntry>,
     pub(crate) trained: BTreeMap<u128, Class>,
 }
 
@@ -37,7 +37,7 @@ impl Model {
     /// Returns the content of a new list.
     pub(crate) fn new() -> Self {
         let mut model = Self::default();
-        let entry = |spam| Entry { spam, ham: 0, date: DATE };
+        let entry = |spam| TokenEntry { spam, ham: 0, date: DATE };
         model.entries.insert(keys::ENCODING.to_vec(), entry(2));
         model.entries.insert(keys::WORDLIST_VERSION.to_vec(), entry(keys::VERSION));
         model
@@ -81,9 +81,9 @@ impl Model {
 
 /// Entries that are set during a rewrite: a word that the rewrite may drop, and one of the list's
 /// own keys.
-pub(crate) const BESIDE: [(&[u8], Entry); 2] = [
-    (b"1", Entry { spam: 7, ham: 0, date: DATE }),
-    (b".ROBX", Entry { spam: 415_000, ham: 0, date: 0 }),
+pub(crate) const BESIDE: [(&[u8], TokenEntry); 2] = [
+    (b"1", TokenEntry { spam: 7, ham: 0, date: DATE }),
+    (b".ROBX", TokenEntry { spam: 415_000, ham: 0, date: 0 }),
 ];
 
 pub(crate) fn set_beside(batch: &mut Batch) -> barid_wordlist::Result<()> {

@@ -11,7 +11,7 @@ use barid::message::{
     parameter, parse_addresses, parse_date, parse_date_as, part_body, part_text, raw_header,
     rfc822_size,
 };
-use barid::query::{Node, parse_imap};
+use barid::query::{SearchNode, parse_imap};
 use barid::{Mailbox, OpenOptions, ReadAs, Uid, UidSet};
 use barid_testkit::peers::{Dovecot, Imap};
 use barid_testkit::{Scratch, corpora, disk};
@@ -164,10 +164,10 @@ impl Pair {
         for node in parse_imap(program).unwrap().program.nodes() {
             let at = |id: &u32| values[*id as usize];
             let value = match node {
-                Node::Key(_) => of_keys.next().unwrap(),
-                Node::Not(id) => !at(id),
-                Node::And(ids) => ids.iter().all(at),
-                Node::Or(ids) => ids.iter().any(at),
+                SearchNode::Key(_) => of_keys.next().unwrap(),
+                SearchNode::Not(id) => !at(id),
+                SearchNode::And(ids) => ids.iter().all(at),
+                SearchNode::Or(ids) => ids.iter().any(at),
             };
             values.push(value);
         }

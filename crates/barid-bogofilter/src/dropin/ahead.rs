@@ -17,17 +17,17 @@ pub struct ReadMessage {
     pub bytes: Vec<u8>,
     /// Name of the file that it is from, if it is to be reported.
     pub name: Option<Vec<u8>>,
-    pub(super) words: Words,
+    pub(super) words: MessageWords,
 }
 
 /// The words and facts of a message.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct MessageWords {
     pub(super) distinct: Distinct,
     pub(super) facts: Facts,
 }
 
-impl Words {
+impl MessageWords {
     /// Replaces the content with the words of a message.
     pub(super) fn read(&mut self, tokenizer: &mut Tokenizer, message: &[u8]) {
         self.distinct.read(tokenizer, message);

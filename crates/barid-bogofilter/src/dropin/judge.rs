@@ -9,7 +9,7 @@ use barid_bayes::{
 use barid_vfs::Vfs;
 use barid_wordlist::{storable_hashed, storable_tokens};
 
-use super::ahead::Words;
+use super::ahead::MessageWords;
 use super::format::Saying;
 use super::pass::pass;
 use super::{Error, Lists, Result, Settings};
@@ -25,7 +25,7 @@ pub struct Judge {
     asked: Parameters,
     lists: Lists,
     tokenizer: Tokenizer,
-    words: Words,
+    words: MessageWords,
     scorer: Scorer,
     evidence: Vec<Evidence>,
     /// `true` once the lists' own values (encoding, robx, version) were applied.
@@ -76,7 +76,7 @@ impl Judge {
             asked: settings.parameters,
             settings,
             lists,
-            words: Words::default(),
+            words: MessageWords::default(),
             scorer: Scorer::new(),
             evidence: Vec::new(),
             is_settled: false,
@@ -162,7 +162,7 @@ impl Judge {
 
     /// Takes the words of a message in place of the one before; `words` receives the previous
     /// words.
-    pub(super) fn take(&mut self, words: &mut Words) {
+    pub(super) fn take(&mut self, words: &mut MessageWords) {
         std::mem::swap(&mut self.words, words);
     }
 

@@ -26,4 +26,4 @@ pub use lists::{ListSpec, Listed, Lists, Opening};
 pub use messages::{Messages, Separation};
 pub use session::{Reply, Session};
 pub use settings::{Formats, Quirks, Registration, Settings};
-pub use util::{Words, histogram};
+pub use util::{WordTable, histogram};

@@ -19,12 +19,12 @@ fn probability(counts: Counts, totals: Counts, parameters: &Parameters) -> f64 {
 
 /// A table of words and their counts, in the format of `bogoutil -w` and `-p`.
 #[derive(Debug)]
-pub struct Words {
+pub struct WordTable {
     totals: Counts,
     with_probability: bool,
 }
 
-impl Words {
+impl WordTable {
     /// Writes the head of a table.
     ///
     /// # Errors

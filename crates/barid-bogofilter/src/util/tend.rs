@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use barid_wordlist::{AnyList, Change, Entry, Error, keys};
+use barid_wordlist::{AnyList, Change, Error, TokenEntry, keys};
 
-use super::Asked;
+use super::UtilSettings;
 use crate::said::{Stop, tell};
 
 /// Values of [`keys::ENCODING`].
@@ -22,7 +22,7 @@ const PREFIX: &[u8] = b"ip:";
 /// A conversion of a word to another encoding.
 type Convert = fn(&[u8]) -> Vec<u8>;
 
-impl Asked {
+impl UtilSettings {
     pub(super) fn tend(&self, list: &mut AnyList, upgrades: bool) -> Result<(), Stop> {
         for _ in 0..TRIES {
             let before = list.entry(keys::ENCODING)?.map_or(RAW, |entry| entry.spam);
@@ -50,7 +50,7 @@ impl Asked {
         };
         let (version, found) = (Cell::new(0), Cell::new(RAW));
         let (is_renamed, is_other) = (Cell::new(false), Cell::new(false));
-        let mut decide = |token: &[u8], entry: Entry| {
+        let mut decide = |token: &[u8], entry: TokenEntry| {
             if token == keys::MSG_COUNT {
                 return Change::Keep;
             }
@@ -79,7 +79,7 @@ impl Asked {
             }
             // bogoutil sets the date to 0 when it renames.
             let date = if is_renamed.get() { 0 } else { self.date };
-            let mut set = |key, spam| batch.set(key, Entry { spam, ham: 0, date });
+            let mut set = |key, spam| batch.set(key, TokenEntry { spam, ham: 0, date });
             if before != after {
                 set(keys::ENCODING, after)?;
             }
@@ -173,8 +173,8 @@ mod tests {
         (encoding, WORDS.map(|word| list.entry(word).unwrap().is_some()))
     }
 
-    fn to(is_unicode: bool) -> Asked {
-        Asked { is_unicode: Some(is_unicode), ..Asked::new(20_261_122) }
+    fn to(is_unicode: bool) -> UtilSettings {
+        UtilSettings { is_unicode: Some(is_unicode), ..UtilSettings::new(20_261_122) }
     }
 
     /// The recorded encoding of a list always matches its words.

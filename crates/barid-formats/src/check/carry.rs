@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use barid_mailbox::{Error, Result};
 use barid_vfs::{OpenOptions, Ownership, Timestamp, Vfs, replace_as};
 
-use super::doctor::{CheckOptions, Held};
-use super::keep::{Entry, Kept, Old};
-use super::plan::{Edit, Plan, Segment, Step, hash, hash_file};
+use super::doctor::{CheckOptions, LockedMailbox};
+use super::keep::{ManifestItem, Old, UndoableRepair};
+use super::plan::{FileEdit, FolderStep, RepairPlan, Segment, hash, hash_file};
 use crate::redo::{self, Change};
 
 /// Carries out the plan: edits at once by way of the redo journal, then one step after the other.
 /// It may be stopped between two steps.
 pub(super) fn out(
     vfs: &dyn Vfs,
-    held: &Held,
-    plan: &Plan,
+    held: &LockedMailbox,
+    plan: &RepairPlan,
     (path, options): (&Path, &CheckOptions),
 ) -> Result<()> {
     write_in_place(vfs, held, &plan.edits)?;
@@ -30,7 +30,7 @@ pub(super) fn out(
     Ok(())
 }
 
-fn write_in_place(vfs: &dyn Vfs, held: &Held, edits: &[Edit]) -> Result<()> {
+fn write_in_place(vfs: &dyn Vfs, held: &LockedMailbox, edits: &[FileEdit]) -> Result<()> {
     let mut change = Change::new(None);
     for edit in edits {
         let path = held.folder.join(OsStr::from_bytes(&edit.name));
@@ -40,14 +40,16 @@ fn write_in_place(vfs: &dyn Vfs, held: &Held, edits: &[Edit]) -> Result<()> {
     redo::apply(vfs, &held.place, &change, held.mode, None).map(drop)
 }
 
-fn do_step(vfs: &dyn Vfs, folder: &Path, step: &Step) -> Result<()> {
+fn do_step(vfs: &dyn Vfs, folder: &Path, step: &FolderStep) -> Result<()> {
     match step {
-        Step::Write { path, new, mode, .. } => write_whole(vfs, folder, path, new, *mode, None),
-        Step::Remove { path, old } => {
+        FolderStep::Write { path, new, mode, .. } => {
+            write_whole(vfs, folder, path, new, *mode, None)
+        }
+        FolderStep::Remove { path, old } => {
             remove(vfs, folder, path, old.bytes.len() as u64, hash(&old.bytes))
         }
-        Step::Rename { from, to, .. } => rename(vfs, folder, from, to),
-        Step::MakeDir { path, mode } => {
+        FolderStep::Rename { from, to, .. } => rename(vfs, folder, from, to),
+        FolderStep::MakeDir { path, mode } => {
             let path = folder.join(path);
             match vfs.create_dir(&path, *mode) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -108,7 +110,7 @@ fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {
 
 /// State of an entry that a repair changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ItemState {
     /// As the repair left it.
     After,
     /// As it was before.
@@ -116,75 +118,79 @@ enum State {
 }
 
 /// Restores all entries that are not as they were; returns the files restored.
-pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<BTreeSet<PathBuf>> {
+pub(super) fn back(
+    vfs: &dyn Vfs,
+    held: &LockedMailbox,
+    kept: &UndoableRepair,
+) -> Result<BTreeSet<PathBuf>> {
     let entries = &kept.manifest.entries;
-    let states: Result<Vec<State>> =
+    let states: Result<Vec<ItemState>> =
         entries.iter().map(|entry| state(vfs, &held.folder, entry)).collect();
     let states = states?;
-    let to_undo = || entries.iter().zip(&states).filter(|(_, state)| **state == State::After);
+    let to_undo = || entries.iter().zip(&states).filter(|(_, state)| **state == ItemState::After);
     for (entry, _) in to_undo().rev() {
         undo_step(vfs, &held.folder, entry, kept)?;
     }
-    let edits: Result<Vec<Edit>> =
+    let edits: Result<Vec<FileEdit>> =
         to_undo().filter_map(|(entry, _)| reversed(vfs, held, entry, kept).transpose()).collect();
     write_in_place(vfs, held, &edits?)?;
     Ok(to_undo().filter_map(|(entry, _)| file_of(entry)).collect())
 }
 
 /// Returns the file that an entry changes, by its name before the repair; `None` for a folder.
-fn file_of(entry: &Entry) -> Option<PathBuf> {
+fn file_of(entry: &ManifestItem) -> Option<PathBuf> {
     match entry {
-        Entry::Edit { name, .. } => Some(PathBuf::from(OsStr::from_bytes(name))),
-        Entry::Write { path, .. } | Entry::Remove { path, .. } => Some(path.clone()),
-        Entry::Rename { from, .. } => Some(from.clone()),
-        Entry::MakeDir { .. } => None,
+        ManifestItem::Edit { name, .. } => Some(PathBuf::from(OsStr::from_bytes(name))),
+        ManifestItem::Write { path, .. } | ManifestItem::Remove { path, .. } => Some(path.clone()),
+        ManifestItem::Rename { from, .. } => Some(from.clone()),
+        ManifestItem::MakeDir { .. } => None,
     }
 }
 
-fn state(vfs: &dyn Vfs, folder: &Path, entry: &Entry) -> Result<State> {
+fn state(vfs: &dyn Vfs, folder: &Path, entry: &ManifestItem) -> Result<ItemState> {
     let changed = |path: &Path| Error::ChangedSince { path: folder.join(path) };
     let is = |path: &Path, len: u64, hash: u64| hash_of(vfs, &folder.join(path), len, hash);
     match entry {
-        Entry::Edit { name, old_size, new_size, old_hash, new_hash, .. } => {
+        ManifestItem::Edit { name, old_size, new_size, old_hash, new_hash, .. } => {
             let path = PathBuf::from(OsStr::from_bytes(name));
             match () {
-                () if is(&path, *new_size, *new_hash)? => Ok(State::After),
-                () if is(&path, *old_size, *old_hash)? => Ok(State::Before),
+                () if is(&path, *new_size, *new_hash)? => Ok(ItemState::After),
+                () if is(&path, *old_size, *old_hash)? => Ok(ItemState::Before),
                 () => Err(changed(&path)),
             }
         }
-        Entry::Write { path, old, new_len, new_hash } => {
+        ManifestItem::Write { path, old, new_len, new_hash } => {
             if is(path, *new_len, *new_hash)? {
-                return Ok(State::After);
+                return Ok(ItemState::After);
             }
             let is_before = match old {
                 Some(old) => is(path, old.stretch.len, old.hash)?,
                 None => is_missing(vfs, &folder.join(path))?,
             };
-            if is_before { Ok(State::Before) } else { Err(changed(path)) }
+            if is_before { Ok(ItemState::Before) } else { Err(changed(path)) }
         }
-        Entry::Remove { path, old } => {
+        ManifestItem::Remove { path, old } => {
             if is_missing(vfs, &folder.join(path))? {
-                return Ok(State::After);
+                return Ok(ItemState::After);
             }
             let is_before = is(path, old.stretch.len, old.hash)?;
-            if is_before { Ok(State::Before) } else { Err(changed(path)) }
+            if is_before { Ok(ItemState::Before) } else { Err(changed(path)) }
         }
-        Entry::Rename { from, to, size } => {
+        ManifestItem::Rename { from, to, size } => {
             let has = |path: &Path| {
                 let found = vfs.symlink_metadata(&folder.join(path));
                 found.is_ok_and(|found| found.size == *size)
             };
             let is_free = |path: &Path| is_missing(vfs, &folder.join(path));
             match () {
-                () if has(to) && is_free(from)? => Ok(State::After),
-                () if has(from) => Ok(State::Before),
+                () if has(to) && is_free(from)? => Ok(ItemState::After),
+                () if has(from) => Ok(ItemState::Before),
                 () => Err(changed(to)),
             }
         }
-        Entry::MakeDir { path } => match is_missing(vfs, &folder.join(path))? {
-            true => Ok(State::Before),
-            false => Ok(State::After),
+        ManifestItem::MakeDir { path } => match is_missing(vfs, &folder.join(path))? {
+            true => Ok(ItemState::Before),
+            false => Ok(ItemState::After),
         },
     }
 }
@@ -209,21 +215,26 @@ fn hash_of(vfs: &dyn Vfs, path: &Path, len: u64, hash: u64) -> Result<bool> {
     }
 }
 
-fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result<()> {
+fn undo_step(
+    vfs: &dyn Vfs,
+    folder: &Path,
+    entry: &ManifestItem,
+    kept: &UndoableRepair,
+) -> Result<()> {
     let restore = |path: &Path, old: &Old| {
         let bytes = kept.bytes(old.stretch);
         write_whole(vfs, folder, path, bytes, old.mode, Some(old.modified))
     };
     match entry {
-        Entry::Edit { .. } => Ok(()),
-        Entry::Write { path, old: Some(old), .. } | Entry::Remove { path, old } => {
+        ManifestItem::Edit { .. } => Ok(()),
+        ManifestItem::Write { path, old: Some(old), .. } | ManifestItem::Remove { path, old } => {
             restore(path, old)
         }
-        Entry::Write { path, old: None, new_len, new_hash } => {
+        ManifestItem::Write { path, old: None, new_len, new_hash } => {
             remove(vfs, folder, path, *new_len, *new_hash)
         }
-        Entry::Rename { from, to, .. } => rename(vfs, folder, to, from),
-        Entry::MakeDir { path } => {
+        ManifestItem::Rename { from, to, .. } => rename(vfs, folder, to, from),
+        ManifestItem::MakeDir { path } => {
             let path = folder.join(path);
             match vfs.remove_dir(&path) {
                 // It is in use by now.
@@ -236,8 +247,13 @@ fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result
 }
 
 /// Returns the edit that restores the old bytes of a file that was written in place.
-fn reversed(vfs: &dyn Vfs, held: &Held, entry: &Entry, kept: &Kept) -> Result<Option<Edit>> {
-    let Entry::Edit { name, old_size, pieces, .. } = entry else { return Ok(None) };
+fn reversed(
+    vfs: &dyn Vfs,
+    held: &LockedMailbox,
+    entry: &ManifestItem,
+    kept: &UndoableRepair,
+) -> Result<Option<FileEdit>> {
+    let ManifestItem::Edit { name, old_size, pieces, .. } = entry else { return Ok(None) };
     let path = held.folder.join(OsStr::from_bytes(name));
     let file = vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
     let mut segments = Vec::new();
@@ -252,7 +268,7 @@ fn reversed(vfs: &dyn Vfs, held: &Held, entry: &Entry, kept: &Kept) -> Result<Op
     if at < *old_size {
         segments.push(Segment::Keep(at..*old_size));
     }
-    let edit = Edit::assemble(name, &*file, &segments).map_err(Error::at(&path))?;
+    let edit = FileEdit::assemble(name, &*file, &segments).map_err(Error::at(&path))?;
     let what = "what is to be put back is more than can be written at once";
     edit.map(Some).ok_or(Error::Unsupported { path, what })
 }
@@ -271,7 +287,7 @@ mod tests {
     fn what_is_written_meanwhile_is_not_removed() {
         let vfs = MemVfs::new();
         put(&vfs, "/1", b"");
-        let step = Step::remove(&vfs, Path::new("/"), Path::new("1")).unwrap().unwrap();
+        let step = FolderStep::remove(&vfs, Path::new("/"), Path::new("1")).unwrap().unwrap();
         put(&vfs, "/1", b"a message");
         do_step(&vfs, Path::new("/"), &step).unwrap_err();
         assert_eq!(vfs.read(Path::new("/1"), 99).unwrap(), b"a message");
@@ -282,7 +298,7 @@ mod tests {
         let vfs = MemVfs::new();
         put(&vfs, "/01", b"old");
         put(&vfs, "/2", b"new");
-        let step = Step::Rename { from: "01".into(), to: "2".into(), size: 3 };
+        let step = FolderStep::Rename { from: "01".into(), to: "2".into(), size: 3 };
         do_step(&vfs, Path::new("/"), &step).unwrap_err();
         assert_eq!(vfs.read(Path::new("/2"), 99).unwrap(), b"new");
         assert_eq!(vfs.read(Path::new("/01"), 99).unwrap(), b"old");

@@ -8,7 +8,7 @@ use barid_types::Uid;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use super::limits::{DAMAGES_MAX, VOID_READ_LEN};
-use super::plan::{Edit, Plan, Segment, Step};
+use super::plan::{FileEdit, FolderStep, RepairPlan, Segment};
 
 /// Severity of a damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,7 +96,7 @@ pub(crate) struct Diagnosis {
     /// Number of messages that are intact.
     pub(crate) messages: u64,
     /// The steps of the repair.
-    pub(crate) plan: Plan,
+    pub(crate) plan: RepairPlan,
     /// `true` if the repair is larger than can be done.
     pub(crate) is_too_large: bool,
 }
@@ -118,7 +118,7 @@ impl Diagnosis {
         file: &dyn File,
         segments: &[Segment],
     ) -> io::Result<()> {
-        match Edit::assemble(name, file, segments)? {
+        match FileEdit::assemble(name, file, segments)? {
             Some(edit) if edit.is_empty() => {}
             Some(edit) => self.plan.edits.push(edit),
             None => self.is_too_large = true,
@@ -140,8 +140,8 @@ impl Diagnosis {
             _ => damage("zeros", Severity::Error).what("the message is nothing but zeros"),
         };
         self.note(damage.repair("its file is removed"));
-        let step = Step::remove(vfs, folder, path)?;
-        self.plan.steps.extend(step.filter(Step::removes_nothing));
+        let step = FolderStep::remove(vfs, folder, path)?;
+        self.plan.steps.extend(step.filter(FolderStep::removes_nothing));
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::damage::{Damage, Diagnosis, Severity};
 use super::keep::{self, Manifest};
 use super::{carry, limits};
 use crate::detect::open_damaged;
-use crate::redo::{Found, Place};
+use crate::redo::{JournalPath, JournalSearch};
 use crate::{MailboxSpec, MboxOptions};
 
 /// Options of a check or a repair.
@@ -102,7 +102,7 @@ pub struct UndoReport {
 
 /// Purpose of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CheckPurpose {
     /// Reading.
     Look,
     /// Writing, and moving messages.
@@ -110,38 +110,38 @@ pub(crate) enum Purpose {
 }
 
 /// A locked mailbox.
-pub(crate) struct Held {
+pub(crate) struct LockedMailbox {
     /// The folder to which all paths of a plan are relative.
     pub(crate) folder: PathBuf,
     /// Place of the redo journal.
-    pub(crate) place: Place,
+    pub(crate) place: JournalPath,
     /// Permission bits of new files.
     pub(crate) mode: u32,
     /// The locks.
     pub(crate) _locks: Box<dyn Any>,
 }
 
-impl Held {
+impl LockedMailbox {
     /// Makes that of a mailbox that is a folder.
     pub(crate) fn folder(path: &Path, mode: u32, locks: impl Any) -> Self {
-        let place = Place::inside(path);
+        let place = JournalPath::inside(path);
         Self { folder: path.to_owned(), place, mode, _locks: Box::new(locks) }
     }
 
     /// Makes that of a mailbox that is a file, given without symbolic links.
     pub(crate) fn file(path: &Path, mode: u32, locks: impl Any) -> Self {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-        Self { folder, place: Place::beside(path), mode, _locks: Box::new(locks) }
+        Self { folder, place: JournalPath::beside(path), mode, _locks: Box::new(locks) }
     }
 }
 
 /// The operations of a format for check and repair.
 pub(crate) trait Doctor: Storage {
     /// Takes the locks.
-    fn hold(&self, purpose: Purpose) -> Result<Held>;
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox>;
 
     /// Examines everything. The locks are held; nothing is written.
-    fn diagnose(&self, held: &Held) -> Result<Diagnosis>;
+    fn diagnose(&self, held: &LockedMailbox) -> Result<Diagnosis>;
 }
 
 /// Checks a mailbox. A format that is named is trusted, however the mailbox begins. Reads
@@ -156,7 +156,7 @@ pub fn check(
     options: &CheckOptions,
 ) -> Result<CheckReport> {
     let doctor = open_damaged(vfs, spec, &options.mbox)?;
-    let held = doctor.hold(Purpose::Look)?;
+    let held = doctor.hold(CheckPurpose::Look)?;
     let diagnosis = look(&*doctor, &held, options)?;
     Ok(report(&*doctor, diagnosis).0)
 }
@@ -181,7 +181,7 @@ pub fn repair(
     let own: Arc<dyn Vfs> = Arc::new(stopping.clone());
     let doctor = open_damaged(&own, spec, &options.mbox)?;
     expect_finished(&*doctor, options)?;
-    let held = doctor.hold(Purpose::Write)?;
+    let held = doctor.hold(CheckPurpose::Write)?;
     expect_free(&**vfs, &held)?;
     let mut done: Option<RepairReport> = None;
     let mut steps = 0;
@@ -226,7 +226,7 @@ pub fn undo(
     let doctor = open_damaged(vfs, spec, &options.mbox)?;
     expect_finished(&*doctor, options)?;
     let Some(mut last) = keep::last(&**vfs, side_dir)? else { return Ok(None) };
-    let held = doctor.hold(Purpose::Write)?;
+    let held = doctor.hold(CheckPurpose::Write)?;
     expect_free(&**vfs, &held)?;
     let mut files = BTreeSet::new();
     loop {
@@ -261,7 +261,7 @@ pub fn open(
 }
 
 /// Diagnoses, unless a change is unfinished: then nothing else can be determined.
-fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diagnosis> {
+fn look(doctor: &dyn Doctor, held: &LockedMailbox, options: &CheckOptions) -> Result<Diagnosis> {
     let Some(found) = doctor.unfinished(options.state_dir.as_deref())? else {
         return doctor.diagnose(held);
     };
@@ -275,7 +275,7 @@ fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diag
     Ok(diagnosis)
 }
 
-fn report(doctor: &dyn Doctor, diagnosis: Diagnosis) -> (CheckReport, super::plan::Plan) {
+fn report(doctor: &dyn Doctor, diagnosis: Diagnosis) -> (CheckReport, super::plan::RepairPlan) {
     let Diagnosis { damages, more, messages, plan, is_too_large } = diagnosis;
     let is_too_large = is_too_large || plan.is_too_large();
     let is_unfinished = damages.iter().any(|damage| damage.kind == "unfinished");
@@ -296,9 +296,9 @@ fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
 }
 
 /// Fails if something is in the place of the journal, now that nobody else can put it there.
-fn expect_free(vfs: &dyn Vfs, held: &Held) -> Result<()> {
+fn expect_free(vfs: &dyn Vfs, held: &LockedMailbox) -> Result<()> {
     match held.place.look(vfs)? {
-        Found::Nothing => Ok(()),
+        JournalSearch::Nothing => Ok(()),
         _ => {
             let what = format!("{} is in the way", held.place.journal().display());
             Err(Error::Unrecoverable { path: held.folder.clone(), what })

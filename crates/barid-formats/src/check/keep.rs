@@ -13,7 +13,7 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{OpenOptions, Timestamp, Vfs, create_dir_durable};
 
 use super::limits::{KEPT_LEN_MAX, MANIFEST_LEN_MAX, STEPS_MAX};
-use super::plan::{Plan, Step, Whole, hash};
+use super::plan::{FolderStep, RepairPlan, WholeFile, hash};
 
 const MAGIC: &[u8; 8] = b"baridREP";
 const VERSION: u32 = 1;
@@ -32,19 +32,19 @@ pub(super) struct Manifest {
     pub(super) goes_on: bool,
     pub(super) kept_len: u64,
     pub(super) kept_hash: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ManifestItem>,
 }
 
 /// A range of `kept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct KeptRange {
     pub(super) at: u64,
     pub(super) len: u64,
 }
 
 /// An entry of the manifest: one file or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum ManifestItem {
     Edit {
         name: Vec<u8>,
         old_size: u64,
@@ -52,7 +52,7 @@ pub(super) enum Entry {
         old_hash: u64,
         new_hash: u64,
         /// Offsets in the file, and the old bytes.
-        pieces: Vec<(u64, Stretch)>,
+        pieces: Vec<(u64, KeptRange)>,
     },
     Write {
         path: PathBuf,
@@ -77,7 +77,7 @@ pub(super) enum Entry {
 /// A file that was replaced or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Old {
-    pub(super) stretch: Stretch,
+    pub(super) stretch: KeptRange,
     pub(super) hash: u64,
     pub(super) mode: u32,
     pub(super) modified: Timestamp,
@@ -85,10 +85,10 @@ pub(super) struct Old {
 
 impl Manifest {
     /// Makes the manifest of a plan.
-    pub(super) fn of(plan: &Plan, mailbox: &Path, time: Timestamp, goes_on: bool) -> Self {
+    pub(super) fn of(plan: &RepairPlan, mailbox: &Path, time: Timestamp, goes_on: bool) -> Self {
         let mut at = 0;
         let mut stretch = |len: usize| {
-            let stretch = Stretch { at, len: len as u64 };
+            let stretch = KeptRange { at, len: len as u64 };
             at += len as u64;
             stretch
         };
@@ -99,7 +99,7 @@ impl Manifest {
             if !edit.cut.is_empty() {
                 pieces.push((edit.new_size, stretch(edit.cut.len())));
             }
-            entries.push(Entry::Edit {
+            entries.push(ManifestItem::Edit {
                 name: edit.name.clone(),
                 old_size: edit.old_size,
                 new_size: edit.new_size,
@@ -108,26 +108,26 @@ impl Manifest {
                 pieces,
             });
         }
-        let mut old = |whole: &Whole| Old {
+        let mut old = |whole: &WholeFile| Old {
             stretch: stretch(whole.bytes.len()),
             hash: hash(&whole.bytes),
             mode: whole.mode,
             modified: whole.modified,
         };
         entries.extend(plan.steps.iter().map(|step| match step {
-            Step::Write { path, old: whole, new, .. } => Entry::Write {
+            FolderStep::Write { path, old: whole, new, .. } => ManifestItem::Write {
                 path: path.clone(),
                 old: whole.as_ref().map(&mut old),
                 new_len: new.len() as u64,
                 new_hash: hash(new),
             },
-            Step::Remove { path, old: whole } => {
-                Entry::Remove { path: path.clone(), old: old(whole) }
+            FolderStep::Remove { path, old: whole } => {
+                ManifestItem::Remove { path: path.clone(), old: old(whole) }
             }
-            Step::Rename { from, to, size } => {
-                Entry::Rename { from: from.clone(), to: to.clone(), size: *size }
+            FolderStep::Rename { from, to, size } => {
+                ManifestItem::Rename { from: from.clone(), to: to.clone(), size: *size }
             }
-            Step::MakeDir { path, .. } => Entry::MakeDir { path: path.clone() },
+            FolderStep::MakeDir { path, .. } => ManifestItem::MakeDir { path: path.clone() },
         }));
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
         old_bytes(plan).for_each(|bytes| hasher.update(bytes));
@@ -136,7 +136,7 @@ impl Manifest {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Writer(MAGIC.to_vec());
+        let mut out = ManifestWriter(MAGIC.to_vec());
         out.u32(VERSION);
         out.u32(self.goes_on.into());
         out.u32(self.entries.len() as u32);
@@ -155,7 +155,7 @@ impl Manifest {
         if hash(body) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let mut input = Reader(body.strip_prefix(MAGIC)?);
+        let mut input = ManifestReader(body.strip_prefix(MAGIC)?);
         if input.u32()? != VERSION {
             return None;
         }
@@ -173,13 +173,15 @@ impl Manifest {
 }
 
 /// Returns all old bytes, in the order of the manifest.
-fn old_bytes(plan: &Plan) -> impl Iterator<Item = &[u8]> {
+fn old_bytes(plan: &RepairPlan) -> impl Iterator<Item = &[u8]> {
     let edits = plan.edits.iter().flat_map(|edit| {
         let pieces = edit.pieces.iter().map(|piece| piece.old.as_slice());
         pieces.chain(std::iter::once(edit.cut.as_slice()))
     });
     edits.chain(plan.steps.iter().filter_map(|step| match step {
-        Step::Write { old: Some(old), .. } | Step::Remove { old, .. } => Some(old.bytes.as_slice()),
+        FolderStep::Write { old: Some(old), .. } | FolderStep::Remove { old, .. } => {
+            Some(old.bytes.as_slice())
+        }
         _ => None,
     }))
 }
@@ -191,7 +193,7 @@ pub(super) fn keep(
     vfs: &dyn Vfs,
     side_dir: &Path,
     manifest: &Manifest,
-    plan: &Plan,
+    plan: &RepairPlan,
 ) -> Result<PathBuf> {
     create_dir_durable(vfs, side_dir, 0o700).map_err(Error::at(side_dir))?;
     let number = numbers(vfs, side_dir)?.last().map_or(1, |last| last + 1);
@@ -222,14 +224,14 @@ fn write_new<'a>(
 
 /// A repair that can be undone.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct UndoableRepair {
     pub(super) folder: PathBuf,
     pub(super) manifest: Manifest,
     bytes: Vec<u8>,
 }
 
-impl Kept {
-    pub(super) fn bytes(&self, stretch: Stretch) -> &[u8] {
+impl UndoableRepair {
+    pub(super) fn bytes(&self, stretch: KeptRange) -> &[u8] {
         let from = (stretch.at as usize).min(self.bytes.len());
         let to = stretch.at.saturating_add(stretch.len).min(self.bytes.len() as u64) as usize;
         &self.bytes[from..to]
@@ -237,7 +239,7 @@ impl Kept {
 }
 
 /// Returns the last repair that was stored completely and is not undone.
-pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
+pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<UndoableRepair>> {
     for number in numbers(vfs, side_dir)?.into_iter().rev() {
         let folder = side_dir.join(number.to_string());
         // A repair that was not stored completely was never begun.
@@ -248,7 +250,7 @@ pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
             let kind = "what was kept of a repair is not what it was";
             return Err(Error::Damaged { path, offset: 0, kind });
         }
-        return Ok(Some(Kept { folder, manifest, bytes }));
+        return Ok(Some(UndoableRepair { folder, manifest, bytes }));
     }
     Ok(None)
 }
@@ -285,9 +287,9 @@ pub(super) fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-struct Writer(Vec<u8>);
+struct ManifestWriter(Vec<u8>);
 
-impl Writer {
+impl ManifestWriter {
     fn u32(&mut self, number: u32) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
@@ -305,7 +307,7 @@ impl Writer {
         self.bytes(path.as_os_str().as_bytes());
     }
 
-    fn stretch(&mut self, stretch: Stretch) {
+    fn stretch(&mut self, stretch: KeptRange) {
         self.u64(stretch.at);
         self.u64(stretch.len);
     }
@@ -317,9 +319,9 @@ impl Writer {
         self.u32(old.mode);
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &ManifestItem) {
         match entry {
-            Entry::Edit { name, old_size, new_size, old_hash, new_hash, pieces } => {
+            ManifestItem::Edit { name, old_size, new_size, old_hash, new_hash, pieces } => {
                 self.u32(1);
                 self.bytes(name);
                 for number in [old_size, new_size, old_hash, new_hash] {
@@ -331,25 +333,25 @@ impl Writer {
                     self.stretch(*stretch);
                 }
             }
-            Entry::Write { path, old, new_len, new_hash } => {
+            ManifestItem::Write { path, old, new_len, new_hash } => {
                 self.u32(if old.is_some() { 2 } else { 3 });
                 self.path(path);
                 self.u64(*new_len);
                 self.u64(*new_hash);
                 old.iter().for_each(|old| self.old(old));
             }
-            Entry::Remove { path, old } => {
+            ManifestItem::Remove { path, old } => {
                 self.u32(4);
                 self.path(path);
                 self.old(old);
             }
-            Entry::Rename { from, to, size } => {
+            ManifestItem::Rename { from, to, size } => {
                 self.u32(5);
                 self.path(from);
                 self.path(to);
                 self.u64(*size);
             }
-            Entry::MakeDir { path } => {
+            ManifestItem::MakeDir { path } => {
                 self.u32(6);
                 self.path(path);
             }
@@ -357,9 +359,9 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct ManifestReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn u32(&mut self) -> Option<u32> {
         let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -389,8 +391,8 @@ impl Reader<'_> {
         self.path().filter(|path| path.components().all(|part| matches!(part, Normal(_))))
     }
 
-    fn stretch(&mut self) -> Option<Stretch> {
-        Some(Stretch { at: self.u64()?, len: self.u64()? })
+    fn stretch(&mut self) -> Option<KeptRange> {
+        Some(KeptRange { at: self.u64()?, len: self.u64()? })
     }
 
     fn old(&mut self) -> Option<Old> {
@@ -399,7 +401,7 @@ impl Reader<'_> {
         Some(Old { stretch, hash, modified, mode: self.u32()? })
     }
 
-    fn entry(&mut self) -> Option<Entry> {
+    fn entry(&mut self) -> Option<ManifestItem> {
         Some(match self.u32()? {
             1 => {
                 let name = self.inner_path()?.into_os_string().as_bytes().to_vec();
@@ -409,19 +411,19 @@ impl Reader<'_> {
                 for _ in 0..self.u32()? {
                     pieces.push((self.u64()?, self.stretch()?));
                 }
-                Entry::Edit { name, old_size, new_size, old_hash, new_hash, pieces }
+                ManifestItem::Edit { name, old_size, new_size, old_hash, new_hash, pieces }
             }
             tag @ (2 | 3) => {
                 let (path, new_len, new_hash) = (self.inner_path()?, self.u64()?, self.u64()?);
                 let old = if tag == 2 { Some(self.old()?) } else { None };
-                Entry::Write { path, old, new_len, new_hash }
+                ManifestItem::Write { path, old, new_len, new_hash }
             }
-            4 => Entry::Remove { path: self.inner_path()?, old: self.old()? },
+            4 => ManifestItem::Remove { path: self.inner_path()?, old: self.old()? },
             5 => {
                 let (from, to) = (self.inner_path()?, self.inner_path()?);
-                Entry::Rename { from, to, size: self.u64()? }
+                ManifestItem::Rename { from, to, size: self.u64()? }
             }
-            6 => Entry::MakeDir { path: self.inner_path()? },
+            6 => ManifestItem::MakeDir { path: self.inner_path()? },
             _ => return None,
         })
     }
@@ -429,13 +431,13 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Edit, Piece};
+    use super::super::plan::{FileEdit, Overwrite};
     use super::*;
 
     #[test]
     fn a_plan_tells_how_much_is_to_be_kept() {
-        let piece = || Piece { offset: 1, old: b"ab".to_vec(), new: b"abc".to_vec() };
-        let edit = Edit {
+        let piece = || Overwrite { offset: 1, old: b"ab".to_vec(), new: b"abc".to_vec() };
+        let edit = FileEdit {
             name: b"box".to_vec(),
             old_size: 9,
             new_size: 8,
@@ -445,24 +447,24 @@ mod tests {
             cut: b"x".to_vec(),
         };
         let modified = Timestamp { unix_nanos: 0 };
-        let whole = || Whole { bytes: b"whole".to_vec(), mode: 0, modified };
+        let whole = || WholeFile { bytes: b"whole".to_vec(), mode: 0, modified };
         let path = || PathBuf::from("a/".repeat(2000));
         let new = Vec::new();
         for step in [
-            Step::Write { path: path(), old: Some(whole()), new: new.clone(), mode: 0 },
-            Step::Write { path: path(), old: None, new, mode: 0 },
-            Step::Remove { path: path(), old: whole() },
-            Step::Rename { from: path(), to: path(), size: 5 },
-            Step::MakeDir { path: path(), mode: 0 },
+            FolderStep::Write { path: path(), old: Some(whole()), new: new.clone(), mode: 0 },
+            FolderStep::Write { path: path(), old: None, new, mode: 0 },
+            FolderStep::Remove { path: path(), old: whole() },
+            FolderStep::Rename { from: path(), to: path(), size: 5 },
+            FolderStep::MakeDir { path: path(), mode: 0 },
         ] {
             // So many that what is always there counts for little.
-            let plan = Plan { edits: Vec::new(), steps: vec![step; 500] };
+            let plan = RepairPlan { edits: Vec::new(), steps: vec![step; 500] };
             check(&plan);
         }
-        check(&Plan { edits: vec![edit], steps: Vec::new() });
+        check(&RepairPlan { edits: vec![edit], steps: Vec::new() });
     }
 
-    fn check(plan: &Plan) {
+    fn check(plan: &RepairPlan) {
         let mailbox = PathBuf::from("m".repeat(4095));
         let manifest = Manifest::of(plan, &mailbox, Timestamp { unix_nanos: 0 }, false);
         let (entries, kept, most) = plan.to_keep();
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_as_it_was_written() {
-        let stretch = Stretch { at: 3, len: 4 };
+        let stretch = KeptRange { at: 3, len: 4 };
         let modified = Timestamp { unix_nanos: -5 };
         let old = Old { stretch, hash: 7, mode: 0o640, modified };
         let manifest = Manifest {
@@ -483,7 +485,7 @@ mod tests {
             kept_len: 9,
             kept_hash: 8,
             entries: vec![
-                Entry::Edit {
+                ManifestItem::Edit {
                     name: b"box".to_vec(),
                     old_size: 1,
                     new_size: 2,
@@ -491,11 +493,11 @@ mod tests {
                     new_hash: 4,
                     pieces: vec![(5, stretch)],
                 },
-                Entry::Write { path: "a".into(), old: Some(old), new_len: 1, new_hash: 2 },
-                Entry::Write { path: "cur/b".into(), old: None, new_len: 1, new_hash: 2 },
-                Entry::Remove { path: "c".into(), old },
-                Entry::Rename { from: "d".into(), to: "e".into(), size: 3 },
-                Entry::MakeDir { path: "tmp".into() },
+                ManifestItem::Write { path: "a".into(), old: Some(old), new_len: 1, new_hash: 2 },
+                ManifestItem::Write { path: "cur/b".into(), old: None, new_len: 1, new_hash: 2 },
+                ManifestItem::Remove { path: "c".into(), old },
+                ManifestItem::Rename { from: "d".into(), to: "e".into(), size: 3 },
+                ManifestItem::MakeDir { path: "tmp".into() },
             ],
         };
         let bytes = manifest.to_bytes();
@@ -504,7 +506,7 @@ mod tests {
             assert_eq!(Manifest::parse(&bytes[..len]), None);
         }
         let mut strange = manifest;
-        strange.entries = vec![Entry::MakeDir { path: "../tmp".into() }];
+        strange.entries = vec![ManifestItem::MakeDir { path: "../tmp".into() }];
         assert_eq!(Manifest::parse(&strange.to_bytes()), None);
     }
 }

@@ -23,12 +23,12 @@ const HEAD_LEN: usize = 8192;
 
 /// All changes of a repair, in order: first all edits at once, then one step after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) edits: Vec<Edit>,
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct RepairPlan {
+    pub(crate) edits: Vec<FileEdit>,
+    pub(crate) steps: Vec<FolderStep>,
 }
 
-impl Plan {
+impl RepairPlan {
     pub(crate) fn is_empty(&self) -> bool {
         self.edits.is_empty() && self.steps.is_empty()
     }
@@ -49,10 +49,10 @@ impl Plan {
         }
         for step in &self.steps {
             let (paths, old) = match step {
-                Step::Write { path, old, .. } => ([Some(path), None], old.as_ref()),
-                Step::Remove { path, old } => ([Some(path), None], Some(old)),
-                Step::Rename { from, to, .. } => ([Some(from), Some(to)], None),
-                Step::MakeDir { path, .. } => ([Some(path), None], None),
+                FolderStep::Write { path, old, .. } => ([Some(path), None], old.as_ref()),
+                FolderStep::Remove { path, old } => ([Some(path), None], Some(old)),
+                FolderStep::Rename { from, to, .. } => ([Some(from), Some(to)], None),
+                FolderStep::MakeDir { path, .. } => ([Some(path), None], None),
             };
             kept += old.map_or(0, |old| old.bytes.len());
             let paths = paths.into_iter().flatten().map(|path| path.as_os_str().len());
@@ -73,7 +73,7 @@ pub(crate) enum Segment {
 
 /// A file that is written in place.
 #[derive(Debug)]
-pub(crate) struct Edit {
+pub(crate) struct FileEdit {
     /// Its name in the folder of the mailbox.
     pub(crate) name: Vec<u8>,
     pub(crate) old_size: u64,
@@ -81,20 +81,20 @@ pub(crate) struct Edit {
     pub(crate) old_hash: u64,
     pub(crate) new_hash: u64,
     /// Ascending; they do not overlap.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<Overwrite>,
     /// The bytes cut off.
     pub(crate) cut: Vec<u8>,
 }
 
 /// Bytes to be written over `old`, which is shorter at the end of the file.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Overwrite {
     pub(crate) offset: u64,
     pub(crate) old: Vec<u8>,
     pub(crate) new: Vec<u8>,
 }
 
-impl Edit {
+impl FileEdit {
     /// Returns the edit that turns a file into `segments`; `None` if it is too large. Where nothing
     /// is to be done, the file is not hashed.
     pub(crate) fn assemble(
@@ -161,7 +161,7 @@ impl Edit {
                 last.old.extend_from_slice(&old);
                 last.new.extend_from_slice(&new);
             }
-            None => self.pieces.push(Piece { offset, old, new }),
+            None => self.pieces.push(Overwrite { offset, old, new }),
         }
         Ok(())
     }
@@ -186,11 +186,11 @@ impl Edit {
 
 /// A change of the folder, each of which is done at once or not at all.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum FolderStep {
     /// A file is replaced or made.
-    Write { path: PathBuf, old: Option<Whole>, new: Vec<u8>, mode: u32 },
+    Write { path: PathBuf, old: Option<WholeFile>, new: Vec<u8>, mode: u32 },
     /// A file is removed.
-    Remove { path: PathBuf, old: Whole },
+    Remove { path: PathBuf, old: WholeFile },
     /// A file gets another name, which no file has.
     Rename { from: PathBuf, to: PathBuf, size: u64 },
     /// A folder is made.
@@ -199,13 +199,13 @@ pub(crate) enum Step {
 
 /// A whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct WholeFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) mode: u32,
     pub(crate) modified: Timestamp,
 }
 
-impl Whole {
+impl WholeFile {
     /// Reads a file; returns `None` if it does not exist.
     pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Option<Self>> {
         let read = || -> io::Result<Self> {
@@ -221,10 +221,10 @@ impl Whole {
     }
 }
 
-impl Step {
+impl FolderStep {
     /// Plans to give the file at `path` of `folder` other bytes.
     pub(crate) fn write(vfs: &dyn Vfs, folder: &Path, path: &Path, new: Vec<u8>) -> Result<Self> {
-        let old = Whole::read(vfs, &folder.join(path))?;
+        let old = WholeFile::read(vfs, &folder.join(path))?;
         let of_folder = || vfs.metadata(folder).map_or(0o600, |folder| folder.mode & 0o666);
         let mode = old.as_ref().map_or_else(of_folder, |old| old.mode);
         Ok(Self::Write { path: path.to_owned(), old, new, mode })
@@ -238,7 +238,7 @@ impl Step {
 
     /// Plans to remove the file at `path` of `folder`; returns `None` if it does not exist.
     pub(crate) fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<Option<Self>> {
-        let old = Whole::read(vfs, &folder.join(path))?;
+        let old = WholeFile::read(vfs, &folder.join(path))?;
         Ok(old.map(|old| Self::Remove { path: path.to_owned(), old }))
     }
 }
@@ -249,7 +249,11 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the hash of a range of a file, as it is once the pieces are written.
-pub(crate) fn hash_file(file: &dyn File, range: Range<u64>, pieces: &[Piece]) -> io::Result<u64> {
+pub(crate) fn hash_file(
+    file: &dyn File,
+    range: Range<u64>,
+    pieces: &[Overwrite],
+) -> io::Result<u64> {
     let mut hasher = Xxh3::new();
     let mut buffer = vec![0; READ_LEN];
     let mut at = range.start;
@@ -281,7 +285,7 @@ mod tests {
         let vfs = MemVfs::new();
         let file = vfs.open(Path::new("/f"), OpenOptions::create_new(0o600)).unwrap();
         file.write_all_at(b"0123456789", 0).unwrap();
-        let edit = Edit::assemble(b"f", &*file, segments).unwrap().unwrap();
+        let edit = FileEdit::assemble(b"f", &*file, segments).unwrap().unwrap();
         assert_eq!(edit.pieces.len(), pieces, "{expected}");
         assert_eq!(edit.is_empty(), expected == "0123456789");
         if !edit.is_empty() {
@@ -303,8 +307,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_back_is_too_large() {
-        let step = |number: u32| Step::MakeDir { path: number.to_string().into(), mode: 0 };
-        let steps = |count| Plan { edits: Vec::new(), steps: (0..count).map(step).collect() };
+        let step = |number: u32| FolderStep::MakeDir { path: number.to_string().into(), mode: 0 };
+        let steps = |count| RepairPlan { edits: Vec::new(), steps: (0..count).map(step).collect() };
         assert!(!steps(STEPS_MAX).is_too_large());
         assert!(steps(STEPS_MAX + 1).is_too_large());
     }

@@ -18,7 +18,7 @@ pub(crate) fn new_uidvalidity(now: u32, old: u32) -> u32 {
 }
 
 /// UIDs as found, in the order of messages, and the last one given out.
-pub(crate) struct Uids<'a> {
+pub(crate) struct UidsFound<'a> {
     /// UID of each message; 0 for a message without a readable UID.
     pub(crate) found: &'a [u32],
     /// The last UID that was given out, if it is known.
@@ -59,7 +59,7 @@ impl Rise {
     }
 }
 
-impl Uids<'_> {
+impl UidsFound<'_> {
     /// Keeps as many UIDs as rise. The messages between two that stay get the UIDs between them if
     /// there are just as many, for then no other message can have had them. Otherwise, and where
     /// others could be kept instead, all are given anew. O(n log n).
@@ -67,7 +67,7 @@ impl Uids<'_> {
         self.mend_by(&self.longest_rise())
     }
 
-    /// Mends as [`Uids::mend`] does, given the result of [`Uids::longest_rise`].
+    /// Mends as [`UidsFound::mend`] does, given the result of [`UidsFound::longest_rise`].
     pub(crate) fn mend_by(&self, rise: &Rise) -> Mended {
         let Rise { places: kept, is_certain } = rise;
         let mut uids = self.found.to_vec();
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn check(found: &[u32], last: Option<u32>, uids: &[u32], is_void: bool) {
-        let mended = Uids { found, last }.mend();
+        let mended = UidsFound { found, last }.mend();
         assert_eq!((mended.uids.as_slice(), mended.is_void), (uids, is_void), "{found:?}");
         let differ = found.iter().zip(uids).filter(|(found, uid)| found != uid).count();
         assert_eq!(mended.changed.len(), differ, "{found:?}");
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_uid_that_goes_may_come_again_for_another_message() {
-        let is_reused = |found: &[u32], last| Uids { found, last }.mend().is_reused;
+        let is_reused = |found: &[u32], last| UidsFound { found, last }.mend().is_reused;
         assert!(is_reused(&[1, 2, 0xffff_fff0], Some(3)));
         assert!(is_reused(&[1, 9, 3, 4], Some(4)));
         assert!(!is_reused(&[1, 9, 3, 4], Some(9)));

@@ -17,7 +17,7 @@ use barid_vfs::{File, Ownership, Process, Timestamp};
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX};
 use super::name::{self, Letters};
-use super::uidlist::{self, Found, UidList};
+use super::uidlist::{self, UidList, UidListRead};
 use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
 use crate::files::write_message_file;
@@ -32,7 +32,7 @@ struct Delivery {
 
 /// Result of an append.
 #[derive(Debug, Default)]
-pub(super) struct Appended {
+pub(super) struct MaildirAppend {
     /// The UIDs that could be given at once.
     pub(super) uids: Vec<Option<Uid>>,
     /// Number of barriers.
@@ -46,9 +46,9 @@ pub(super) fn append(
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
     steps: &mut Steps<'_>,
-) -> Result<Appended> {
+) -> Result<MaildirAppend> {
     if appends.is_empty() {
-        return Ok(Appended::default());
+        return Ok(MaildirAppend::default());
     }
     let mut deliveries = Vec::with_capacity(appends.len());
     let delivered = write_all(maildir, keywords, appends, &mut deliveries, steps);
@@ -56,7 +56,7 @@ pub(super) fn append(
         let uids = give_uids(maildir, ledger, &deliveries, appends, steps)?;
         let listed = u64::from(uids.iter().any(Option::is_some));
         let renamed = rename_all(maildir, &deliveries)?;
-        Ok(Appended { uids, barriers: synced + listed + renamed })
+        Ok(MaildirAppend { uids, barriers: synced + listed + renamed })
     });
     if delivered.is_err() {
         // Renamed files are not there any more; others may stay: they are only waste.
@@ -182,7 +182,7 @@ fn give_uids(
         return Ok(none);
     };
     let list = match UidList::read(vfs, path)? {
-        Found::Read(list) if !list.rewrite => list,
+        UidListRead::Read(list) if !list.rewrite => list,
         _ => return Ok(none),
     };
     let Some(given) = given_uids(list.uidnext().get(), appends) else { return Ok(none) };

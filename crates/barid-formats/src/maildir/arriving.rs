@@ -3,7 +3,7 @@
 
 use super::Dirs;
 use super::layout::ARRIVALS_LOOKED_AT_MAX;
-use super::list::Listing;
+use super::list::MaildirListing;
 
 use crate::file_stamps::FileStamps;
 use crate::files::{HeadReader, is_changing, is_unfinished};
@@ -12,7 +12,7 @@ use crate::files::{HeadReader, is_changing, is_unfinished};
 /// `lstat` for each new file, and a read of those that were changed just now. If there are very
 /// many new files, they are checked only if a folder was changed just now; otherwise reading them
 /// detects it.
-pub(super) fn hold_back(dirs: &Dirs, listing: &mut Listing, stamp: &FileStamps) -> Vec<u64> {
+pub(super) fn hold_back(dirs: &Dirs, listing: &mut MaildirListing, stamp: &FileStamps) -> Vec<u64> {
     let is_settled = stamp.is_settled(0) && stamp.is_settled(1);
     if is_settled && listing.fresh.len() > ARRIVALS_LOOKED_AT_MAX {
         return Vec::new();

@@ -4,13 +4,13 @@ use barid_mailbox::{Known, MessageName, Result, sink_error};
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 
 use super::name;
-use super::state::State;
-use super::table::{Index, Name, Names};
+use super::state::MaildirState;
+use super::table::{Index, NameRange, Names};
 use crate::file_stamps::FileStamps;
 
 /// One known message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct KnownName {
     /// Its UID.
     pub(super) uid: Uid,
     /// Its flags.
@@ -22,14 +22,14 @@ pub(super) struct Row {
     /// Its keywords.
     pub(super) keywords: KeywordMask,
     /// Its file.
-    pub(super) name: Name,
+    pub(super) name: NameRange,
     /// Its key: the hash of the base name, except for a twin.
     pub(super) key: u64,
     /// Bytes of its file.
     pub(super) size: u64,
 }
 
-impl Row {
+impl KnownName {
     /// Returns `true` if another message had the base name first.
     pub(super) fn is_twin(&self) -> bool {
         self.key != self.name.hash && self.key != self.name.stem_hash
@@ -38,17 +38,17 @@ impl Row {
 
 /// All that was known.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct KnownMaildir {
     /// The stamp of which it is true.
     pub(super) stamp: FileStamps,
     /// State that the last scan left; if it is `None`, nothing known is valid.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<MaildirState>,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: Option<UidValidity>,
     /// The keywords.
     pub(super) keywords: KeywordTable,
     /// The messages, ascending by UID.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<KnownName>,
     /// Their names.
     pub(super) names: Names,
     index: Index,
@@ -56,11 +56,11 @@ pub(super) struct Before {
     pub(super) twins: Vec<u32>,
 }
 
-impl Before {
+impl KnownMaildir {
     /// Loads the known messages; `None` if there are none, or if a Maildir cannot have left them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
         let (Some(stamp), Some(state)) =
-            (FileStamps::of_known(known), State::from_bytes(known.state()))
+            (FileStamps::of_known(known), MaildirState::from_bytes(known.state()))
         else {
             return Ok(None);
         };
@@ -83,7 +83,7 @@ impl Before {
                 sound = false;
                 return false;
             };
-            let row = Row {
+            let row = KnownName {
                 uid: message.uid,
                 flags: message.flags,
                 in_new,

@@ -126,12 +126,12 @@ pub(super) fn parse_line(line: &[u8]) -> Option<(usize, Keyword)> {
 
 /// Turns letters into the slots of the mailbox's [`KeywordTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(super) struct LetterSlots {
     /// The slot of each letter plus one; 0 for a letter without a slot.
     pub(super) of_letter: [u8; LETTERS],
 }
 
-impl Slots {
+impl LetterSlots {
     /// Gives slots to all letters in the file. Names that have a slot keep it; new ones get the
     /// next free one, so that letter `a` is slot 0 in a mailbox without holes.
     pub(super) fn assign(keywords: &Keywords, table: &mut KeywordTable) -> Self {
@@ -206,7 +206,7 @@ mod tests {
     fn slots_stay_and_lost_names_get_one() {
         let keywords = Keywords::parse(b"0 Junk\n2 todo\n");
         let mut table: KeywordTable = [Keyword::new("TODO").unwrap()].into_iter().collect();
-        let mut slots = Slots::assign(&keywords, &mut table);
+        let mut slots = LetterSlots::assign(&keywords, &mut table);
         assert_eq!((slots.of_letter[0], slots.of_letter[1], slots.of_letter[2]), (2, 0, 1));
         assert!(slots.add_lost(0b111, &keywords, &mut table));
         let letters = Letters { keywords: 0b110, ..Letters::default() };

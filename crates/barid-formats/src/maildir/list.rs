@@ -10,17 +10,17 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileType, Vfs};
 
 use super::Dirs;
-use super::before::Before;
+use super::before::KnownMaildir;
 use super::layout::{PASSES_MAX, PASSES_UNDER_CHANGE, PASSES_WITHOUT_NEWS};
 use super::name;
-use super::table::{Index, Name, Names};
+use super::table::{Index, NameRange, Names};
 use crate::file_stamps::FileStamps;
 
 /// A name that is new, or of which something changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting {
     /// The file.
-    pub(super) name: Name,
+    pub(super) name: NameRange,
     /// `true` if it is in `new`.
     pub(super) in_new: bool,
     /// The message key: the hash of its base name, except for a twin.
@@ -30,7 +30,7 @@ pub(super) struct Sighting {
 
 /// Result of looking for a known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum MaildirMatch {
     /// It was not seen, and is gone.
     Gone,
     /// It is unchanged.
@@ -41,7 +41,7 @@ pub(super) enum Seen {
 
 /// Result of the listings.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(super) struct MaildirListing {
     /// The names of the sightings.
     pub(super) names: Names,
     /// Everything new or changed.
@@ -49,7 +49,7 @@ pub(super) struct Listing {
     /// The sightings that belong to no known message.
     pub(super) fresh: Vec<u32>,
     /// The result for each known message.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<MaildirMatch>,
     /// Known messages, and the sightings under which mbsync's renaming put them.
     pub(super) renamed: Vec<(u32, u32)>,
     /// Number of directory listings.
@@ -68,16 +68,16 @@ const NEVER: u8 = u8::MAX;
 pub(super) fn list(
     vfs: &dyn Vfs,
     dirs: &Dirs,
-    before: &Before,
+    before: &KnownMaildir,
     stamp: &FileStamps,
     wanted: [bool; 2],
-) -> Result<Listing> {
+) -> Result<MaildirListing> {
     let rows = before.rows.len();
-    let mut listing = Listing {
+    let mut listing = MaildirListing {
         names: Names::default(),
         sightings: Vec::new(),
         fresh: Vec::new(),
-        seen: vec![Seen::Same; rows],
+        seen: vec![MaildirMatch::Same; rows],
         renamed: Vec::new(),
         dirs_listed: 0,
         defects: Vec::new(),
@@ -97,13 +97,13 @@ pub(super) fn list(
     Ok(listing)
 }
 
-impl Listing {
+impl MaildirListing {
     /// Repeats the listing as needed; returns the directories in which missing names are gone.
     fn passes(
         &mut self,
         vfs: &dyn Vfs,
         dirs: &Dirs,
-        before: &Before,
+        before: &KnownMaildir,
         stamp: &FileStamps,
         mut wanted: [bool; 2],
     ) -> Result<[bool; 2]> {
@@ -146,7 +146,13 @@ impl Listing {
     }
 
     /// Lists the wanted directories once.
-    fn pass(&mut self, dirs: &Dirs, before: &Before, wanted: [bool; 2], pass: u8) -> Result<()> {
+    fn pass(
+        &mut self,
+        dirs: &Dirs,
+        before: &KnownMaildir,
+        wanted: [bool; 2],
+        pass: u8,
+    ) -> Result<()> {
         self.news = false;
         self.doubles.clear();
         for (at, in_new) in [(0, true), (1, false)] {
@@ -179,7 +185,7 @@ impl Listing {
     }
 
     /// Records a directory entry.
-    fn see(&mut self, before: &Before, name: &[u8], in_new: bool, pass: u8) {
+    fn see(&mut self, before: &KnownMaildir, name: &[u8], in_new: bool, pass: u8) {
         let base = name::base(name);
         let hash = name::base_hash(base);
         let row = before.find(hash, base);
@@ -189,9 +195,9 @@ impl Listing {
             if self.seen_pass[at] != pass {
                 self.seen_pass[at] = pass;
                 if known.in_new == in_new && before.names.get(known.name) == name {
-                    self.seen[at] = Seen::Same;
+                    self.seen[at] = MaildirMatch::Same;
                 } else if let Some(sighting) = self.add(name, in_new, pass) {
-                    self.seen[at] = Seen::Changed(sighting);
+                    self.seen[at] = MaildirMatch::Changed(sighting);
                 }
                 return;
             }
@@ -235,7 +241,7 @@ impl Listing {
 
     /// Returns `true` if a message is missing that should be in a listed directory. Twins are found
     /// by their inodes later.
-    fn is_missing(&self, before: &Before, wanted: [bool; 2]) -> bool {
+    fn is_missing(&self, before: &KnownMaildir, wanted: [bool; 2]) -> bool {
         before
             .rows
             .iter()
@@ -243,11 +249,11 @@ impl Listing {
             .any(|(row, pass)| *pass == NEVER && wanted[usize::from(!row.in_new)] && !row.is_twin())
     }
 
-    fn mark_gone(&mut self, before: &Before, gone: [bool; 2]) {
+    fn mark_gone(&mut self, before: &KnownMaildir, gone: [bool; 2]) {
         for (at, row) in before.rows.iter().enumerate() {
             let unseen = self.seen_pass[at] == NEVER && !row.is_twin();
             if unseen && gone[usize::from(!row.in_new)] {
-                self.seen[at] = Seen::Gone;
+                self.seen[at] = MaildirMatch::Gone;
             }
         }
     }

@@ -190,7 +190,7 @@ impl Storage for Maildir {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        state::State::has_unread(state)
+        state::MaildirState::has_unread(state)
     }
 
     fn scan(

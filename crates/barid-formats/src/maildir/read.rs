@@ -13,9 +13,9 @@ use barid_types::{InternalDate, Uid};
 use barid_vfs::{FileType, Metadata, OpenOptions, Timestamp, Workers};
 
 use super::Dirs;
-use super::keywords::Slots;
+use super::keywords::LetterSlots;
 use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RENAME_RETRIES_MAX};
-use super::list::{Listing, Sighting};
+use super::list::{MaildirListing, Sighting};
 use super::name;
 use super::relist::Relisted;
 use super::unread::Unread;
@@ -23,7 +23,7 @@ use crate::files::{blank_line, header_end, is_ours, is_unfinished};
 
 /// A message to be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct MaildirRead {
     /// Its UID.
     pub(super) uid: Uid,
     /// Index of its sighting.
@@ -32,7 +32,7 @@ pub(super) struct Job {
 
 /// Result of reading, besides the messages.
 #[derive(Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct MaildirReadTotals {
     /// Messages that went to sinks.
     pub(super) messages: u64,
     /// Bytes read.
@@ -49,7 +49,7 @@ pub(super) struct Totals {
     pub(super) defects: Vec<MailboxDefect>,
 }
 
-impl Totals {
+impl MaildirReadTotals {
     /// Counts a message that went to a sink.
     fn count(&mut self, metadata: &Metadata) {
         self.messages += 1;
@@ -71,9 +71,9 @@ impl Totals {
 /// Data shared by all threads.
 pub(super) struct Reading<'a> {
     pub(super) dirs: &'a Dirs,
-    pub(super) listing: &'a Listing,
-    pub(super) jobs: &'a [Job],
-    pub(super) slots: &'a Slots,
+    pub(super) listing: &'a MaildirListing,
+    pub(super) jobs: &'a [MaildirRead],
+    pub(super) slots: &'a LetterSlots,
     pub(super) sinks: &'a dyn Sinks,
     pub(super) progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     pub(super) threads: usize,
@@ -86,8 +86,8 @@ impl Reading<'_> {
     pub(super) fn run<T: Send>(
         &self,
         beside: Option<impl FnOnce() -> Result<T> + Send>,
-    ) -> Result<(Totals, Option<T>)> {
-        let shared = Shared::default();
+    ) -> Result<(MaildirReadTotals, Option<T>)> {
+        let shared = SharedReads::default();
         let chunks = self.jobs.len().div_ceil(CHUNK_MESSAGES);
         let helpers = Workers::take(self.threads.min(chunks).saturating_sub(1));
         let (mut totals, done) = std::thread::scope(|scope| {
@@ -107,13 +107,13 @@ impl Reading<'_> {
 
     /// Processes chunks until there are no more. Returns the first worker's totals, which are those
     /// of the calling thread; helpers leave theirs in `shared`.
-    fn work(&self, shared: &Shared) -> Totals {
-        let mut reader = Reader {
+    fn work(&self, shared: &SharedReads) -> MaildirReadTotals {
+        let mut reader = FileReader {
             reading: self,
             shared,
             head: vec![0; HEAD_LEN],
             long: Vec::new(),
-            totals: Totals::default(),
+            totals: MaildirReadTotals::default(),
         };
         while !shared.stop.load(Ordering::Relaxed) {
             let chunk = shared.next_chunk.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Reading<'_> {
             }
         }
         lock(&shared.totals, |totals| totals.add(reader.totals));
-        Totals::default()
+        MaildirReadTotals::default()
     }
 }
 
@@ -145,12 +145,12 @@ fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedReads {
     next_chunk: AtomicUsize,
     done: AtomicUsize,
     stop: AtomicBool,
     error: Mutex<Option<Error>>,
-    totals: Mutex<Totals>,
+    totals: Mutex<MaildirReadTotals>,
     relisted: Mutex<Relisted>,
 }
 
@@ -163,16 +163,16 @@ fn take<T>(mutex: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// One thread's buffers.
-struct Reader<'a> {
+struct FileReader<'a> {
     reading: &'a Reading<'a>,
-    shared: &'a Shared,
+    shared: &'a SharedReads,
     head: Vec<u8>,
     long: Vec<u8>,
-    totals: Totals,
+    totals: MaildirReadTotals,
 }
 
-impl Reader<'_> {
-    fn chunk(&mut self, chunk: u32, jobs: &[Job]) -> Result<()> {
+impl FileReader<'_> {
+    fn chunk(&mut self, chunk: u32, jobs: &[MaildirRead]) -> Result<()> {
         let mut sink = self.reading.sinks.sink(chunk);
         for job in jobs {
             self.message(job, sink.as_mut())?;
@@ -180,7 +180,7 @@ impl Reader<'_> {
         sink_error(sink.finish())
     }
 
-    fn message(&mut self, job: &Job, sink: &mut dyn ScanSink) -> Result<()> {
+    fn message(&mut self, job: &MaildirRead, sink: &mut dyn ScanSink) -> Result<()> {
         let reading = self.reading;
         let sighting = &reading.listing.sightings[job.sighting as usize];
         let name = reading.listing.names.get(sighting.name);
@@ -204,7 +204,7 @@ impl Reader<'_> {
     /// Reads one file; returns `false` if there is no file of that name.
     fn read(
         &mut self,
-        job: &Job,
+        job: &MaildirRead,
         sighting: &Sighting,
         name: &[u8],
         in_new: bool,
@@ -264,7 +264,7 @@ impl Reader<'_> {
     /// Reads the beginning of a file; returns `None` if there is no file of that name.
     fn read_head(
         &mut self,
-        job: &Job,
+        job: &MaildirRead,
         name: &[u8],
         in_new: bool,
     ) -> Result<Option<(Metadata, usize)>> {
@@ -290,7 +290,7 @@ impl Reader<'_> {
     /// Reads a header that is longer than the first read; returns its length in `long`.
     fn read_long(
         &mut self,
-        job: &Job,
+        job: &MaildirRead,
         name: &[u8],
         in_new: bool,
         metadata: &Metadata,
@@ -338,7 +338,7 @@ impl Reader<'_> {
         Ok(self.long.len())
     }
 
-    fn defect(&mut self, job: &Job, what: String) {
+    fn defect(&mut self, job: &MaildirRead, what: String) {
         if self.totals.defects.len() < DEFECTS_MAX {
             let (kind, uid) = (DefectKind::Structure, Some(job.uid));
             self.totals.defects.push(MailboxDefect { kind, offset: 0, uid, what });

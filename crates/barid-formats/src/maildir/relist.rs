@@ -2,7 +2,7 @@
 
 use super::Dirs;
 use super::layout::RELISTS_MAX;
-use super::table::{Index, Name, Names};
+use super::table::{Index, NameRange, Names};
 use barid_mailbox::{Error, Result};
 
 /// Number of consecutive listings without a change after which a missing name counts as removed.
@@ -18,7 +18,7 @@ pub(super) struct Relisted {
     /// Number of listings in a row during which nothing changed.
     quiet: u32,
     names: Names,
-    entries: Vec<(Name, bool)>,
+    entries: Vec<(NameRange, bool)>,
     index: Index,
 }
 

@@ -12,13 +12,17 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Dirs;
-use super::before::Before;
-use super::list::{Listing, Seen};
+use super::before::KnownMaildir;
+use super::list::{MaildirListing, MaildirMatch};
 use super::name;
 use barid_mailbox::{Error, Result};
 
 /// Finds the new names of known messages whose files are gone. Costs a `stat` per candidate.
-pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {
+pub(super) fn resolve(
+    listing: &mut MaildirListing,
+    dirs: &Dirs,
+    before: &KnownMaildir,
+) -> Result<()> {
     let mut candidates: HashMap<u32, Vec<u32>> = HashMap::new();
     for &at in &listing.fresh {
         let sighting = &listing.sightings[at as usize];
@@ -40,7 +44,7 @@ pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Re
             && is_gone(listing, dirs, before, row)?
             && mark_of(listing, dirs, at)? == Some(mark)
         {
-            listing.seen[row] = Seen::Changed(at);
+            listing.seen[row] = MaildirMatch::Changed(at);
             listing.renamed.push((row as u32, at));
         }
     }
@@ -50,8 +54,13 @@ pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Re
 }
 
 /// Returns `true` if a known message is not there any more under its name.
-fn is_gone(listing: &Listing, dirs: &Dirs, before: &Before, row: usize) -> Result<bool> {
-    if listing.seen[row] == Seen::Gone {
+fn is_gone(
+    listing: &MaildirListing,
+    dirs: &Dirs,
+    before: &KnownMaildir,
+    row: usize,
+) -> Result<bool> {
+    if listing.seen[row] == MaildirMatch::Gone {
         return Ok(true);
     }
     // While others keep changing the folders, a missing file is not known to be gone.
@@ -68,7 +77,7 @@ fn is_gone(listing: &Listing, dirs: &Dirs, before: &Before, row: usize) -> Resul
 }
 
 /// Returns the mark of a file that was seen; `None` if it is not there any more.
-fn mark_of(listing: &Listing, dirs: &Dirs, sighting: u32) -> Result<Option<u32>> {
+fn mark_of(listing: &MaildirListing, dirs: &Dirs, sighting: u32) -> Result<Option<u32>> {
     let sighting = &listing.sightings[sighting as usize];
     let at = usize::from(!sighting.in_new);
     match dirs.handles[at].metadata(listing.names.get(sighting.name)) {

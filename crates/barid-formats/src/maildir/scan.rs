@@ -13,14 +13,14 @@ use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
 use barid_vfs::{FileStamp, Timestamp};
 use std::time::Duration;
 
-use super::before::Before;
-use super::keywords::{Keywords, Slots};
+use super::before::KnownMaildir;
+use super::keywords::{Keywords, LetterSlots};
 use super::layout::DEFECTS_MAX;
-use super::list::{self, Listing, Seen};
-use super::read::{Reading, Totals};
-use super::state::State;
-use super::uids::{LedgerView, Uids};
-use super::written::{Assigned, LedgerChange};
+use super::list::{self, MaildirListing, MaildirMatch};
+use super::read::{MaildirReadTotals, Reading};
+use super::state::MaildirState;
+use super::uids::{MaildirLedger, UidInputs};
+use super::written::{LedgerChange, UidAssignment};
 use super::{Dirs, Maildir, arriving, name, unread};
 use crate::file_stamps::FileStamps;
 use crate::files::arriving_defect;
@@ -37,28 +37,28 @@ pub(super) fn scan(
 ) -> Result<ScanReport> {
     let dirs = maildir.open_dirs()?;
     let announced = known.uidvalidity().zip(known.uidnext());
-    if let Some(before) = Before::load(known)? {
-        let pass = Pass { maildir, dirs: &dirs, before: &before, announced };
+    if let Some(before) = KnownMaildir::load(known)? {
+        let pass = MaildirScan { maildir, dirs: &dirs, before: &before, announced };
         if let Some(report) = pass.run(sinks, context)? {
             return Ok(report);
         }
     }
-    let before = Before::default();
-    let pass = Pass { maildir, dirs: &dirs, before: &before, announced };
+    let before = KnownMaildir::default();
+    let pass = MaildirScan { maildir, dirs: &dirs, before: &before, announced };
     sinks.expect_whole();
     let report = pass.run(sinks, context)?;
     Ok(report.expect("because without known messages nothing can contradict them"))
 }
 
 /// One comparison.
-struct Pass<'a> {
+struct MaildirScan<'a> {
     maildir: &'a Maildir,
     dirs: &'a Dirs,
-    before: &'a Before,
+    before: &'a KnownMaildir,
     announced: Option<(UidValidity, Uid)>,
 }
 
-impl Pass<'_> {
+impl MaildirScan<'_> {
     /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let stamp = self.maildir.file_stamps()?;
@@ -69,10 +69,10 @@ impl Pass<'_> {
         let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
             return Ok(None);
         };
-        let mut words = Words::load(self.maildir, self.before, &stamp)?;
+        let mut words = KeywordLetters::load(self.maildir, self.before, &stamp)?;
         words.add_lost(self.before, &listing);
-        let ledger = LedgerView::load(context.ledger, self.maildir.vfs.as_ref())?;
-        let uids = Uids {
+        let ledger = MaildirLedger::load(context.ledger, self.maildir.vfs.as_ref())?;
+        let uids = UidInputs {
             vfs: &self.maildir.vfs,
             uidlist: &self.maildir.paths.uidlist,
             before: self.before,
@@ -118,9 +118,9 @@ impl Pass<'_> {
     /// Writes the UIDs to the ledger that the file does not store; returns the stamp of the file.
     fn settle(
         &self,
-        assigned: &mut Assigned,
+        assigned: &mut UidAssignment,
         written: Option<Result<FileStamp>>,
-        seen: &LedgerView,
+        seen: &MaildirLedger,
         ledger: &mut Ledger,
     ) -> Result<FileStamp> {
         let mut change = assigned.ledger.take();
@@ -155,10 +155,10 @@ impl Pass<'_> {
         &self,
         mut stamp: FileStamps,
         file_stamp: FileStamp,
-        listing: &Listing,
-        words: Words,
-        assigned: Assigned,
-        totals: Totals,
+        listing: &MaildirListing,
+        words: KeywordLetters,
+        assigned: UidAssignment,
+        totals: MaildirReadTotals,
     ) -> ScanReport {
         if totals.arriving > 0 {
             // An equal stamp proves nothing: a file being written alters only its own stamp.
@@ -187,7 +187,7 @@ impl Pass<'_> {
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
         let slots = words.slots;
-        let state = State { list: assigned.list, slots, orphans, unread };
+        let state = MaildirState { list: assigned.list, slots, orphans, unread };
         ScanReport {
             stamp: stamp.into(),
             state: state.to_bytes(),
@@ -210,31 +210,33 @@ impl Pass<'_> {
     }
 
     /// Returns the known messages that are gone, and the bytes of those that are still there.
-    fn expunged(&self, listing: &Listing) -> (Vec<Uid>, u64) {
+    fn expunged(&self, listing: &MaildirListing) -> (Vec<Uid>, u64) {
         let (mut gone, mut kept_bytes) = (Vec::new(), 0_u64);
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
             match seen {
-                Seen::Gone => gone.push(row.uid),
-                Seen::Same | Seen::Changed(_) => kept_bytes = kept_bytes.saturating_add(row.size),
+                MaildirMatch::Gone => gone.push(row.uid),
+                MaildirMatch::Same | MaildirMatch::Changed(_) => {
+                    kept_bytes = kept_bytes.saturating_add(row.size)
+                }
             }
         }
         (gone, kept_bytes)
     }
 
     /// Returns the known messages whose name or keywords changed.
-    fn changed(&self, listing: &Listing, words: &Words) -> Vec<ChangedMessage> {
+    fn changed(&self, listing: &MaildirListing, words: &KeywordLetters) -> Vec<ChangedMessage> {
         let mut changed = Vec::new();
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
             match seen {
-                Seen::Gone => {}
-                Seen::Same if !words.changed => {}
-                Seen::Same => {
+                MaildirMatch::Gone => {}
+                MaildirMatch::Same if !words.changed => {}
+                MaildirMatch::Same => {
                     let (flags, keywords) = words.of(self.before.names.get(row.name), row.in_new);
                     if (flags, keywords) != (row.flags, row.keywords) {
                         changed.push(ChangedMessage { uid: row.uid, flags, keywords, file: None });
                     }
                 }
-                Seen::Changed(at) => {
+                MaildirMatch::Changed(at) => {
                     let sighting = &listing.sightings[*at as usize];
                     let name = listing.names.get(sighting.name);
                     let (flags, keywords) = words.of(name, sighting.in_new);
@@ -260,29 +262,29 @@ fn apply(change: &LedgerChange, ledger: &mut Ledger) {
 }
 
 /// Keyword letters and their meaning.
-struct Words {
+struct KeywordLetters {
     keywords: Keywords,
     table: barid_types::KeywordTable,
-    slots: Slots,
+    slots: LetterSlots,
     /// `true` if letters of known names may have another meaning than before.
     changed: bool,
 }
 
-impl Words {
-    fn load(maildir: &Maildir, before: &Before, stamp: &FileStamps) -> Result<Self> {
+impl KeywordLetters {
+    fn load(maildir: &Maildir, before: &KnownMaildir, stamp: &FileStamps) -> Result<Self> {
         let keywords = if stamp.files[3] == FileStamp::default() {
             Keywords::default()
         } else {
             Keywords::read(maildir.vfs.as_ref(), &maildir.paths.keywords)?
         };
         let mut table = before.keywords.clone();
-        let slots = Slots::assign(&keywords, &mut table);
+        let slots = LetterSlots::assign(&keywords, &mut table);
         let known = before.state.as_ref().map(|state| state.slots);
         Ok(Self { keywords, table, slots, changed: known.is_some_and(|known| known != slots) })
     }
 
     /// Gives slots to letters that are used but have no name.
-    fn add_lost(&mut self, before: &Before, listing: &Listing) {
+    fn add_lost(&mut self, before: &KnownMaildir, listing: &MaildirListing) {
         let known =
             before.rows.iter().filter(|_| self.changed).map(|row| before.names.get(row.name));
         let seen = listing.sightings.iter().map(|sighting| listing.names.get(sighting.name));

@@ -3,9 +3,9 @@
 
 use barid_types::{Uid, UidValidity};
 
-use super::keywords::Slots;
+use super::keywords::LetterSlots;
 use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
-use super::uidlist::Header;
+use super::uidlist::UidListHeader;
 
 const VERSION: u8 = 3;
 /// The version with the bytes of all messages behind the slots, which are not needed.
@@ -21,7 +21,7 @@ const HAD_MARKS: u8 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListState {
     /// Its first line.
-    pub(super) header: Header,
+    pub(super) header: UidListHeader,
     /// Its inode.
     pub(super) inode: u64,
     /// Offset up to which it has been read.
@@ -34,18 +34,18 @@ pub(super) struct ListState {
 
 /// The state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct MaildirState {
     /// The part of `dovecot-uidlist` that has been read; `None` if the ledger alone stores UIDs.
     pub(super) list: Option<ListState>,
     /// The slots of the keyword letters.
-    pub(super) slots: Slots,
+    pub(super) slots: LetterSlots,
     /// Hashes of names with a line but no file, ascending; `None` if there are too many.
     pub(super) orphans: Option<Vec<u64>>,
     /// UIDs of the messages that could not be read, ascending.
     pub(super) unread: Vec<u32>,
 }
 
-impl State {
+impl MaildirState {
     /// Writes the state.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![VERSION, 0];
@@ -85,13 +85,14 @@ impl State {
     }
 
     /// Returns `true` if messages could not be read, according to the result of
-    /// [`State::to_bytes`].
+    /// [`MaildirState::to_bytes`].
     pub(super) fn has_unread(bytes: &[u8]) -> bool {
         matches!(bytes, [VERSION | VERSION_WITH_SIZE, bits, ..] if bits & HAS_UNREAD != 0)
     }
 
-    /// Parses the result of [`State::to_bytes`]; `None` if it is of another version or damaged, or
-    /// if more messages could not be read than can be stored, so that all are to be tried again.
+    /// Parses the result of [`MaildirState::to_bytes`]; `None` if it is of another version or
+    /// damaged, or if more messages could not be read than can be stored, so that all are to be
+    /// tried again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
         let has_size = match input.byte()? {
@@ -137,7 +138,7 @@ fn read_list(input: &mut Input<'_>, has_guid: bool) -> Option<ListState> {
     let (inode, offset) = (input.u64()?, input.u64()?);
     let (last_uid, lines) = (input.u32()?, input.u32()?);
     let extensions = input.0.to_vec();
-    let header = Header { version, uidvalidity, uidnext, guid, extensions };
+    let header = UidListHeader { version, uidvalidity, uidnext, guid, extensions };
     Some(ListState { header, inode, offset, last_uid, lines })
 }
 
@@ -164,22 +165,22 @@ impl<'a> Input<'a> {
 mod tests {
     use super::*;
 
-    fn check(state: &State) {
+    fn check(state: &MaildirState) {
         let bytes = state.to_bytes();
-        assert_eq!(State::from_bytes(&bytes).as_ref(), Some(state));
+        assert_eq!(MaildirState::from_bytes(&bytes).as_ref(), Some(state));
         for len in 0..bytes.len().min(100) {
-            let _ = State::from_bytes(&bytes[..len]);
+            let _ = MaildirState::from_bytes(&bytes[..len]);
         }
         let slots_end = 2 + LETTERS;
         let with_size =
             [&[VERSION_WITH_SIZE], &bytes[1..slots_end], &[7; 8], &bytes[slots_end..]].concat();
-        assert_eq!(State::from_bytes(&with_size).as_ref(), Some(state));
-        assert_eq!(State::from_bytes(&[&[9], &bytes[1..]].concat()), None);
+        assert_eq!(MaildirState::from_bytes(&with_size).as_ref(), Some(state));
+        assert_eq!(MaildirState::from_bytes(&[&[9], &bytes[1..]].concat()), None);
     }
 
     #[test]
     fn bytes_are_read_back() {
-        let header = Header {
+        let header = UidListHeader {
             version: 3,
             uidvalidity: UidValidity::new(7).unwrap(),
             uidnext: Uid::new(9).unwrap(),
@@ -187,22 +188,29 @@ mod tests {
             extensions: b"Pxyz".to_vec(),
         };
         let mut list = ListState { header, inode: 5, offset: 77, last_uid: 8, lines: 4 };
-        let mut slots = Slots::default();
+        let mut slots = LetterSlots::default();
         slots.of_letter[3] = 1;
         let orphans = Some(vec![1, 2]);
         let unread = vec![3, 7];
-        check(&State { list: Some(list.clone()), slots, orphans, unread });
+        check(&MaildirState { list: Some(list.clone()), slots, orphans, unread });
         list.header.guid = None;
-        check(&State { list: Some(list), orphans: Some(Vec::new()), ..State::default() });
-        check(&State { orphans: None, ..State::default() });
-        check(&State { unread: vec![1; UNREAD_MAX], ..State::default() });
+        check(&MaildirState {
+            list: Some(list),
+            orphans: Some(Vec::new()),
+            ..MaildirState::default()
+        });
+        check(&MaildirState { orphans: None, ..MaildirState::default() });
+        check(&MaildirState { unread: vec![1; UNREAD_MAX], ..MaildirState::default() });
     }
 
     #[test]
     fn too_many_unread_are_all_tried_again() {
-        let state = State { unread: vec![1; UNREAD_MAX + 1], ..State::default() };
+        let state = MaildirState { unread: vec![1; UNREAD_MAX + 1], ..MaildirState::default() };
         let bytes = state.to_bytes();
-        assert!(State::has_unread(&bytes) && State::from_bytes(&bytes).is_none());
-        assert!(!State::has_unread(&State::default().to_bytes()) && !State::has_unread(&[]));
+        assert!(MaildirState::has_unread(&bytes) && MaildirState::from_bytes(&bytes).is_none());
+        assert!(
+            !MaildirState::has_unread(&MaildirState::default().to_bytes())
+                && !MaildirState::has_unread(&[])
+        );
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn sync(
     let of_changes = changes.flags.len() + changes.expunge.len();
     let steps = context.steps(of_changes);
     let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
-    let mut work = Work {
+    let mut work = MaildirChange {
         steps,
         maildir,
         dirs: maildir.open_dirs()?,
@@ -128,13 +128,13 @@ fn give_letters(
 }
 
 /// A file to be changed.
-struct Target {
+struct FileToChange {
     name: Vec<u8>,
     in_new: bool,
     twin: bool,
 }
 
-struct Work<'a> {
+struct MaildirChange<'a> {
     steps: Steps<'a>,
     maildir: &'a Maildir,
     dirs: Dirs,
@@ -148,7 +148,7 @@ struct Work<'a> {
     dry_run: bool,
 }
 
-impl Work<'_> {
+impl MaildirChange<'_> {
     fn change_flags(&mut self, known: &dyn Known, changes: &FlagChanges) -> Result<()> {
         let uids: Vec<Uid> = changes.uids().collect();
         for ((uid, change), target) in changes.iter().zip(locate(known, &uids)?) {
@@ -198,7 +198,7 @@ impl Work<'_> {
     }
 
     /// Removes files together; then searches those that are elsewhere, one by one.
-    fn expunge_batch(&mut self, uids: &[Uid], targets: &[Option<Target>]) -> Result<()> {
+    fn expunge_batch(&mut self, uids: &[Uid], targets: &[Option<FileToChange>]) -> Result<()> {
         let there = targets.iter().flatten();
         let paths: Vec<_> = there
             .map(|target| path_of(&self.dirs.paths[usize::from(!target.in_new)], &target.name))
@@ -242,7 +242,7 @@ impl Work<'_> {
             if let Some(MessageName { name, in_new, .. }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
-                    targets.push(Target { name: name.to_vec(), in_new, twin });
+                    targets.push(FileToChange { name: name.to_vec(), in_new, twin });
                 }
             }
             true
@@ -294,7 +294,7 @@ impl Work<'_> {
     /// there; returns `false` if it is nowhere.
     fn on_file(
         &mut self,
-        target: &Target,
+        target: &FileToChange,
         mut change: impl FnMut(&mut Self, &[u8], bool) -> Result<bool>,
     ) -> Result<bool> {
         let (mut name, mut in_new) = (target.name.clone(), target.in_new);
@@ -363,8 +363,8 @@ fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
 
 /// Finds the files of some UIDs, which ascend: by binary search, or by one pass over all messages
 /// if that is faster.
-fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
-    let mut found: Vec<Option<Target>> = Vec::with_capacity(uids.len());
+fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<FileToChange>>> {
+    let mut found: Vec<Option<FileToChange>> = Vec::with_capacity(uids.len());
     let walk = uids.len() > 16 && uids.len() as u64 * 32 > u64::from(known.len());
     if walk {
         let mut wanted = uids.iter().peekable();
@@ -406,8 +406,8 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
     Ok(found)
 }
 
-fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<Target> {
+fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<FileToChange> {
     let MessageName { name, in_new, .. } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
-    Some(Target { name: name.to_vec(), in_new, twin })
+    Some(FileToChange { name: name.to_vec(), in_new, twin })
 }

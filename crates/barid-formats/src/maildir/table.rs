@@ -5,7 +5,7 @@ use super::name;
 
 /// A name in [`Names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct NameRange {
     /// The hash of the base name.
     pub(super) hash: u64,
     /// The hash of its stem: the same unless mbsync has added its field.
@@ -21,13 +21,13 @@ pub(super) struct Names(Vec<u8>);
 
 impl Names {
     /// Adds a name; `None` if it is longer than [`NAME_LEN_MAX`] or the arena is full.
-    pub(super) fn add(&mut self, name: &[u8]) -> Option<Name> {
+    pub(super) fn add(&mut self, name: &[u8]) -> Option<NameRange> {
         if name.len() > NAME_LEN_MAX || self.0.len() + name.len() > NAMES_LEN_MAX {
             return None;
         }
         let base = name::base(name);
         let (stem, hash) = (name::stem(base), name::base_hash(base));
-        let added = Name {
+        let added = NameRange {
             hash,
             stem_hash: if stem.len() == base.len() { hash } else { name::base_hash(stem) },
             start: self.0.len() as u32,
@@ -39,17 +39,17 @@ impl Names {
     }
 
     /// Returns the bytes of a name.
-    pub(super) fn get(&self, name: Name) -> &[u8] {
+    pub(super) fn get(&self, name: NameRange) -> &[u8] {
         &self.0[name.start as usize..][..usize::from(name.len)]
     }
 
     /// Returns the base of a name without the field of mbsync.
-    pub(super) fn stem(&self, name: Name) -> &[u8] {
+    pub(super) fn stem(&self, name: NameRange) -> &[u8] {
         name::stem(self.base(name))
     }
 
     /// Returns the base of a name.
-    pub(super) fn base(&self, name: Name) -> &[u8] {
+    pub(super) fn base(&self, name: NameRange) -> &[u8] {
         &self.0[name.start as usize..][..usize::from(name.base_len)]
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         for number in 0..10_000_u32 {
             let name = names.add(format!("{number}.host:2,S").as_bytes()).unwrap();
             index.insert(name.hash, number, |thing: u32| {
-                let name: &Name = &all[thing as usize];
+                let name: &NameRange = &all[thing as usize];
                 name.hash
             });
             all.push(name);

@@ -10,8 +10,8 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::Metadata;
 
 use super::Dirs;
-use super::before::Before;
-use super::list::{Listing, Seen, Sighting};
+use super::before::KnownMaildir;
+use super::list::{MaildirListing, MaildirMatch, Sighting};
 use super::name;
 
 /// A file that exists now.
@@ -23,7 +23,11 @@ struct Candidate {
 }
 
 /// Resolves names seen twice and former twins. Costs a `stat` per such file.
-pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {
+pub(super) fn resolve(
+    listing: &mut MaildirListing,
+    dirs: &Dirs,
+    before: &KnownMaildir,
+) -> Result<()> {
     let doubles = listing.take_doubles();
     if doubles.is_empty() && before.twins.is_empty() {
         return Ok(());
@@ -44,9 +48,9 @@ pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Re
 }
 
 fn resolve_base(
-    listing: &mut Listing,
+    listing: &mut MaildirListing,
     dirs: &Dirs,
-    before: &Before,
+    before: &KnownMaildir,
     base: &[u8],
     doubles: &[Sighting],
 ) -> Result<()> {
@@ -73,7 +77,7 @@ fn resolve_base(
     }
     files.sort_by_key(|file| file.inode);
     for file in files {
-        let key = Before::twin_key(base, file.inode);
+        let key = KnownMaildir::twin_key(base, file.inode);
         if let Some(at) = listing.add_keyed(&file.name, file.in_new, key) {
             listing.fresh.push(at);
         }
@@ -83,14 +87,14 @@ fn resolve_base(
     Ok(())
 }
 
-fn is_base(before: &Before, row: u32, base: &[u8]) -> bool {
+fn is_base(before: &KnownMaildir, row: u32, base: &[u8]) -> bool {
     before.names.base(before.rows[row as usize].name) == base
 }
 
 /// Returns every name under which a file of this base may be, without repetition.
 fn names_of(
-    listing: &Listing,
-    before: &Before,
+    listing: &MaildirListing,
+    before: &KnownMaildir,
     row: Option<u32>,
     fresh: Option<u32>,
     twins: &[u32],
@@ -105,9 +109,11 @@ fn names_of(
     let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
     if let Some(at) = row {
         match listing.seen[at as usize] {
-            Seen::Same => names.push(known(at)),
-            Seen::Changed(sighting) => names.push(sighted(&listing.sightings[sighting as usize])),
-            Seen::Gone => {}
+            MaildirMatch::Same => names.push(known(at)),
+            MaildirMatch::Changed(sighting) => {
+                names.push(sighted(&listing.sightings[sighting as usize]))
+            }
+            MaildirMatch::Gone => {}
         }
     }
     names.extend(fresh.map(|at| sighted(&listing.sightings[at as usize])));
@@ -124,7 +130,7 @@ fn names_of(
 
 /// Returns the files that exist under the names; of several names of one file the last.
 fn files_of(
-    listing: &mut Listing,
+    listing: &mut MaildirListing,
     dirs: &Dirs,
     names: Vec<(Vec<u8>, bool)>,
 ) -> Result<Vec<Candidate>> {
@@ -159,34 +165,34 @@ fn stat(dirs: &Dirs, name: &[u8], in_new: bool) -> Result<Option<Metadata>> {
 
 /// Finds the file of a known twin by its inode.
 fn claim_twin(
-    listing: &mut Listing,
-    before: &Before,
+    listing: &mut MaildirListing,
+    before: &KnownMaildir,
     at: u32,
     base: &[u8],
     files: &mut Vec<Candidate>,
 ) {
     let row = &before.rows[at as usize];
-    match files.iter().position(|file| Before::twin_key(base, file.inode) == row.key) {
+    match files.iter().position(|file| KnownMaildir::twin_key(base, file.inode) == row.key) {
         Some(found) => {
             let file = files.swap_remove(found);
             set_seen(listing, before, at, &file);
         }
-        None if listing.dirs_listed >= 2 => listing.seen[at as usize] = Seen::Gone,
+        None if listing.dirs_listed >= 2 => listing.seen[at as usize] = MaildirMatch::Gone,
         None => {}
     }
 }
 
 /// Finds the file of a known message among those that no twin claims.
 fn claim_row(
-    listing: &mut Listing,
-    before: &Before,
+    listing: &mut MaildirListing,
+    before: &KnownMaildir,
     at: u32,
     no_twins: bool,
     files: &mut Vec<Candidate>,
 ) {
     if files.is_empty() {
         if !no_twins && listing.was_seen(at) {
-            listing.seen[at as usize] = Seen::Gone;
+            listing.seen[at as usize] = MaildirMatch::Gone;
         }
         return;
     }
@@ -200,15 +206,15 @@ fn claim_row(
     }
 }
 
-fn set_seen(listing: &mut Listing, before: &Before, at: u32, file: &Candidate) {
+fn set_seen(listing: &mut MaildirListing, before: &KnownMaildir, at: u32, file: &Candidate) {
     let row = &before.rows[at as usize];
     listing.seen[at as usize] =
         if file.in_new == row.in_new && file.name == before.names.get(row.name) {
-            Seen::Same
+            MaildirMatch::Same
         } else {
             match listing.add_keyed(&file.name, file.in_new, row.key) {
-                Some(sighting) => Seen::Changed(sighting),
-                None => Seen::Same,
+                Some(sighting) => MaildirMatch::Changed(sighting),
+                None => MaildirMatch::Same,
             }
         };
 }

@@ -22,7 +22,7 @@ use super::table::Index;
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct UidListHeader {
     /// 1, 2 or 3.
     pub(super) version: u8,
     /// The UIDVALIDITY.
@@ -37,7 +37,7 @@ pub(super) struct Header {
 
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct UidLine {
     /// Its UID.
     pub(super) uid: Uid,
     /// The hash of its base name.
@@ -52,7 +52,7 @@ pub(super) struct Line {
 #[derive(Debug)]
 pub(super) struct UidList {
     /// The first line; where only the tail was read, that of the last complete read.
-    pub(super) header: Header,
+    pub(super) header: UidListHeader,
     /// Offset of the end of complete lines.
     pub(super) end_offset: u64,
     /// `true` if something (a torn last line, an invalid field, a repeated name, an old version, a
@@ -61,7 +61,7 @@ pub(super) struct UidList {
     /// The stamp of the file when it was read.
     pub(super) stamp: FileStamp,
     text: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<UidLine>,
     index: Index,
     last: u32,
 }
@@ -72,7 +72,7 @@ pub(super) struct Corrupt(pub(super) &'static str);
 
 /// Result of reading the file.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum UidListRead {
     /// No file.
     Missing,
     /// A file.
@@ -84,7 +84,7 @@ pub(super) enum Found {
 impl UidList {
     /// Makes a list without messages.
     pub(super) fn empty(uidvalidity: UidValidity, guid: [u8; 32]) -> Self {
-        let header = Header {
+        let header = UidListHeader {
             version: 3,
             uidvalidity,
             uidnext: Uid::MIN,
@@ -94,7 +94,7 @@ impl UidList {
         Self::new(header, FileStamp::default())
     }
 
-    fn new(header: Header, stamp: FileStamp) -> Self {
+    fn new(header: UidListHeader, stamp: FileStamp) -> Self {
         Self {
             header,
             end_offset: 0,
@@ -108,24 +108,24 @@ impl UidList {
     }
 
     /// Reads the whole file.
-    pub(super) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Found> {
+    pub(super) fn read(vfs: &dyn Vfs, path: &Path) -> Result<UidListRead> {
         let file = match vfs.open(path, OpenOptions::READ) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Found::Missing);
+                return Ok(UidListRead::Missing);
             }
             Err(source) => return Err(Error::at(path)(source)),
         };
         let metadata = file.metadata().map_err(Error::at(path))?;
         if metadata.size > UIDLIST_LEN_MAX {
-            return Ok(Found::Corrupt(Corrupt("it is too large")));
+            return Ok(UidListRead::Corrupt(Corrupt("it is too large")));
         }
         let mut text = vec![0; metadata.size as usize];
         let len = file.read_full_at(&mut text, 0).map_err(Error::at(path))?;
         text.truncate(len);
         Ok(match Self::parse(text, FileStamp::from(&metadata)) {
-            Ok(list) => Found::Read(Box::new(list)),
-            Err(corrupt) => Found::Corrupt(corrupt),
+            Ok(list) => UidListRead::Read(Box::new(list)),
+            Err(corrupt) => UidListRead::Corrupt(corrupt),
         })
     }
 
@@ -236,7 +236,7 @@ impl UidList {
             return Err(Corrupt("a line has no file name"));
         }
         self.add(
-            Line {
+            UidLine {
                 uid: Uid::new(uid).ok_or(Corrupt("a UID is 0"))?,
                 hash: name::base_hash(base),
                 fields_at: (at + fields_at) as u32,
@@ -268,7 +268,7 @@ impl UidList {
     }
 
     /// Adds a line; of two lines with one name the later one counts.
-    fn add(&mut self, line: Line, text: &[u8]) {
+    fn add(&mut self, line: UidLine, text: &[u8]) {
         let base = &text[line.name_at as usize..][..usize::from(line.name_len)];
         let lines = &self.lines;
         let same = |at: u32| {
@@ -296,17 +296,17 @@ impl UidList {
     }
 
     /// Returns the lines, in the order of the file except for repeated names.
-    pub(super) fn lines(&self) -> &[Line] {
+    pub(super) fn lines(&self) -> &[UidLine] {
         &self.lines
     }
 
     /// Returns the base name of a line.
-    pub(super) fn name(&self, line: &Line) -> &[u8] {
+    pub(super) fn name(&self, line: &UidLine) -> &[u8] {
         &self.text[line.name_at as usize..][..usize::from(line.name_len)]
     }
 
     /// Returns the line of a base name.
-    pub(super) fn find(&self, hash: u64, base: &[u8]) -> Option<&Line> {
+    pub(super) fn find(&self, hash: u64, base: &[u8]) -> Option<&UidLine> {
         let is = |at: u32| {
             let line = &self.lines[at as usize];
             line.hash == hash && self.name(line) == base
@@ -315,13 +315,13 @@ impl UidList {
     }
 
     /// Returns a line whose base name has this hash.
-    pub(super) fn find_hash(&self, hash: u64) -> Option<&Line> {
+    pub(super) fn find_hash(&self, hash: u64) -> Option<&UidLine> {
         let is = |at: u32| self.lines[at as usize].hash == hash;
         self.index.find(hash, is).map(|at| &self.lines[at as usize])
     }
 
     /// Writes a line with a base name, the fields as the file has them.
-    pub(super) fn write_line(&self, line: &Line, base: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn write_line(&self, line: &UidLine, base: &[u8], out: &mut Vec<u8>) {
         let fields = &self.text[line.fields_at as usize..][..usize::from(line.fields_len)];
         write_number(line.uid.get(), out);
         for field in fields.split(|byte| *byte == b' ') {
@@ -345,7 +345,12 @@ pub(super) fn write_new_line(uid: Uid, base: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes the first line, with the `uidnext` given.
-pub(super) fn write_header(header: &Header, uidnext: Uid, guid: &[u8; 32], out: &mut Vec<u8>) {
+pub(super) fn write_header(
+    header: &UidListHeader,
+    uidnext: Uid,
+    guid: &[u8; 32],
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(format!("3 V{} N{uidnext} G", header.uidvalidity).as_bytes());
     out.extend_from_slice(header.guid.as_ref().unwrap_or(guid));
     if !header.extensions.is_empty() {
@@ -391,7 +396,7 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
     })
 }
 
-fn parse_header(line: &[u8]) -> std::result::Result<Header, Corrupt> {
+fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {
     let (version, rest) = match line {
         [version @ b'1'..=b'3', b' ', rest @ ..] => (version - b'0', rest),
         _ => return Err(Corrupt("the version is unknown")),
@@ -417,7 +422,7 @@ fn parse_header(line: &[u8]) -> std::result::Result<Header, Corrupt> {
             }
         }
     }
-    Ok(Header {
+    Ok(UidListHeader {
         version,
         uidvalidity: uidvalidity
             .and_then(UidValidity::new)

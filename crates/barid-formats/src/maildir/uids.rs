@@ -15,20 +15,20 @@ use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, DotLockOptions, LockError, Vfs};
 
-use super::before::{Before, Row};
+use super::before::{KnownMaildir, KnownName};
 use super::layout::{LOCK_SLICE, LOCK_TIMEOUT, UIDNEXT_MAX};
-use super::list::{Listing, Seen};
+use super::list::{MaildirListing, MaildirMatch};
 use super::name;
-use super::uidlist::{Found, Line, UidList};
-use super::written::Assigned;
+use super::uidlist::{UidLine, UidList, UidListRead};
+use super::written::UidAssignment;
 use crate::file_stamps::FileStamps;
 
 /// Inputs for giving out UIDs.
-pub(super) struct Uids<'a> {
+pub(super) struct UidInputs<'a> {
     pub(super) vfs: &'a Arc<dyn Vfs>,
     pub(super) uidlist: &'a Path,
-    pub(super) before: &'a Before,
-    pub(super) listing: &'a Listing,
+    pub(super) before: &'a KnownMaildir,
+    pub(super) listing: &'a MaildirListing,
     pub(super) stamp: &'a FileStamps,
     /// UIDVALIDITY and next UID that were announced once, even if nothing else known is valid.
     pub(super) announced: Option<(UidValidity, Uid)>,
@@ -41,7 +41,7 @@ pub(super) struct Uids<'a> {
 
 /// Content of the ledger.
 #[derive(Debug, Default)]
-pub(super) struct LedgerView {
+pub(super) struct MaildirLedger {
     pub(super) uidvalidity: Option<UidValidity>,
     uidnext: u32,
     next_uidvalidity: u32,
@@ -50,7 +50,7 @@ pub(super) struct LedgerView {
     pub(super) by_key: HashMap<u64, Uid>,
 }
 
-impl LedgerView {
+impl MaildirLedger {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
         // A damaged ledger is lost: all its UIDs are void.
@@ -81,7 +81,7 @@ impl LedgerView {
 }
 
 /// Result of an attempt.
-enum Attempt {
+enum UidAttempt {
     /// The whole file must be read.
     Whole,
     /// The lock must be held.
@@ -89,11 +89,11 @@ enum Attempt {
     /// Nothing known is valid any more.
     Reset,
     /// All messages have UIDs.
-    Done(Box<Plan>),
+    Done(Box<MaildirUidPlan>),
 }
 
 /// All UIDs, before anything is written.
-pub(super) struct Plan {
+pub(super) struct MaildirUidPlan {
     pub(super) uidvalidity: UidValidity,
     pub(super) uidnext: Uid,
     /// UID, sighting, and `true` if the file already has this UID.
@@ -105,23 +105,23 @@ pub(super) struct Plan {
 }
 
 /// The part of the file that has been read.
-pub(super) struct Loaded {
+pub(super) struct LoadedUidList {
     pub(super) list: Option<UidList>,
     pub(super) whole: bool,
     pub(super) corrupt: Option<&'static str>,
 }
 
-impl<'a> Uids<'a> {
+impl<'a> UidInputs<'a> {
     /// Finds or gives all UIDs; `None` if nothing known is valid any more.
-    pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned>> {
+    pub(super) fn assign(mut self, ledger: &MaildirLedger) -> Result<Option<UidAssignment>> {
         let mut lock = None;
         let mut whole = self.before.state.is_none() || self.full_check;
         loop {
             let loaded = self.load(whole, lock.is_some())?;
             match self.attempt(&loaded, ledger, lock.is_some()) {
-                Attempt::Whole => whole = true,
-                Attempt::Reset => return Ok(None),
-                Attempt::Lock => match take_lock_unless(
+                UidAttempt::Whole => whole = true,
+                UidAttempt::Reset => return Ok(None),
+                UidAttempt::Lock => match take_lock_unless(
                     self.vfs,
                     self.uidlist,
                     &Steps::stopped_by(self.stop.as_deref()),
@@ -129,12 +129,14 @@ impl<'a> Uids<'a> {
                     Some(taken) => lock = Some(taken),
                     None => self.writable = false,
                 },
-                Attempt::Done(plan) => return Ok(Some(self.finish(loaded, *plan, ledger, lock))),
+                UidAttempt::Done(plan) => {
+                    return Ok(Some(self.finish(loaded, *plan, ledger, lock)));
+                }
             }
         }
     }
 
-    fn load(&self, whole: bool, locked: bool) -> Result<Loaded> {
+    fn load(&self, whole: bool, locked: bool) -> Result<LoadedUidList> {
         let known = self.before.state.as_ref().and_then(|state| state.list.as_ref());
         if let Some(known) = known.filter(|_| !whole) {
             let file = &self.stamp.files[2];
@@ -146,20 +148,24 @@ impl<'a> Uids<'a> {
                 UidList::read_tail(self.vfs.as_ref(), self.uidlist, known)?
             };
             if list.as_ref().is_some_and(|list| list.uidnext().get() <= UIDNEXT_MAX) {
-                return Ok(Loaded { list, whole: false, corrupt: None });
+                return Ok(LoadedUidList { list, whole: false, corrupt: None });
             }
         }
         Ok(match UidList::read(self.vfs.as_ref(), self.uidlist)? {
-            Found::Missing => Loaded { list: None, whole: true, corrupt: None },
-            Found::Corrupt(why) => Loaded { list: None, whole: true, corrupt: Some(why.0) },
-            Found::Read(list) if list.uidnext().get() > UIDNEXT_MAX => {
-                Loaded { list: None, whole: true, corrupt: Some("its UIDs are used up") }
+            UidListRead::Missing => LoadedUidList { list: None, whole: true, corrupt: None },
+            UidListRead::Corrupt(why) => {
+                LoadedUidList { list: None, whole: true, corrupt: Some(why.0) }
             }
-            Found::Read(list) => Loaded { list: Some(*list), whole: true, corrupt: None },
+            UidListRead::Read(list) if list.uidnext().get() > UIDNEXT_MAX => {
+                LoadedUidList { list: None, whole: true, corrupt: Some("its UIDs are used up") }
+            }
+            UidListRead::Read(list) => {
+                LoadedUidList { list: Some(*list), whole: true, corrupt: None }
+            }
         })
     }
 
-    fn attempt(&self, loaded: &Loaded, ledger: &LedgerView, locked: bool) -> Attempt {
+    fn attempt(&self, loaded: &LoadedUidList, ledger: &MaildirLedger, locked: bool) -> UidAttempt {
         let used = !ledger.by_key.is_empty();
         let overruled =
             |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
@@ -169,7 +175,7 @@ impl<'a> Uids<'a> {
                 // only a lost ledger had are found only in the whole file.
                 let needs_whole = used || ledger.is_lost || !self.listing.renamed.is_empty();
                 if !loaded.whole && needs_whole {
-                    return Attempt::Whole;
+                    return UidAttempt::Whole;
                 }
                 self.attempt_list(list, loaded.whole, ledger, locked)
             }
@@ -188,9 +194,9 @@ impl<'a> Uids<'a> {
         &self,
         list: &UidList,
         whole: bool,
-        ledger: &LedgerView,
+        ledger: &MaildirLedger,
         locked: bool,
-    ) -> Attempt {
+    ) -> UidAttempt {
         let mut uidvalidity = list.header.uidvalidity;
         let same_ledger = ledger.uidvalidity == Some(uidvalidity);
         let of_ledger = |key: u64| ledger.by_key.get(&key).copied().filter(|_| same_ledger);
@@ -198,13 +204,11 @@ impl<'a> Uids<'a> {
             && (self.before.uidvalidity != Some(uidvalidity)
                 || !self.rows_agree(list, whole, &of_ledger))
         {
-            return Attempt::Reset;
+            return UidAttempt::Reset;
         }
         let mut conflict = same_ledger && contradicts(list, ledger);
         let mut next = list.uidnext().get().max(self.announced_next(uidvalidity));
-        if same_ledger {
-            next = next.max(ledger.uidnext);
-        }
+        next = next.max(if same_ledger { ledger.uidnext } else { 0 });
         let (mut uids, mut nameless, mut unwritten) = (Vec::new(), Vec::new(), false);
         for &at in &self.listing.fresh {
             let sighting = &self.listing.sightings[at as usize];
@@ -213,7 +217,7 @@ impl<'a> Uids<'a> {
             match (line.filter(|_| !twin), of_ledger(sighting.key)) {
                 (Some(line), _) => uids.push((line.uid, at, true)),
                 (None, _) if !whole && !twin && self.may_be_orphan(sighting.key) => {
-                    return Attempt::Whole;
+                    return UidAttempt::Whole;
                 }
                 (None, Some(uid)) => {
                     // A twin's UID was reserved in the file; another's must be beyond it.
@@ -229,11 +233,11 @@ impl<'a> Uids<'a> {
         unwritten |= self.listing.renamed.iter().any(|(row, _)| !self.is_listed(list, *row));
         let complete = nameless.is_empty() && !conflict && !(unwritten && self.writable);
         if !complete && self.writable && !locked {
-            return Attempt::Lock;
+            return UidAttempt::Lock;
         }
         if conflict {
             if self.before.state.is_some() {
-                return Attempt::Reset;
+                return UidAttempt::Reset;
             }
             uidvalidity = self.new_uidvalidity(ledger, Some(uidvalidity));
             for (_, at, _) in uids.extract_if(.., |(_, _, written)| !*written) {
@@ -249,28 +253,30 @@ impl<'a> Uids<'a> {
             && last_line < uids.iter().map(|u| u.0).max()
             && uids.iter().any(|(uid, _, _)| *uid >= list.uidnext());
         if (rewrite && !whole) || (locked && !whole && self.is_wasteful(list, uids.len())) {
-            return Attempt::Whole;
+            return UidAttempt::Whole;
         }
         rewrite |= locked && whole && self.is_wasteful(list, uids.len());
-        self.done(Plan { uidvalidity, uidnext: uid(next), uids, rewrite, void: false, conflict })
+        let uidnext = uid(next);
+        self.done(MaildirUidPlan { uidvalidity, uidnext, uids, rewrite, void: false, conflict })
     }
 
     /// Decides by the ledger (`valid` is its UIDVALIDITY), or without any UIDs.
     fn attempt_ledger(
         &self,
         valid: Option<UidValidity>,
-        ledger: &LedgerView,
+        ledger: &MaildirLedger,
         locked: bool,
-    ) -> Attempt {
+    ) -> UidAttempt {
         let before = self.before;
         if before.state.is_some() {
-            let agrees = |row: &super::before::Row| ledger.by_key.get(&row.key) == Some(&row.uid);
+            let agrees =
+                |row: &super::before::KnownName| ledger.by_key.get(&row.key) == Some(&row.uid);
             if valid.is_none() || before.uidvalidity != valid || !before.rows.iter().all(agrees) {
-                return Attempt::Reset;
+                return UidAttempt::Reset;
             }
         }
         if self.writable && !locked {
-            return Attempt::Lock;
+            return UidAttempt::Lock;
         }
         let uidvalidity = valid.unwrap_or_else(|| self.new_uidvalidity(ledger, None));
         let (mut uids, mut nameless) = (Vec::new(), Vec::new());
@@ -286,7 +292,7 @@ impl<'a> Uids<'a> {
             next = next.max(ledger.uidnext);
         }
         let next = self.number(&mut uids, nameless, next);
-        self.done(Plan {
+        self.done(MaildirUidPlan {
             uidvalidity,
             uidnext: uid(next),
             uids,
@@ -297,11 +303,11 @@ impl<'a> Uids<'a> {
     }
 
     /// Accepts a plan if new messages come after the known ones; otherwise resets.
-    fn done(&self, plan: Plan) -> Attempt {
+    fn done(&self, plan: MaildirUidPlan) -> UidAttempt {
         let known = self.before.last_uid();
         match plan.uids.first() {
-            Some((first, _, _)) if first.get() <= known => Attempt::Reset,
-            _ => Attempt::Done(Box::new(plan)),
+            Some((first, _, _)) if first.get() <= known => UidAttempt::Reset,
+            _ => UidAttempt::Done(Box::new(plan)),
         }
     }
 
@@ -359,10 +365,10 @@ impl<'a> Uids<'a> {
             let line = list.find(row.name.hash, before.names.base(row.name));
             let line = match seen {
                 // The program that renamed it may have listed the new name.
-                Seen::Changed(at) => self.line_of(list, *at).or(line),
+                MaildirMatch::Changed(at) => self.line_of(list, *at).or(line),
                 _ => line,
             };
-            *seen == Seen::Gone
+            *seen == MaildirMatch::Gone
                 || match line.filter(|_| !row.is_twin()) {
                     Some(line) => line.uid == row.uid,
                     None => of_ledger(row.key) == Some(row.uid) || self.has_old_name(list, row),
@@ -371,7 +377,7 @@ impl<'a> Uids<'a> {
     }
 
     /// Returns the line of the name under which a message was seen.
-    fn line_of<'l>(&self, list: &'l UidList, sighting: u32) -> Option<&'l Line> {
+    fn line_of<'l>(&self, list: &'l UidList, sighting: u32) -> Option<&'l UidLine> {
         let name = self.listing.sightings[sighting as usize].name;
         list.find(name.hash, self.listing.names.base(name))
     }
@@ -379,19 +385,19 @@ impl<'a> Uids<'a> {
     /// Returns `true` if the list has a known message under its current name.
     fn is_listed(&self, list: &UidList, row: u32) -> bool {
         match self.listing.seen[row as usize] {
-            Seen::Changed(at) => self.line_of(list, at).is_some(),
+            MaildirMatch::Changed(at) => self.line_of(list, at).is_some(),
             _ => true,
         }
     }
 
     /// Returns `true` if the list still has a message under the name before mbsync renamed it,
     /// since the list could not be written then.
-    fn has_old_name(&self, list: &UidList, row: &Row) -> bool {
+    fn has_old_name(&self, list: &UidList, row: &KnownName) -> bool {
         row.key != row.name.hash && list.find_hash(row.key).is_some_and(|line| line.uid == row.uid)
     }
 
     /// Returns the name that the line of a known message should have, if the line has an older one.
-    pub(super) fn new_name(&self, list: &UidList, line: &Line) -> Option<&[u8]> {
+    pub(super) fn new_name(&self, list: &UidList, line: &UidLine) -> Option<&[u8]> {
         let before = self.before;
         let at = before.rows.binary_search_by_key(&line.uid, |row| row.uid).ok()?;
         let row = &before.rows[at];
@@ -399,9 +405,9 @@ impl<'a> Uids<'a> {
             return None;
         }
         let base = match self.listing.seen[at] {
-            Seen::Gone => return None,
-            Seen::Same => before.names.base(row.name),
-            Seen::Changed(at) => self.base_of(at),
+            MaildirMatch::Gone => return None,
+            MaildirMatch::Same => before.names.base(row.name),
+            MaildirMatch::Changed(at) => self.base_of(at),
         };
         (base != list.name(line)).then_some(base)
     }
@@ -425,7 +431,7 @@ impl<'a> Uids<'a> {
     }
 
     /// Returns a UIDVALIDITY above every known one.
-    fn new_uidvalidity(&self, ledger: &LedgerView, old: Option<UidValidity>) -> UidValidity {
+    fn new_uidvalidity(&self, ledger: &MaildirLedger, old: Option<UidValidity>) -> UidValidity {
         let above = |known: Option<UidValidity>| known.map_or(1, |v| v.get().saturating_add(1));
         let known = above(old)
             .max(above(self.announced.map(|announced| announced.0)))
@@ -449,7 +455,7 @@ impl<'a> Uids<'a> {
     /// Returns `true` if the file of a line exists, or may exist.
     pub(super) fn is_live(&self, hash: u64, base: &[u8]) -> bool {
         match self.before.find(hash, base) {
-            Some(row) => self.listing.seen[row as usize] != Seen::Gone,
+            Some(row) => self.listing.seen[row as usize] != MaildirMatch::Gone,
             None => self.listing.find_fresh(hash, base).is_some(),
         }
     }
@@ -457,7 +463,7 @@ impl<'a> Uids<'a> {
 
 /// Returns `true` if the file gives a UID of the ledger to another message, or another UID to a
 /// message of the ledger.
-fn contradicts(list: &UidList, ledger: &LedgerView) -> bool {
+fn contradicts(list: &UidList, ledger: &MaildirLedger) -> bool {
     if ledger.by_key.is_empty() {
         return false;
     }

@@ -7,9 +7,9 @@ use barid_types::Uid;
 use barid_vfs::{Dir, OpenOptions};
 
 use super::Dirs;
-use super::before::Before;
+use super::before::KnownMaildir;
 use super::layout::{CUR, HEAD_LEN, HEADER_LEN_MAX, NEW, UNREAD_NAMED_MAX};
-use super::list::{Listing, Seen};
+use super::list::{MaildirListing, MaildirMatch};
 use crate::files::{blank_line, header_end, is_ours};
 
 /// The messages that could not be read.
@@ -54,7 +54,11 @@ impl Unread {
 
 /// Tries again to read the messages that could not be read before; returns `None` if one can be
 /// read now, so that its row is no longer valid. The others are still unread.
-pub(super) fn try_again(dirs: &Dirs, before: &Before, listing: &Listing) -> Result<Option<Unread>> {
+pub(super) fn try_again(
+    dirs: &Dirs,
+    before: &KnownMaildir,
+    listing: &MaildirListing,
+) -> Result<Option<Unread>> {
     let mut still = Unread::default();
     let known = before.state.as_ref().map_or(&[][..], |state| &state.unread);
     let mut block = vec![0; if known.is_empty() { 0 } else { HEAD_LEN }];
@@ -62,9 +66,9 @@ pub(super) fn try_again(dirs: &Dirs, before: &Before, listing: &Listing) -> Resu
         let Ok(at) = before.rows.binary_search_by_key(uid, |row| row.uid.get()) else { continue };
         let row = &before.rows[at];
         let (name, in_new) = match listing.seen[at] {
-            Seen::Gone => continue,
-            Seen::Same => (before.names.get(row.name), row.in_new),
-            Seen::Changed(sighting) => {
+            MaildirMatch::Gone => continue,
+            MaildirMatch::Same => (before.names.get(row.name), row.in_new),
+            MaildirMatch::Changed(sighting) => {
                 let sighting = &listing.sightings[sighting as usize];
                 (listing.names.get(sighting.name), sighting.in_new)
             }

@@ -7,25 +7,25 @@ use barid_state::{LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, FileStamp, Vfs};
 
-use super::list::Seen;
-use super::read::Job;
+use super::list::MaildirMatch;
+use super::read::MaildirRead;
 use super::state::ListState;
 use super::uidlist::{self, UidList};
-use super::uids::{LedgerView, Loaded, Plan, Uids};
+use super::uids::{LoadedUidList, MaildirLedger, MaildirUidPlan, UidInputs};
 
 /// All UIDs, and the writes that make them durable.
 #[derive(Debug)]
-pub(super) struct Assigned {
+pub(super) struct UidAssignment {
     pub(super) uidvalidity: UidValidity,
     pub(super) uidnext: Uid,
     /// The fresh messages, ascending by UID.
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<MaildirRead>,
     /// The file as it has been read or will be written.
     pub(super) list: Option<ListState>,
     /// Hashes of lines without a file, ascending; `None` if not known.
     pub(super) orphans: Option<Vec<u64>>,
     /// Pending write of the file; it holds the lock.
-    pub(super) write: Option<Write>,
+    pub(super) write: Option<UidListWrite>,
     /// Pending change of the ledger.
     pub(super) ledger: Option<LedgerChange>,
     /// The change of the ledger if `write` fails.
@@ -49,14 +49,14 @@ pub(super) struct LedgerChange {
 
 /// A change of `dovecot-uidlist`.
 #[derive(Debug)]
-pub(super) struct Write {
+pub(super) struct UidListWrite {
     _lock: DotLock,
     text: Vec<u8>,
     /// Offset at which to append; `None` to rewrite the file.
     append_at: Option<u64>,
 }
 
-impl Write {
+impl UidListWrite {
     /// Writes, durably, and releases the lock; returns the file's stamp.
     pub(super) fn run(self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
         match self.append_at {
@@ -66,15 +66,15 @@ impl Write {
     }
 }
 
-impl Uids<'_> {
+impl UidInputs<'_> {
     /// Prepares the writes and the new state.
     pub(super) fn finish(
         &self,
-        loaded: Loaded,
-        plan: Plan,
-        ledger: &LedgerView,
+        loaded: LoadedUidList,
+        plan: MaildirUidPlan,
+        ledger: &MaildirLedger,
         lock: Option<DotLock>,
-    ) -> Assigned {
+    ) -> UidAssignment {
         let guid = guid(self.vfs.as_ref());
         let old = loaded.list.as_ref();
         let written = |at: u32| self.is_twin(at);
@@ -84,10 +84,14 @@ impl Uids<'_> {
             .filter(|(_, at, is_written)| !is_written && !written(*at))
             .map(|(uid, at, _)| (*uid, *at))
             .collect();
-        let mut assigned = Assigned {
+        let mut assigned = UidAssignment {
             uidvalidity: plan.uidvalidity,
             uidnext: plan.uidnext,
-            jobs: plan.uids.iter().map(|(uid, at, _)| Job { uid: *uid, sighting: *at }).collect(),
+            jobs: plan
+                .uids
+                .iter()
+                .map(|(uid, at, _)| MaildirRead { uid: *uid, sighting: *at })
+                .collect(),
             list: None,
             orphans: self.orphans(&loaded),
             write: None,
@@ -125,7 +129,7 @@ impl Uids<'_> {
             return assigned;
         }
         let append_at = old.filter(|_| !rewrite).map(|list| list.end_offset);
-        assigned.write = Some(Write { _lock: lock, text, append_at });
+        assigned.write = Some(UidListWrite { _lock: lock, text, append_at });
         assigned
     }
 
@@ -149,7 +153,7 @@ impl Uids<'_> {
     fn rewrite(
         &self,
         old: Option<&UidList>,
-        plan: &Plan,
+        plan: &MaildirUidPlan,
         guid: &[u8; 32],
         text: &mut Vec<u8>,
     ) -> ListState {
@@ -186,9 +190,9 @@ impl Uids<'_> {
             for (row, seen) in self.before.rows.iter().zip(&self.listing.seen) {
                 match seen {
                     _ if row.is_twin() => {}
-                    Seen::Gone => {}
-                    Seen::Same => add(row.uid, self.before.names.base(row.name)),
-                    Seen::Changed(at) => add(row.uid, self.base_of(*at)),
+                    MaildirMatch::Gone => {}
+                    MaildirMatch::Same => add(row.uid, self.before.names.base(row.name)),
+                    MaildirMatch::Changed(at) => add(row.uid, self.base_of(*at)),
                 }
             }
         }
@@ -215,8 +219,8 @@ impl Uids<'_> {
     /// not.
     fn ledger_change(
         &self,
-        plan: &Plan,
-        ledger: &LedgerView,
+        plan: &MaildirUidPlan,
+        ledger: &MaildirLedger,
         in_file: bool,
     ) -> Option<LedgerChange> {
         let same = ledger.uidvalidity == Some(plan.uidvalidity);
@@ -258,7 +262,7 @@ impl Uids<'_> {
     }
 
     /// Returns the lines without a file.
-    fn orphans(&self, loaded: &Loaded) -> Option<Vec<u64>> {
+    fn orphans(&self, loaded: &LoadedUidList) -> Option<Vec<u64>> {
         let Some(list) = &loaded.list else {
             return Some(Vec::new());
         };
@@ -267,7 +271,9 @@ impl Uids<'_> {
             let known = self.before.state.as_ref().and_then(|state| state.orphans.as_ref())?;
             orphans.extend_from_slice(known);
             let gone = self.before.rows.iter().zip(&self.listing.seen);
-            orphans.extend(gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.key));
+            orphans.extend(
+                gone.filter(|(_, seen)| **seen == MaildirMatch::Gone).map(|(row, _)| row.key),
+            );
         }
         let lines = list.lines().iter();
         orphans.extend(

@@ -61,10 +61,10 @@ pub(crate) static FORMATS: [RegisteredFormat; 6] = [
     }),
 ];
 
-type Open = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Doctor>>;
+type OpenVariant = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Doctor>>;
 
 /// Makes a format that only its name selects.
-const fn variant(variant: Variant, open: Open) -> RegisteredFormat {
+const fn variant(variant: Variant, open: OpenVariant) -> RegisteredFormat {
     RegisteredFormat {
         name: variant.format().name(),
         format: variant.format(),

@@ -118,9 +118,9 @@ fn c_client(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
 }
 
 /// Reads the bytes of a line forwards; beyond the end are NULs, which match nothing.
-struct Cursor<'a>(&'a [u8]);
+struct LineCursor<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     fn peek(&self, at: usize) -> u8 {
         self.0.get(at).copied().unwrap_or(0)
     }
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
 /// Applies Dovecot's test, forwards. A numeric zone before the year is skipped unread, as in
 /// Dovecot.
 fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
-    let mut cursor = Cursor(rest);
+    let mut cursor = LineCursor(rest);
     if cursor.peek(0) == b'"' {
         let mut escaped = false;
         let quoted = rest[1..].iter().position(|byte| {
@@ -181,7 +181,7 @@ fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
     }
     cursor.skip(4);
     let mut date = FromDate::default();
-    let dovecot_month = |cursor: &mut Cursor<'_>| {
+    let dovecot_month = |cursor: &mut LineCursor<'_>| {
         if cursor.0.starts_with(b"???") {
             cursor.skip(3);
             return cursor.eat(b' ').map(|()| 1);
@@ -189,7 +189,7 @@ fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
         let month = cursor.month()?;
         cursor.eat(b' ').map(|()| month)
     };
-    let mut ahead = Cursor(cursor.0);
+    let mut ahead = LineCursor(cursor.0);
     let alternate = match dovecot_month(&mut ahead) {
         Some(month) => {
             cursor = ahead;
@@ -233,16 +233,16 @@ fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
     Some(Some(date))
 }
 
-fn one_or_two_digits(cursor: &mut Cursor<'_>) -> Option<i8> {
+fn one_or_two_digits(cursor: &mut LineCursor<'_>) -> Option<i8> {
     let len = if cursor.peek(1).is_ascii_digit() { 2 } else { 1 };
     cursor.digits(len).map(|value| value as i8)
 }
 
 /// Applies NeoMutt's regular expressions: the strict one accepts nothing that the lax one does not.
 fn mutt(rest: &[u8]) -> Option<Option<FromDate>> {
-    let mut sender = Cursor(rest);
+    let mut sender = LineCursor(rest);
     sender.word();
-    let mut at_host = Cursor(sender.0.strip_prefix(b" at ").unwrap_or_default());
+    let mut at_host = LineCursor(sender.0.strip_prefix(b" at ").unwrap_or_default());
     if !at_host.word().is_empty()
         && let Some(date) = mutt_date(at_host.0)
     {
@@ -252,7 +252,7 @@ fn mutt(rest: &[u8]) -> Option<Option<FromDate>> {
 }
 
 fn mutt_date(text: &[u8]) -> Option<FromDate> {
-    let mut cursor = Cursor(text);
+    let mut cursor = LineCursor(text);
     cursor.spaces();
     let mut date = FromDate::default();
     if !WEEKDAYS.iter().any(|day| cursor.0.get(..3).is_some_and(|d| d.eq_ignore_ascii_case(day))) {
@@ -293,7 +293,7 @@ fn mutt_date(text: &[u8]) -> Option<FromDate> {
     Some(date)
 }
 
-fn some_spaces(cursor: &mut Cursor<'_>) -> Option<usize> {
+fn some_spaces(cursor: &mut LineCursor<'_>) -> Option<usize> {
     Some(cursor.spaces()).filter(|spaces| *spaces > 0)
 }
 

@@ -211,7 +211,7 @@ pub(super) const MMDF_SEPARATOR: &[u8; 5] = b"\x01\x01\x01\x01\n";
 
 /// Notes on the last message of a scanned file, and all else that a scan of the tail needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Notes {
+pub(super) struct MboxScanState {
     /// Variant that the file was read as.
     pub(super) variant: Option<Variant>,
     /// Rules for From_ lines that the file was read with.
@@ -241,9 +241,9 @@ pub(super) struct Notes {
     pub(super) uids_through: u32,
 }
 
-impl Notes {
+impl MboxScanState {
     const VERSION: u8 = 1;
-    /// Bytes of [`Notes::to_bytes`].
+    /// Bytes of [`MboxScanState::to_bytes`].
     pub(super) const LEN: usize = 48;
 
     /// Encodes the notes as little-endian bytes: version, variant, profile, bits; then UIDVALIDITY,
@@ -267,7 +267,7 @@ impl Notes {
         bytes
     }
 
-    /// Decodes [`Notes::to_bytes`]; `None` for other lengths, versions and unknown values.
+    /// Decodes [`MboxScanState::to_bytes`]; `None` for other lengths, versions and unknown values.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let long = |at: usize| {

@@ -23,7 +23,7 @@ use barid_vfs::{
 use super::MboxMailbox;
 use super::holder::Obstacle;
 use super::layout::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TOUCH_INTERVAL, STALE_AFTER};
-use super::session::{Session, SessionLock};
+use super::session::{SessionAttempt, SessionLock};
 
 /// A lock under which an mbox is written. The set of locks, and their order, must match that of the
 /// other programs that write the mailbox.
@@ -58,7 +58,7 @@ impl MboxLock {
 
 /// Kind of write that the locks are taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum MboxLockPurpose {
     /// Messages are added behind the others, which stay where they are.
     Append,
     /// Messages may move.
@@ -92,12 +92,12 @@ pub(super) fn lock_for_reading(mailbox: &MboxMailbox, file: &dyn File) -> Result
 
 /// The held write locks; released when dropped, the last taken first.
 #[derive(Debug)]
-pub(super) struct WriteLocks {
+pub(super) struct MboxWriteLocks {
     file: Box<dyn File>,
     /// `None` if the directory cannot be written, or the lock is not wanted.
     dotlock: Option<DotLock>,
     /// `None` if the lock is not wanted.
-    session: Option<Session>,
+    session: Option<SessionAttempt>,
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     /// Modification time of the mailbox when the locks were taken.
@@ -106,28 +106,28 @@ pub(super) struct WriteLocks {
     touched_nanos: AtomicI64,
 }
 
-impl WriteLocks {
+impl MboxWriteLocks {
     /// Opens the file and takes all locks.
     ///
     /// # Errors
     /// [`Error::Locked`], which names a holder, after the timeout.
-    pub(super) fn acquire(mailbox: &MboxMailbox, purpose: Purpose) -> Result<Self> {
+    pub(super) fn acquire(mailbox: &MboxMailbox, purpose: MboxLockPurpose) -> Result<Self> {
         let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
-        until_deadline(mailbox, || Attempt::make(mailbox, &path, purpose))
+        until_deadline(mailbox, || LockAttempt::make(mailbox, &path, purpose))
     }
 
-    /// Takes the locks as [`WriteLocks::acquire`] does, and asks `purpose` before each attempt.
+    /// Takes the locks as [`MboxWriteLocks::acquire`] does, and asks `purpose` before each attempt.
     /// Returns `None` once `purpose` returns that: the locks are not needed any more.
     ///
     /// # Errors
-    /// As [`WriteLocks::acquire`], and errors of `purpose`.
+    /// As [`MboxWriteLocks::acquire`], and errors of `purpose`.
     pub(super) fn acquire_while(
         mailbox: &MboxMailbox,
-        purpose: impl Fn() -> Result<Option<Purpose>>,
+        purpose: impl Fn() -> Result<Option<MboxLockPurpose>>,
     ) -> Result<Option<Self>> {
         let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
         until_deadline(mailbox, || match purpose()? {
-            Some(purpose) => Ok(Attempt::make(mailbox, &path, purpose)?.map(Some)),
+            Some(purpose) => Ok(LockAttempt::make(mailbox, &path, purpose)?.map(Some)),
             None => Ok(Ok(None)),
         })
     }
@@ -150,12 +150,12 @@ impl WriteLocks {
     /// Returns `true` if no c-client session has the mailbox open. Such a session may have numbered
     /// messages without having written the UIDs yet.
     pub(super) fn excludes_sessions(&self) -> bool {
-        matches!(self.session, None | Some(Session::Ours(_) | Session::Nowhere))
+        matches!(self.session, None | Some(SessionAttempt::Ours(_) | SessionAttempt::Nowhere))
     }
 
     /// Returns `true` if messages may move, whatever the locks were taken for.
     pub(super) fn may_move(&self) -> bool {
-        !matches!(self.session, Some(Session::Held(_)))
+        !matches!(self.session, Some(SessionAttempt::Held(_)))
     }
 
     /// Touches the lock file if the last touch was over [`LOCK_TOUCH_INTERVAL`] ago, so that others
@@ -177,11 +177,11 @@ impl WriteLocks {
 
 /// One attempt to take all locks without waiting for any. Locks taken so far are released when it
 /// is dropped.
-struct Attempt {
+struct LockAttempt {
     file: Box<dyn File>,
     metadata: Metadata,
     dotlock: Option<DotLock>,
-    session: Option<Session>,
+    session: Option<SessionAttempt>,
     /// Another program's lock file, which may be stale.
     foreign: Option<Obstacle>,
     /// `true` once a kernel lock is held.
@@ -190,8 +190,12 @@ struct Attempt {
 
 type Attempted<T> = Result<std::result::Result<T, Obstacle>>;
 
-impl Attempt {
-    fn make(mailbox: &MboxMailbox, path: &Path, purpose: Purpose) -> Attempted<WriteLocks> {
+impl LockAttempt {
+    fn make(
+        mailbox: &MboxMailbox,
+        path: &Path,
+        purpose: MboxLockPurpose,
+    ) -> Attempted<MboxWriteLocks> {
         let vfs = &mailbox.vfs;
         let at = || Error::at(&mailbox.path);
         let file = vfs.open(path, OpenOptions::WRITE).map_err(at())?;
@@ -220,14 +224,16 @@ impl Attempt {
         let modified = metadata.modified;
         let (vfs, path) = (Arc::clone(vfs), path.to_owned());
         let touched_nanos = AtomicI64::new(vfs.now().unix_nanos);
-        Ok(Ok(WriteLocks { file, dotlock, session, vfs, path, modified, touched_nanos }))
+        Ok(Ok(MboxWriteLocks { file, dotlock, session, vfs, path, modified, touched_nanos }))
     }
 
-    fn try_session(&mut self, mailbox: &MboxMailbox, purpose: Purpose) -> Option<Obstacle> {
+    fn try_session(&mut self, mailbox: &MboxMailbox, purpose: MboxLockPurpose) -> Option<Obstacle> {
         let dir = &mailbox.options.session_dir;
         let session = SessionLock::take(&mailbox.vfs, dir, &self.metadata);
         let obstacle = match session {
-            Session::Held(pid) if purpose == Purpose::Change => Some(Obstacle::Session(pid)),
+            SessionAttempt::Held(pid) if purpose == MboxLockPurpose::Change => {
+                Some(Obstacle::Session(pid))
+            }
             _ => None,
         };
         self.session = Some(session);

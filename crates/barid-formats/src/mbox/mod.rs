@@ -283,7 +283,7 @@ impl Storage for MboxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Vec<Result<ReadMessage>> {
         let file = FileStamps::of(stamp).files[0];
-        let files = read::Together::open(self, read_as, &file);
+        let files = read::MboxBatch::open(self, read_as, &file);
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 

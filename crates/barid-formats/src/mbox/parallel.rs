@@ -10,7 +10,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::layout::{CHUNKS_AHEAD_MAX, CHUNKS_LEN_MAX, SCAN_THREADS_MAX};
-use super::scan::{Found, Opened, Reader, Shared, lock};
+use super::scan::{ChunkReader, OpenedMbox, ScannedMessages, SharedScan, lock};
 use super::status::Separators;
 use super::walk::{Next, Separator};
 use barid_mailbox::{Error, Result, ScanContext, ScanSink};
@@ -18,11 +18,11 @@ use barid_vfs::on_threads;
 
 /// Reads all chunks; returns what was found, in file order, and the number of bytes read.
 pub(super) fn chunks(
-    shared: &Shared<'_>,
-    opened: &Opened,
+    shared: &SharedScan<'_>,
+    opened: &OpenedMbox,
     first: Separator,
     context: &ScanContext<'_>,
-) -> Result<(Found, u64)> {
+) -> Result<(ScannedMessages, u64)> {
     let size = opened.size();
     let mmdf = shared.mailbox.separators() == Separators::Mmdf;
     let threads = context.thread_count().clamp(1, SCAN_THREADS_MAX);
@@ -30,14 +30,14 @@ pub(super) fn chunks(
         true => size,
         false => shared.mailbox.chunk_len(size, threads),
     };
-    let plan = Plan { size, chunk_len: chunk_len.max(1) };
+    let plan = ChunkPlan { size, chunk_len: chunk_len.max(1) };
     let threads = threads.min(plan.count() as usize);
     let ahead_max = (CHUNKS_LEN_MAX / plan.chunk_len / threads as u64).saturating_sub(1);
     let ahead_max = ahead_max.min(CHUNKS_AHEAD_MAX) as usize;
     let frontier = Frontier::new(Next::Message(first));
     let progress = context.progress;
     let work = || {
-        let reader = Reader::new(shared, opened.source(shared.mailbox));
+        let reader = ChunkReader::new(shared, opened.source(shared.mailbox));
         let (frontier, pending) = (&frontier, Vec::new());
         let worker = Worker { reader, plan, ahead_max, frontier, pending, progress };
         frontier.guard(|| worker.run())
@@ -48,12 +48,12 @@ pub(super) fn chunks(
 
 /// Division of a file into chunks of equal length.
 #[derive(Clone, Copy)]
-struct Plan {
+struct ChunkPlan {
     size: u64,
     chunk_len: u64,
 }
 
-impl Plan {
+impl ChunkPlan {
     fn count(self) -> u64 {
         self.size.div_ceil(self.chunk_len).max(1)
     }
@@ -70,11 +70,11 @@ impl Plan {
 
 /// The part of the file, from its start, in which the message boundaries are certain.
 struct Frontier {
-    state: Mutex<State>,
+    state: Mutex<ParallelState>,
     moved: Condvar,
 }
 
-struct State {
+struct ParallelState {
     /// The next chunk that a thread may take.
     unclaimed: u64,
     /// The first chunk that is not yet certain.
@@ -82,9 +82,9 @@ struct State {
     /// First message that starts in that chunk or behind it.
     entry: Next,
     /// Start and end of the chunks that were read ahead of it.
-    ahead: Vec<Ahead>,
+    ahead: Vec<AssumedChunk>,
     /// Results of finished chunks, by chunk number.
-    found: Vec<(u64, Found)>,
+    found: Vec<(u64, ScannedMessages)>,
     bytes_read: u64,
     failure: Option<Error>,
     failed: bool,
@@ -92,7 +92,7 @@ struct State {
 
 /// A chunk that was read from an assumed first message.
 #[derive(Clone, Copy)]
-struct Ahead {
+struct AssumedChunk {
     chunk: u64,
     entered: Option<Separator>,
     exit: Option<Next>,
@@ -100,7 +100,7 @@ struct Ahead {
 
 impl Frontier {
     fn new(entry: Next) -> Self {
-        let state = State {
+        let state = ParallelState {
             unclaimed: 0,
             chunk: 0,
             entry,
@@ -136,22 +136,22 @@ impl Frontier {
         self.moved.notify_all();
     }
 
-    fn into_found(self) -> Result<(Found, u64)> {
+    fn into_found(self) -> Result<(ScannedMessages, u64)> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.failure {
             return Err(error);
         }
         let mut chunks = state.found;
         chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
-        let mut all = Found::default();
+        let mut all = ScannedMessages::default();
         chunks.into_iter().for_each(|(_, found)| all.append(found));
         Ok((all, state.bytes_read))
     }
 }
 
-impl State {
+impl ParallelState {
     /// Moves the frontier over all chunks whose assumed first message proved right.
-    fn advance(&mut self, plan: Plan) {
+    fn advance(&mut self, plan: ChunkPlan) {
         while self.chunk < plan.count() {
             let end = plan.end(self.chunk);
             let inside = match self.entry {
@@ -179,19 +179,19 @@ impl State {
 }
 
 /// A chunk that was read but is not yet certain.
-struct Pending<'a> {
+struct UncertainChunk<'a> {
     chunk: u64,
     sink: Box<dyn ScanSink + 'a>,
-    found: Found,
+    found: ScannedMessages,
 }
 
 struct Worker<'a> {
-    reader: Reader<'a>,
-    plan: Plan,
+    reader: ChunkReader<'a>,
+    plan: ChunkPlan,
     /// Chunks that may wait until they are certain.
     ahead_max: usize,
     frontier: &'a Frontier,
-    pending: Vec<Pending<'a>>,
+    pending: Vec<UncertainChunk<'a>>,
     progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
@@ -232,14 +232,14 @@ impl Worker<'_> {
             None => self.reader.walker.search(start, end).map_err(Error::at(&mailbox.path))?,
         };
         let mut sink = self.reader.shared.sinks.sink(chunk as u32);
-        let mut found = Found::default();
+        let mut found = ScannedMessages::default();
         let exit = match entered {
             Some(first) => Some(self.reader.walk(first, end, &mut *sink, &mut found)?),
             None => None,
         };
-        self.pending.push(Pending { chunk, sink, found });
+        self.pending.push(UncertainChunk { chunk, sink, found });
         let mut state = lock(&self.frontier.state);
-        state.ahead.push(Ahead { chunk, entered, exit });
+        state.ahead.push(AssumedChunk { chunk, entered, exit });
         state.advance(self.plan);
         self.frontier.moved.notify_all();
         Ok(())

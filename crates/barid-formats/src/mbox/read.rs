@@ -10,7 +10,7 @@ use super::change;
 use super::lock::lock_for_reading;
 use super::status::{self, Owned, Separators};
 use super::walk::separator_in;
-use super::window::{FileSource, Source};
+use super::window::{FileSource, WindowSource};
 use super::{MboxMailbox, Variant};
 use crate::spans::{Span, Spans};
 
@@ -134,7 +134,7 @@ pub(super) fn open<'m>(
 }
 
 /// An open file of which many messages are read.
-pub(super) struct Together<'m> {
+pub(super) struct MboxBatch<'m> {
     mailbox: &'m MboxMailbox,
     /// `None` if the mailbox is compressed.
     file: Option<Box<dyn File>>,
@@ -142,7 +142,7 @@ pub(super) struct Together<'m> {
     found: &'m FileStamp,
 }
 
-impl<'m> Together<'m> {
+impl<'m> MboxBatch<'m> {
     /// Returns `None` if the file cannot be opened.
     pub(super) fn open(
         mailbox: &'m MboxMailbox,
@@ -157,7 +157,7 @@ impl<'m> Together<'m> {
     }
 }
 
-impl Spans for Together<'_> {
+impl Spans for MboxBatch<'_> {
     const LEAD_LEN: u64 = 1;
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {

@@ -11,15 +11,15 @@ use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::append::size_without_nuls;
-use super::compressed::Damage;
+use super::compressed::TextEnd;
 use super::from_line::LocalZone;
-use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, Notes};
+use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, MboxScanState};
 use super::lock::lock_for_reading;
 use super::parallel::chunks;
-use super::status::{Base, HeadEnd, Separators};
-use super::uids::{self, Before, Item, Items};
-use super::walk::{Next, Separator, Walked, Walker};
-use super::window::{FileSource, Source, Window};
+use super::status::{HeadEnd, MailboxFields, Separators};
+use super::uids::{self, Items, UidFields, UidsBefore};
+use super::walk::{MboxWalker, Next, Separator, Walked};
+use super::window::{FileSource, Window, WindowSource};
 use super::{MboxMailbox, tail};
 use crate::file_stamps::FileStamps;
 
@@ -30,7 +30,7 @@ pub(super) fn scan(
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
-    let mut opened = Opened::open(mailbox)?;
+    let mut opened = OpenedMbox::open(mailbox)?;
     if let Some(report) = tail::scan(mailbox, &mut opened, known, sinks, context)? {
         return Ok(report);
     }
@@ -42,17 +42,17 @@ pub(super) fn scan(
 }
 
 /// The file, locked for reading, with its stamp.
-pub(super) struct Opened {
+pub(super) struct OpenedMbox {
     /// The file.
     pub(super) file: Arc<dyn File>,
     /// Its stamp when it had just been locked.
     pub(super) stamp: FileStamps,
     /// Its size without NULs at the end.
     size: u64,
-    damage: Damage,
+    damage: TextEnd,
 }
 
-impl Opened {
+impl OpenedMbox {
     fn open(mailbox: &MboxMailbox) -> Result<Self> {
         let at = || Error::at(&mailbox.path);
         let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
@@ -60,7 +60,7 @@ impl Opened {
         lock_for_reading(mailbox, &*file)?;
         let metadata = file.metadata().map_err(at())?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
-        Ok(Self { file, stamp, size: metadata.size, damage: Damage::default() })
+        Ok(Self { file, stamp, size: metadata.size, damage: TextEnd::default() })
     }
 
     /// Excludes NULs at the end from the size.
@@ -92,7 +92,7 @@ impl Opened {
     }
 
     /// Returns a source of the text, for a window.
-    pub(super) fn source<'s>(&'s self, mailbox: &'s MboxMailbox) -> Box<dyn Source + 's> {
+    pub(super) fn source<'s>(&'s self, mailbox: &'s MboxMailbox) -> Box<dyn WindowSource + 's> {
         match &mailbox.compressed {
             None => Box::new(FileSource { file: &*self.file, size: self.size() }),
             Some(text) => Box::new(text.source(&self.file, &self.stamp.files[0], &self.damage)),
@@ -101,7 +101,7 @@ impl Opened {
 }
 
 /// State shared by the threads of a scan.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedScan<'a> {
     pub(super) mailbox: &'a MboxMailbox,
     pub(super) sinks: &'a dyn Sinks,
     /// The keywords: first those of X-IMAPbase, then those that only messages name.
@@ -110,7 +110,7 @@ pub(super) struct Shared<'a> {
     pub(super) pseudo_offset: Option<u64>,
 }
 
-impl Shared<'_> {
+impl SharedScan<'_> {
     /// Returns `true` if a Content-Length that leads nowhere is reported: it is ignored in MMDF,
     /// and not always followed in a compressed file.
     fn tells_lying_lengths(&self) -> bool {
@@ -121,9 +121,9 @@ impl Shared<'_> {
 
 /// Results of one chunk, or of all.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ScannedMessages {
     pub(super) items: Items,
-    pub(super) last: Option<Last>,
+    pub(super) last: Option<LastMessage>,
     /// Defects that leave it in doubt where messages begin.
     pub(super) defects: Vec<MailboxDefect>,
     pub(super) messages: u64,
@@ -170,7 +170,7 @@ fn structure(offset: u64, what: String) -> MailboxDefect {
 
 /// The last message of a chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Last {
+pub(super) struct LastMessage {
     separator: Separator,
     header_len: u32,
     key: MessageKey,
@@ -178,7 +178,7 @@ pub(super) struct Last {
     is_closed: bool,
 }
 
-impl Found {
+impl ScannedMessages {
     /// Adds the results of the chunk that follows.
     pub(super) fn append(&mut self, next: Self) {
         self.items.append(next.items);
@@ -197,7 +197,7 @@ impl Found {
     }
 
     /// Writes the last message into the notes.
-    pub(super) fn note(&self, notes: &mut Notes) {
+    pub(super) fn note(&self, notes: &mut MboxScanState) {
         if let Some(last) = &self.last {
             notes.last_offset = last.separator.offset;
             notes.last_separator_len = last.separator.len;
@@ -210,28 +210,28 @@ impl Found {
 }
 
 /// The reader of one thread.
-pub(super) struct Reader<'a> {
-    pub(super) shared: &'a Shared<'a>,
-    pub(super) walker: Walker<'a>,
-    tools: Tools<'a>,
+pub(super) struct ChunkReader<'a> {
+    pub(super) shared: &'a SharedScan<'a>,
+    pub(super) walker: MboxWalker<'a>,
+    tools: ChunkSink<'a>,
 }
 
 /// State of a thread beside its walker.
-struct Tools<'a> {
+struct ChunkSink<'a> {
     zone: LocalZone<'a>,
     /// The thread's copy of the shared keywords, which may lack new ones.
     keywords: KeywordTable,
     scratch: Vec<u8>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, source: Box<dyn Source + 'a>) -> Self {
+impl<'a> ChunkReader<'a> {
+    pub(super) fn new(shared: &'a SharedScan<'a>, source: Box<dyn WindowSource + 'a>) -> Self {
         let options = &shared.mailbox.options;
         let window = Window::new(source, options.window_len);
         Self {
             shared,
-            walker: Walker::new(window, shared.mailbox.separators()),
-            tools: Tools {
+            walker: MboxWalker::new(window, shared.mailbox.separators()),
+            tools: ChunkSink {
                 zone: LocalZone::new(shared.mailbox),
                 keywords: lock(&shared.keywords).clone(),
                 scratch: Vec::new(),
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         first: Separator,
         limit: u64,
         sink: &mut dyn ScanSink,
-        found: &mut Found,
+        found: &mut ScannedMessages,
     ) -> Result<Next> {
         let mut next = Next::Message(first);
         while let Next::Message(separator) = next
@@ -286,16 +286,16 @@ impl WalkError {
 
 /// Passes one message to the sink.
 fn take(
-    shared: &Shared<'_>,
-    tools: &mut Tools,
+    shared: &SharedScan<'_>,
+    tools: &mut ChunkSink,
     walked: &Walked<'_>,
     sink: &mut dyn ScanSink,
-    found: &mut Found,
+    found: &mut ScannedMessages,
 ) -> Result<()> {
     let key = walked.owned.key(walked.header, &mut tools.scratch);
     let offset = walked.separator.offset;
     let header_len = walked.header.len() as u32;
-    found.last = Some(Last {
+    found.last = Some(LastMessage {
         separator: walked.separator,
         header_len,
         key,
@@ -318,7 +318,7 @@ fn take(
         true => owned.keywords(walked.header, |name| slot_of(shared, &mut tools.keywords, name)),
         false => KeywordMask(0),
     };
-    found.items.push(Item { key, uid: owned.uid.unwrap_or(0) });
+    found.items.push(UidFields { key, uid: owned.uid.unwrap_or(0) });
     found.messages += 1;
     sink.message(&ScannedMessage {
         uid: None,
@@ -350,7 +350,7 @@ pub(super) fn key_of(header: &[u8]) -> MessageKey {
 }
 
 fn slot_of(
-    shared: &Shared<'_>,
+    shared: &SharedScan<'_>,
     keywords: &mut KeywordTable,
     name: &barid_types::Keyword,
 ) -> Option<u32> {
@@ -369,10 +369,10 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Results of a scan of the whole file.
-struct Whole {
-    found: Found,
-    base: Option<Base>,
-    notes: Notes,
+struct WholeScan {
+    found: ScannedMessages,
+    base: Option<MailboxFields>,
+    notes: MboxScanState,
     keywords: KeywordTable,
     bytes_read: u64,
 }
@@ -380,15 +380,18 @@ struct Whole {
 /// Reads the whole file.
 fn whole(
     mailbox: &MboxMailbox,
-    opened: &Opened,
+    opened: &OpenedMbox,
     sinks: &dyn Sinks,
     context: &ScanContext<'_>,
-) -> Result<Whole> {
+) -> Result<WholeScan> {
     let at = || Error::at(&mailbox.path);
-    let mut notes =
-        Notes { variant: mailbox.variant, profile: mailbox.options.profile, ..Notes::default() };
+    let mut notes = MboxScanState {
+        variant: mailbox.variant,
+        profile: mailbox.options.profile,
+        ..MboxScanState::default()
+    };
     let window = Window::new(opened.source(mailbox), LEADING_SPACE_MAX);
-    let mut walker = Walker::new(window, mailbox.separators());
+    let mut walker = MboxWalker::new(window, mailbox.separators());
     let first = walker.first().map_err(at())?.ok_or_else(|| Error::NotAMailbox {
         path: mailbox.path.clone(),
         reason: "it does not start with a From_ line",
@@ -399,7 +402,13 @@ fn whole(
             return Err(Error::NotAMailbox { path: mailbox.path.clone(), reason });
         }
         let keywords = KeywordTable::default();
-        return Ok(Whole { found: Found::default(), base: None, notes, keywords, bytes_read: 0 });
+        return Ok(WholeScan {
+            found: ScannedMessages::default(),
+            base: None,
+            notes,
+            keywords,
+            bytes_read: 0,
+        });
     };
     let (head, owned) = walker.head(&first).map_err(at())?;
     notes.base_offset = head.start;
@@ -408,7 +417,7 @@ fn whole(
     drop(walker);
     notes.pseudo = base.as_ref().is_some_and(|base| base.pseudo);
     notes.base_validity = base.as_ref().map(|base| base.validity);
-    let shared = Shared {
+    let shared = SharedScan {
         mailbox,
         sinks,
         keywords: Mutex::new(base.as_ref().map(|base| base.keywords.clone()).unwrap_or_default()),
@@ -422,18 +431,18 @@ fn whole(
     }
     found.note(&mut notes);
     let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Whole { found, base, notes, keywords, bytes_read })
+    Ok(WholeScan { found, base, notes, keywords, bytes_read })
 }
 
 /// Assigns UIDs and builds the report.
 fn report(
     mailbox: &MboxMailbox,
     stamp: &FileStamps,
-    whole: Whole,
+    whole: WholeScan,
     known: &dyn Known,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
-    let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last: 0 };
+    let before = UidsBefore { validity: known.uidvalidity(), uidnext: known.uidnext(), last: 0 };
     let is_settled = || {
         mailbox
             .file_stamps()

@@ -25,7 +25,7 @@ const NOBODY: u32 = i32::MAX as u32;
 
 /// Outcome of an attempt to take the session lock.
 #[derive(Debug)]
-pub(super) enum Session {
+pub(super) enum SessionAttempt {
     /// This process holds it.
     Ours(#[expect(dead_code, reason = "it is held until it is dropped")] SessionLock),
     /// Another process holds it; its id, if the file or `/proc/locks` names one.
@@ -49,17 +49,19 @@ impl SessionLock {
     /// Tries to lock the file in `dir` that stands for the mailbox, without waiting.
     ///
     /// Costs a dozen system calls if there is no such file yet.
-    pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> Session {
+    pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> SessionAttempt {
         let path = dir.join(format!(".{:x}.{:x}", mailbox.device, mailbox.inode));
         for _ in 0..SESSION_TRIES {
             match Self::try_once(vfs, &path, mailbox) {
                 Ok(Some(session)) => return session,
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Session::Nowhere,
-                Err(_) => return Session::Unusable,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return SessionAttempt::Nowhere;
+                }
+                Err(_) => return SessionAttempt::Unusable,
             }
         }
-        Session::Held(None)
+        SessionAttempt::Held(None)
     }
 
     /// Returns `None` if the file was created or removed meanwhile.
@@ -67,9 +69,9 @@ impl SessionLock {
         vfs: &Arc<dyn Vfs>,
         path: &Path,
         mailbox: &Metadata,
-    ) -> io::Result<Option<Session>> {
+    ) -> io::Result<Option<SessionAttempt>> {
         let file = match vfs.symlink_metadata(path) {
-            Ok(found) if !is_sound(&found) => return Ok(Some(Session::Unusable)),
+            Ok(found) if !is_sound(&found) => return Ok(Some(SessionAttempt::Unusable)),
             Ok(_) => vfs.open(path, OpenOptions { no_follow: true, ..OpenOptions::WRITE }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => create(&**vfs, path),
             Err(error) => Err(error),
@@ -98,7 +100,7 @@ impl SessionLock {
         // The lock is valid whatever the file contains.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
         let lock = Self { vfs: Arc::clone(vfs), path: path.to_owned(), file };
-        Ok(Some(Session::Ours(lock)))
+        Ok(Some(SessionAttempt::Ours(lock)))
     }
 }
 
@@ -151,14 +153,14 @@ fn is_sound(metadata: &Metadata) -> bool {
 
 /// Judges a lock that another process holds. Anybody can lock the file, which all may open; only a
 /// user who may write the mailbox can have a session.
-fn held(vfs: &dyn Vfs, file: &dyn File, mailbox: &Metadata) -> io::Result<Session> {
+fn held(vfs: &dyn Vfs, file: &dyn File, mailbox: &Metadata) -> io::Result<SessionAttempt> {
     let found = file.metadata()?;
     let pid = by_kernel(vfs, LockKind::Flock, &found).filter(|pid| *pid != 0);
     let process = pid.and_then(|pid| vfs.metadata(Path::new(&format!("/proc/{pid}"))).ok());
     let user = process.map_or(found.uid, |process| process.uid);
     Ok(match user == vfs.user() || may_write(user, mailbox) {
-        true => Session::Held(pid.or_else(|| holder(file))),
-        false => Session::Unusable,
+        true => SessionAttempt::Held(pid.or_else(|| holder(file))),
+        false => SessionAttempt::Unusable,
     })
 }
 
@@ -196,7 +198,7 @@ mod tests {
         (vfs.clone(), Arc::new(vfs))
     }
 
-    fn take(vfs: &Arc<dyn Vfs>) -> Session {
+    fn take(vfs: &Arc<dyn Vfs>) -> SessionAttempt {
         let mut mailbox = vfs.metadata(Path::new("/")).unwrap();
         (mailbox.device, mailbox.inode) = (0, 0x2a);
         SessionLock::take(vfs, Path::new("/tmp"), &mailbox)
@@ -207,12 +209,12 @@ mod tests {
         let (disk, vfs) = world();
         let other: Arc<dyn Vfs> = Arc::new(disk.as_process(77));
         let first = take(&other);
-        assert!(matches!(first, Session::Ours(_)), "{first:?}");
+        assert!(matches!(first, SessionAttempt::Ours(_)), "{first:?}");
         assert_eq!(disk.read(Path::new(FILE), 99).unwrap(), b"2147483647 77");
-        assert!(matches!(take(&vfs), Session::Held(Some(77))));
+        assert!(matches!(take(&vfs), SessionAttempt::Held(Some(77))));
         drop(first);
         assert!(disk.metadata(Path::new(FILE)).is_err());
-        assert!(matches!(take(&vfs), Session::Ours(_)));
+        assert!(matches!(take(&vfs), SessionAttempt::Ours(_)));
     }
 
     #[test]
@@ -238,15 +240,15 @@ mod tests {
         let (disk, vfs) = world();
         let file = disk.open(Path::new(FILE), OpenOptions::create(0o666)).unwrap();
         file.write_all_at(b"4711\0", 0).unwrap();
-        assert!(matches!(take(&vfs), Session::Ours(_)));
+        assert!(matches!(take(&vfs), SessionAttempt::Ours(_)));
         file.write_all_at(b"4711\0", 0).unwrap();
         drop(file);
         let file = disk.open(Path::new(FILE), OpenOptions::create(0o666)).unwrap();
         file.write_all_at(b"4711", 0).unwrap();
         assert!(file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
-        assert!(matches!(take(&vfs), Session::Held(Some(4711))));
+        assert!(matches!(take(&vfs), SessionAttempt::Held(Some(4711))));
         file.set_len(0).unwrap();
-        assert!(matches!(take(&vfs), Session::Held(None)));
+        assert!(matches!(take(&vfs), SessionAttempt::Held(None)));
     }
 
     #[test]
@@ -261,10 +263,13 @@ mod tests {
             (mailbox.device, mailbox.inode, mailbox.uid, mailbox.mode) = (0, 0x2a, uid, mode);
             SessionLock::take(vfs, Path::new("/tmp"), &mailbox)
         };
-        assert!(matches!(take(&vfs, 1000, 0o600), Session::Unusable));
-        assert!(matches!(take(&vfs, 1000, 0o644), Session::Unusable));
+        assert!(matches!(take(&vfs, 1000, 0o600), SessionAttempt::Unusable));
+        assert!(matches!(take(&vfs, 1000, 0o644), SessionAttempt::Unusable));
         for (uid, mode) in [(77, 0o600), (1000, 0o660), (1000, 0o666)] {
-            assert!(matches!(take(&vfs, uid, mode), Session::Held(Some(4711))), "{uid} {mode:o}");
+            assert!(
+                matches!(take(&vfs, uid, mode), SessionAttempt::Held(Some(4711))),
+                "{uid} {mode:o}"
+            );
         }
         // The owner of the file need not be the user who locks it.
         disk.create_dir_all(Path::new("/proc"), 0o755).unwrap();
@@ -279,10 +284,10 @@ mod tests {
             disk.as_user(user).open(Path::new("/proc/9"), options).map(drop).unwrap();
         };
         run_by(1000);
-        assert!(matches!(take(&vfs, 1000, 0o600), Session::Held(Some(9))));
+        assert!(matches!(take(&vfs, 1000, 0o600), SessionAttempt::Held(Some(9))));
         disk.remove_file(Path::new("/proc/9")).unwrap();
         run_by(78);
-        assert!(matches!(take(&vfs, 77, 0o600), Session::Unusable));
+        assert!(matches!(take(&vfs, 77, 0o600), SessionAttempt::Unusable));
     }
 
     #[test]
@@ -291,16 +296,16 @@ mod tests {
         let victim = Path::new("/victim");
         disk.open(victim, OpenOptions::create(0o600)).unwrap().write_all_at(b"mail", 0).unwrap();
         disk.symlink(victim, Path::new(FILE)).unwrap();
-        assert!(matches!(take(&vfs), Session::Unusable));
+        assert!(matches!(take(&vfs), SessionAttempt::Unusable));
         disk.remove_file(Path::new(FILE)).unwrap();
         disk.hard_link(victim, Path::new(FILE)).unwrap();
-        assert!(matches!(take(&vfs), Session::Unusable));
+        assert!(matches!(take(&vfs), SessionAttempt::Unusable));
         assert_eq!(disk.read(victim, 99).unwrap(), b"mail");
         disk.remove_file(Path::new(FILE)).unwrap();
         disk.set_mode(Path::new("/tmp"), 0o500).unwrap();
-        assert!(matches!(take(&vfs), Session::Unusable));
+        assert!(matches!(take(&vfs), SessionAttempt::Unusable));
         disk.set_mode(Path::new("/tmp"), 0o700).unwrap();
         disk.remove_dir(Path::new("/tmp")).unwrap();
-        assert!(matches!(take(&vfs), Session::Nowhere));
+        assert!(matches!(take(&vfs), SessionAttempt::Nowhere));
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum HeadEnd {
 }
 
 /// Start and end of a range of a header.
-type Stretch = (u32, u32);
+type HeaderRange = (u32, u32);
 
 /// Values of the header fields that mailboxes own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,13 +41,13 @@ pub(super) struct Owned {
     /// Value of Content-Length.
     pub(super) content_length: Option<u64>,
     has_content_length: bool,
-    keywords: Option<Stretch>,
-    base: Option<Stretch>,
+    keywords: Option<HeaderRange>,
+    base: Option<HeaderRange>,
     /// `true` if `base` is the value of X-IMAP.
     pub(super) pseudo: bool,
     /// Ranges of the fields that are not part of the message key. `drops` counts them; only the
     /// first [`DROPS_MAX`] are remembered.
-    dropped: [Stretch; DROPS_MAX],
+    dropped: [HeaderRange; DROPS_MAX],
     drops: usize,
 }
 
@@ -165,7 +165,7 @@ impl Owned {
         folds
     }
 
-    fn note_base(&mut self, stretch: Stretch, pseudo: bool) -> Folds {
+    fn note_base(&mut self, stretch: HeaderRange, pseudo: bool) -> Folds {
         if self.base.is_some() {
             return Folds::Dropped;
         }
@@ -279,15 +279,15 @@ impl Owned {
     }
 
     /// Parses X-IMAPbase or X-IMAP.
-    pub(super) fn base(&self, header: &[u8]) -> Option<Base> {
+    pub(super) fn base(&self, header: &[u8]) -> Option<MailboxFields> {
         let (start, end) = self.base?;
-        Base::read(header.get(start as usize..end as usize)?, self.pseudo)
+        MailboxFields::read(header.get(start as usize..end as usize)?, self.pseudo)
     }
 }
 
 /// Properties of the whole mailbox from the header of the first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Base {
+pub(super) struct MailboxFields {
     /// UIDVALIDITY.
     pub(super) validity: UidValidity,
     /// The last UID given out; 0 for none.
@@ -298,7 +298,7 @@ pub(super) struct Base {
     pub(super) pseudo: bool,
 }
 
-impl Base {
+impl MailboxFields {
     /// Parses the value of the field; `None` also if its numbers exceed [`BASE_NUMBER_MAX`].
     pub(super) fn read(text: &[u8], pseudo: bool) -> Option<Self> {
         let mut words = words_of(text);
@@ -313,7 +313,7 @@ impl Base {
     }
 }
 
-fn words(header: &[u8], stretch: Stretch) -> impl Iterator<Item = &[u8]> {
+fn words(header: &[u8], stretch: HeaderRange) -> impl Iterator<Item = &[u8]> {
     words_of(header.get(stretch.0 as usize..stretch.1 as usize).unwrap_or_default())
 }
 

@@ -11,10 +11,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::MboxMailbox;
-use super::layout::{BASE_READ_MAX, Notes, PEEK_LEN, TAIL_READ_LEN};
-use super::scan::{Found, Opened, Reader, Shared, key_of, with_ledger};
-use super::status::{self, Base, Owned, Separators};
-use super::uids::{self, Before};
+use super::layout::{BASE_READ_MAX, MboxScanState, PEEK_LEN, TAIL_READ_LEN};
+use super::scan::{ChunkReader, OpenedMbox, ScannedMessages, SharedScan, key_of, with_ledger};
+use super::status::{self, MailboxFields, Owned, Separators};
+use super::uids::{self, UidsBefore};
 use super::walk::{Separator, separator_in};
 use crate::file_stamps::FileStamps;
 use barid_mailbox::{Error, Known, Result, ScanContext, ScanReport, ScanStats, Sinks};
@@ -22,7 +22,7 @@ use barid_mailbox::{Error, Known, Result, ScanContext, ScanReport, ScanStats, Si
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
     mailbox: &MboxMailbox,
-    opened: &mut Opened,
+    opened: &mut OpenedMbox,
     known: &dyn Known,
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
@@ -30,7 +30,7 @@ pub(super) fn scan(
     let Some(old) = FileStamps::of_known(known).filter(|_| !context.full_check) else {
         return Ok(None);
     };
-    let Some(notes) = Notes::from_bytes(known.state()) else { return Ok(None) };
+    let Some(notes) = MboxScanState::from_bytes(known.state()) else { return Ok(None) };
     let (Some(validity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ pub(super) fn scan(
         return Ok(None);
     }
     let mut tail =
-        Tail { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
+        TailCheck { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
     if unchanged {
         let stands = tail.last()?.is_some();
         return Ok(stands.then_some(report));
@@ -86,15 +86,15 @@ pub(super) fn scan(
 }
 
 /// State of checking the end of the known part.
-struct Tail<'a> {
+struct TailCheck<'a> {
     mailbox: &'a MboxMailbox,
-    opened: &'a Opened,
-    notes: Notes,
+    opened: &'a OpenedMbox,
+    notes: MboxScanState,
     old_size: u64,
     stats: &'a mut ScanStats,
 }
 
-impl Tail<'_> {
+impl TailCheck<'_> {
     fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>> {
         let left = self.opened.size().saturating_sub(offset);
         let mut bytes = vec![0; len.min(usize::try_from(left).unwrap_or(usize::MAX))];
@@ -125,15 +125,15 @@ impl Tail<'_> {
 
     /// Checks that the last known message is where it was and that a separator follows it. Returns
     /// that separator, and the bytes that were read behind the old end.
-    fn verify(&mut self) -> Result<Option<(Separator, Ahead)>> {
+    fn verify(&mut self) -> Result<Option<(Separator, BytesRead)>> {
         let (notes, separators) = (self.notes, self.mailbox.separators());
         let Some(last) = self.last()? else { return Ok(None) };
         let end = self.old_size.saturating_sub(1);
         let skip = end.saturating_sub(notes.last_offset) as usize;
         let ahead = if skip + PEEK_LEN <= last.len() || self.read_all(notes.last_offset, &last) {
-            Ahead { offset: end, bytes: last[skip.min(last.len())..].to_vec() }
+            BytesRead { offset: end, bytes: last[skip.min(last.len())..].to_vec() }
         } else {
-            Ahead { offset: end, bytes: self.read(end, TAIL_READ_LEN)? }
+            BytesRead { offset: end, bytes: self.read(end, TAIL_READ_LEN)? }
         };
         Ok(self.follows(&ahead.bytes, separators).map(|separator| (separator, ahead)))
     }
@@ -167,7 +167,7 @@ impl Tail<'_> {
 
     /// Returns the present `X-IMAPbase`; `None` if the first header no longer has its length.
     #[expect(clippy::option_option, reason = "cannot be told, is absent, is there")]
-    fn base(&mut self) -> Result<Option<Option<Base>>> {
+    fn base(&mut self) -> Result<Option<Option<MailboxFields>>> {
         if self.notes.base_validity.is_none() {
             return Ok(Some(None));
         }
@@ -183,14 +183,14 @@ impl Tail<'_> {
 }
 
 /// Bytes that were read already.
-struct Ahead {
+struct BytesRead {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-impl Ahead {
+impl BytesRead {
     /// Returns `true` if the bytes show that no NULs stand at the end of the file.
-    fn ends_in_text(&self, opened: &Opened) -> bool {
+    fn ends_in_text(&self, opened: &OpenedMbox) -> bool {
         let is_all = self.offset + self.bytes.len() as u64 >= opened.size();
         is_all && self.bytes.last().is_some_and(|byte| *byte != 0)
     }
@@ -198,16 +198,16 @@ impl Ahead {
 
 /// Start of the new messages, and what is needed to read them.
 struct Start {
-    notes: Notes,
+    notes: MboxScanState,
     first: Separator,
-    base: Option<Base>,
-    ahead: Ahead,
+    base: Option<MailboxFields>,
+    ahead: BytesRead,
 }
 
 /// Reads the new messages.
 fn read(
     mailbox: &MboxMailbox,
-    opened: &Opened,
+    opened: &OpenedMbox,
     known: &dyn Known,
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
@@ -215,7 +215,7 @@ fn read(
     start: Start,
 ) -> Result<Option<ScanReport>> {
     let shared =
-        Shared { mailbox, sinks, keywords: Mutex::new(report.keywords), pseudo_offset: None };
+        SharedScan { mailbox, sinks, keywords: Mutex::new(report.keywords), pseudo_offset: None };
     let mut last = 0;
     if let Some(index) = known.len().checked_sub(1) {
         known
@@ -225,15 +225,15 @@ fn read(
             })
             .map_err(Error::Sink)?;
     }
-    let mut reader = Reader::new(&shared, opened.source(mailbox));
+    let mut reader = ChunkReader::new(&shared, opened.source(mailbox));
     reader.walker.window.preload(start.ahead.offset, start.ahead.bytes);
     let mut sink = sinks.sink(0);
-    let mut found = Found::default();
+    let mut found = ScannedMessages::default();
     reader.walk(start.first, u64::MAX, &mut *sink, &mut found)?;
     report.stats.bytes_read += reader.walker.window.bytes_read;
     opened.check_not_cut(mailbox)?;
     drop(reader);
-    let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last };
+    let before = UidsBefore { validity: known.uidvalidity(), uidnext: known.uidnext(), last };
     let assigned = with_ledger(mailbox, context, |ledger| {
         let now = mailbox.vfs.now();
         uids::assign(ledger, start.base.as_ref(), &found.items, before, now, &|| false)

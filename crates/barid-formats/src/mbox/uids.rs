@@ -14,11 +14,11 @@ use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::Timestamp;
 
-use super::status::Base;
+use super::status::MailboxFields;
 
 /// Properties of a message that decide its UID.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct UidFields {
     /// Its message key.
     pub(super) key: MessageKey,
     /// Its X-UID; 0 if it has none.
@@ -28,19 +28,19 @@ pub(super) struct Item {
 /// Items in file order, in the pieces in which they were found: joining them would hold all twice
 /// for a moment. There is one for every message of a mailbox that is scanned as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Items(Vec<Piece>);
+pub(super) struct Items(Vec<UidRun>);
 
 #[derive(Debug, Default)]
-struct Piece {
+struct UidRun {
     keys: Vec<MessageKey>,
     /// Empty as long as no item has an X-UID.
     uids: Vec<u32>,
 }
 
 impl Items {
-    pub(super) fn push(&mut self, item: Item) {
+    pub(super) fn push(&mut self, item: UidFields) {
         if self.0.is_empty() {
-            self.0.push(Piece::default());
+            self.0.push(UidRun::default());
         }
         if let Some(piece) = self.0.last_mut() {
             piece.push(item);
@@ -54,20 +54,20 @@ impl Items {
 
     /// Frees unused capacity.
     pub(super) fn shrink(&mut self) {
-        self.0.iter_mut().for_each(Piece::shrink);
+        self.0.iter_mut().for_each(UidRun::shrink);
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.iter().map(|piece| piece.keys.len()).sum()
     }
 
-    fn iter(&self) -> impl Iterator<Item = Item> + '_ {
-        self.0.iter().flat_map(Piece::iter)
+    fn iter(&self) -> impl Iterator<Item = UidFields> + '_ {
+        self.0.iter().flat_map(UidRun::iter)
     }
 }
 
-impl Piece {
-    fn push(&mut self, item: Item) {
+impl UidRun {
+    fn push(&mut self, item: UidFields) {
         if item.uid != 0 && self.uids.is_empty() {
             self.uids.resize(self.keys.len(), 0);
         }
@@ -84,15 +84,15 @@ impl Piece {
         self.uids = self.uids.as_slice().to_vec();
     }
 
-    fn iter(&self) -> impl Iterator<Item = Item> + '_ {
+    fn iter(&self) -> impl Iterator<Item = UidFields> + '_ {
         let uids = self.uids.iter().copied().chain(std::iter::repeat(0));
-        self.keys.iter().zip(uids).map(|(key, uid)| Item { key: *key, uid })
+        self.keys.iter().zip(uids).map(|(key, uid)| UidFields { key: *key, uid })
     }
 }
 
 /// State before the first item.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Before {
+pub(super) struct UidsBefore {
     /// The UIDVALIDITY of the cache.
     pub(super) validity: Option<UidValidity>,
     /// The lowest UID that the cache knows to be unused.
@@ -103,7 +103,7 @@ pub(super) struct Before {
 
 /// Result of [`assign`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Assigned {
+pub(super) struct AssignedUids {
     /// The UID of each item.
     pub(super) uids: Vec<Uid>,
     /// Their UIDVALIDITY.
@@ -120,12 +120,12 @@ pub(super) struct Assigned {
 /// Costs O(items + entries) if the order did not change, else O(n log n).
 pub(super) fn assign(
     ledger: &mut Ledger,
-    base: Option<&Base>,
+    base: Option<&MailboxFields>,
     items: &Items,
-    before: Before,
+    before: UidsBefore,
     now: Timestamp,
     is_settled: &dyn Fn() -> bool,
-) -> Result<Option<Assigned>> {
+) -> Result<Option<AssignedUids>> {
     let is_tail = before.last != 0;
     if !is_tail {
         replace_if_damaged(ledger, now)?;
@@ -182,7 +182,7 @@ pub(super) fn assign(
     if dirty {
         ledger.raise_uidnext(uidnext);
     }
-    Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }))
+    Ok(Some(AssignedUids { uids: numbered.uids, validity, uidnext }))
 }
 
 /// Replaces a damaged or lost ledger: all its UIDs become void.
@@ -210,14 +210,14 @@ fn above(validity: UidValidity, known: Option<UidValidity>) -> UidValidity {
     }
 }
 
-struct Numbered {
+struct UidOfItem {
     uids: Vec<Uid>,
     /// Ranges, ascending, of the items whose UID is neither in the mailbox nor in the ledger.
     new: Vec<Range<usize>>,
     next: Uid,
 }
 
-impl Numbered {
+impl UidOfItem {
     /// Returns the ledger entries of the items in `new`.
     fn new_entries<'a>(&'a self, items: &'a Items) -> impl Iterator<Item = LedgerEntry> + 'a {
         let mut new = self.new.iter().peekable();
@@ -237,7 +237,7 @@ fn number(
     last: u32,
     uid_last: u32,
     start: u32,
-) -> Option<Numbered> {
+) -> Option<UidOfItem> {
     let mut uids = Vec::with_capacity(items.len());
     let (mut new, mut previous, mut next) = (Vec::<Range<usize>>::new(), last, start);
     for (index, item) in items.iter().enumerate() {
@@ -258,7 +258,7 @@ fn number(
         }
         uids.push(uid);
     }
-    Some(Numbered { uids, new, next: Uid::new(next)? })
+    Some(UidOfItem { uids, new, next: Uid::new(next)? })
 }
 
 /// Finds ledger entries by key, each once, with ascending UIDs.
@@ -326,7 +326,7 @@ fn gone(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
 }
 
 /// Returns the entries of all items whose UID is not that of their X-UID.
-fn own_entries(items: &Items, numbered: &Numbered) -> Vec<LedgerEntry> {
+fn own_entries(items: &Items, numbered: &UidOfItem) -> Vec<LedgerEntry> {
     let pairs = items.iter().zip(&numbered.uids);
     pairs
         .filter(|(item, uid)| { item.uid } != uid.get())
@@ -339,22 +339,22 @@ fn own_entries(items: &Items, numbered: &Numbered) -> Vec<LedgerEntry> {
 fn begin_anew(
     ledger: &mut Ledger,
     items: &Items,
-    numbered: Option<Numbered>,
+    numbered: Option<UidOfItem>,
     validity: UidValidity,
-) -> Result<Assigned> {
+) -> Result<AssignedUids> {
     let Some(numbered) = numbered else { return renumber(ledger, items, validity) };
     ledger.replace(validity, own_entries(items, &numbered));
     ledger.raise_uidnext(numbered.next);
-    Ok(Assigned { uids: numbered.uids, validity, uidnext: numbered.next })
+    Ok(AssignedUids { uids: numbered.uids, validity, uidnext: numbered.next })
 }
 
 /// Numbers from 1 under a new UIDVALIDITY, with every UID in the ledger.
-fn renumber(ledger: &mut Ledger, items: &Items, validity: UidValidity) -> Result<Assigned> {
+fn renumber(ledger: &mut Ledger, items: &Items, validity: UidValidity) -> Result<AssignedUids> {
     let uids: Vec<Uid> = (1..).map_while(Uid::new).take(items.len()).collect();
     let entries =
         items.iter().zip(&uids).map(|(item, uid)| LedgerEntry { uid: *uid, key: item.key });
     let uidnext = uids.last().map_or(Some(Uid::MIN), |last| last.next()).unwrap_or(Uid::MAX);
     ledger.replace(validity, entries.collect());
     ledger.raise_uidnext(uidnext);
-    Ok(Assigned { uids, validity, uidnext })
+    Ok(AssignedUids { uids, validity, uidnext })
 }

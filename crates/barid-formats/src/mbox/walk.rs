@@ -58,7 +58,7 @@ pub(super) struct Walked<'w> {
 }
 
 /// Walks from message to message over a file.
-pub(super) struct Walker<'s> {
+pub(super) struct MboxWalker<'s> {
     /// Window over the file.
     pub(super) window: Window<'s>,
     separators: Separators,
@@ -72,7 +72,7 @@ struct BodyEnd {
     next: Next,
 }
 
-impl<'s> Walker<'s> {
+impl<'s> MboxWalker<'s> {
     pub(super) fn new(window: Window<'s>, separators: Separators) -> Self {
         let finder = match separators {
             Separators::From(_) => Finder::new(b"\nFrom "),

@@ -8,7 +8,7 @@ use barid_vfs::File;
 use super::layout::CONTEXT_LEN;
 
 /// Source of the bytes of a window.
-pub(super) trait Source {
+pub(super) trait WindowSource {
     /// Fills `buffer` from `offset` on; returns fewer bytes only at the end.
     fn read_full_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Returns `true` if any offset can be read at the same cost.
@@ -22,7 +22,7 @@ pub(super) struct FileSource<'f> {
     pub(super) size: u64,
 }
 
-impl Source for FileSource<'_> {
+impl WindowSource for FileSource<'_> {
     fn read_full_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buffer.len().min(left);
@@ -36,7 +36,7 @@ impl Source for FileSource<'_> {
 
 /// A buffer of consecutive bytes of a source.
 pub(super) struct Window<'s> {
-    source: Box<dyn Source + 's>,
+    source: Box<dyn WindowSource + 's>,
     buffer: Vec<u8>,
     start: u64,
     len: usize,
@@ -50,7 +50,7 @@ pub(super) struct Window<'s> {
 }
 
 impl<'s> Window<'s> {
-    pub(super) fn new(source: Box<dyn Source + 's>, read_len: usize) -> Self {
+    pub(super) fn new(source: Box<dyn WindowSource + 's>, read_len: usize) -> Self {
         Self {
             source,
             buffer: Vec::new(),

@@ -18,8 +18,8 @@ use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, Timestamp};
 
-use super::layout::{Header, UID_LAST_OFFSET, WRITE_LEN, bits_of};
-use super::lock::WriteLocks;
+use super::layout::{MbxHeader, UID_LAST_OFFSET, WRITE_LEN, bits_of};
+use super::lock::MbxWriteLocks;
 use super::plan::bits_of_keywords;
 use super::{MbxMailbox, date};
 use crate::given::{GivenUids, given_uids};
@@ -70,8 +70,8 @@ fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: Inter
 /// The file is unchanged; some UIDs may have been used up.
 pub(super) fn append(
     mailbox: &MbxMailbox,
-    locks: &WriteLocks,
-    header: &Header,
+    locks: &MbxWriteLocks,
+    header: &MbxHeader,
     (end, uid_last): (u64, u32),
     messages: &[NewMessage<'_>],
     figures: &mut SyncFigures,
@@ -81,7 +81,7 @@ pub(super) fn append(
         let what = "there are no more UIDs";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
-    let mut writer = Writer { mailbox, file: &*locks.file, offset: end, out: Vec::new() };
+    let mut writer = MbxWriter { mailbox, file: &*locks.file, offset: end, out: Vec::new() };
     let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
     match writer.write(header, &given, messages, now) {
         Ok(()) => {}
@@ -99,14 +99,14 @@ pub(super) fn append(
 }
 
 /// Keeps the modification time. A failure only makes other programs read all flags again.
-pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &WriteLocks, modified: Timestamp) {
+pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &MbxWriteLocks, modified: Timestamp) {
     const SECOND: i64 = 1_000_000_000;
     let accessed = Timestamp { unix_nanos: mailbox.vfs.now().unix_nanos.saturating_sub(SECOND) };
     let _ = locks.file.set_times(accessed, modified);
 }
 
 /// A writer behind the end of a file.
-struct Writer<'a> {
+struct MbxWriter<'a> {
     mailbox: &'a MbxMailbox,
     file: &'a dyn File,
     /// Offset in the file at which `out` belongs.
@@ -114,10 +114,10 @@ struct Writer<'a> {
     out: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl MbxWriter<'_> {
     fn write(
         &mut self,
-        header: &Header,
+        header: &MbxHeader,
         given: &GivenUids,
         messages: &[NewMessage<'_>],
         now: InternalDate,

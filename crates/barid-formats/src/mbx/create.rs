@@ -5,7 +5,7 @@ use std::path::Path;
 use barid_mailbox::Result;
 use barid_vfs::Vfs;
 
-use super::layout::{Header, PID_OFFSET};
+use super::layout::{MbxHeader, PID_OFFSET};
 use crate::CreateOptions;
 use crate::create::make_file;
 
@@ -13,7 +13,7 @@ use crate::create::make_file;
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<()> {
     let seconds = u32::try_from(vfs.now().unix_seconds()).unwrap_or(u32::MAX).max(1);
     let uidvalidity = options.uidvalidity.map_or(seconds, |validity| validity.get());
-    let header = Header { uidvalidity, uid_last: options.uid_last(), names: Vec::new(), pid: 0 };
+    let header = MbxHeader { uidvalidity, uid_last: options.uid_last(), names: Vec::new(), pid: 0 };
     let mut bytes = header.to_bytes();
     // Nobody has changed flags yet.
     bytes[PID_OFFSET as usize..].fill(0);

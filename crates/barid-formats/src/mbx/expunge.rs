@@ -12,8 +12,8 @@ use barid_types::Uid;
 
 use super::MbxMailbox;
 use super::journal::{apply, file_name};
-use super::layout::{HEADER_LEN, Record, SLIDE_LEN_MAX};
-use super::lock::WriteLocks;
+use super::layout::{HEADER_LEN, MbxRecord, SLIDE_LEN_MAX};
+use super::lock::MbxWriteLocks;
 use crate::redo::{Change, FileChange};
 
 /// The stretches of the file that stay, and their new offsets.
@@ -32,9 +32,9 @@ pub(super) struct Slide {
 impl Slide {
     /// Plans the removal of hidden messages and of those in `expunge`, which ascends. Returns
     /// `None` if too much would move.
-    pub(super) fn plan(records: &[Record], end: u64, expunge: &[Uid]) -> Option<Self> {
+    pub(super) fn plan(records: &[MbxRecord], end: u64, expunge: &[Uid]) -> Option<Self> {
         let expunge: BTreeSet<u32> = expunge.iter().map(|uid| uid.get()).collect();
-        let goes = |record: &&Record| record.is_hidden() || expunge.contains(&record.uid);
+        let goes = |record: &&MbxRecord| record.is_hidden() || expunge.contains(&record.uid);
         let from = records.iter().find(goes).map_or(end, |record| record.offset);
         let mut slide = Self { shifts: Vec::new(), from, size: end, new_size: from };
         for record in records.iter().filter(|record| record.offset > from && !goes(record)) {
@@ -73,7 +73,7 @@ impl Slide {
     pub(super) fn run(
         &self,
         mailbox: &MbxMailbox,
-        locks: &WriteLocks,
+        locks: &MbxWriteLocks,
         figures: &mut SyncFigures,
     ) -> Result<()> {
         let at = || Error::at(&mailbox.path);
@@ -110,7 +110,7 @@ mod tests {
 
     /// Records of 100 bytes each from 2048 on, as their UIDs and whether they are hidden.
     fn check(records: &[(u32, bool)], expunge: &[u32], shifts: &[(u64, u64, u64)], new_size: u64) {
-        let record = |(at, (uid, hidden)): (usize, &(u32, bool))| Record {
+        let record = |(at, (uid, hidden)): (usize, &(u32, bool))| MbxRecord {
             offset: 2048 + at as u64 * 100,
             size: 50,
             uid: *uid,
@@ -119,8 +119,8 @@ mod tests {
             line_len: 50,
             date_len: 26,
         };
-        let records: Vec<Record> = records.iter().enumerate().map(record).collect();
-        let end = records.last().map_or(2048, Record::end);
+        let records: Vec<MbxRecord> = records.iter().enumerate().map(record).collect();
+        let end = records.last().map_or(2048, MbxRecord::end);
         let expunge: Vec<Uid> = expunge.iter().filter_map(|uid| Uid::new(*uid)).collect();
         let slide = Slide::plan(&records, end, &expunge).unwrap();
         let found: Vec<_> =

@@ -11,7 +11,7 @@ use barid_vfs::{File, on_threads};
 
 use super::layout::{
     CHUNK_MESSAGES_MIN, CHUNKS_PER_THREAD, HEADER_LEN_LIMIT, HEADER_READ_LEN, HEADERS_READ_LEN,
-    HEADERS_SMALL_LEN, Record, Slots,
+    HEADERS_SMALL_LEN, KeywordBits, MbxRecord,
 };
 use super::scan::{damaged, told};
 use super::{MbxMailbox, date};
@@ -20,8 +20,8 @@ use super::{MbxMailbox, date};
 pub(super) fn hand_out(
     mailbox: &MbxMailbox,
     file: &dyn File,
-    records: &[Record],
-    slots: &Slots,
+    records: &[MbxRecord],
+    slots: &KeywordBits,
     sinks: &dyn Sinks,
     context: &ScanContext<'_>,
 ) -> Result<u64> {
@@ -33,9 +33,10 @@ pub(super) fn hand_out(
     let len = records.len().div_ceil(threads * CHUNKS_PER_THREAD).max(CHUNK_MESSAGES_MIN);
     let chunks = records.len().div_ceil(len);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let bytes_total = records.last().map_or(0, Record::end);
+    let bytes_total = records.last().map_or(0, MbxRecord::end);
     let work = || {
-        let mut reader = Reader { mailbox, file, slots, window: Vec::new(), offset: 0, read: 0 };
+        let mut reader =
+            ThreadReader { mailbox, file, slots, window: Vec::new(), offset: 0, read: 0 };
         let mut done = Ok(());
         while !failed.load(Ordering::Relaxed) {
             let chunk = next.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,7 @@ pub(super) fn hand_out(
                 failed.store(true, Ordering::Relaxed);
                 break;
             }
-            context.report(of_chunk.last().map_or(0, Record::end), bytes_total);
+            context.report(of_chunk.last().map_or(0, MbxRecord::end), bytes_total);
         }
         done.map(|()| reader.read)
     };
@@ -53,10 +54,10 @@ pub(super) fn hand_out(
 }
 
 /// The file and buffers of one thread.
-struct Reader<'a> {
+struct ThreadReader<'a> {
     mailbox: &'a MbxMailbox,
     file: &'a dyn File,
-    slots: &'a Slots,
+    slots: &'a KeywordBits,
     window: Vec<u8>,
     /// Offset in the file at which the window starts.
     offset: u64,
@@ -64,15 +65,15 @@ struct Reader<'a> {
     read: u64,
 }
 
-impl Reader<'_> {
-    fn chunk(&mut self, records: &[Record], mut sink: Box<dyn ScanSink + '_>) -> Result<()> {
+impl ThreadReader<'_> {
+    fn chunk(&mut self, records: &[MbxRecord], mut sink: Box<dyn ScanSink + '_>) -> Result<()> {
         for record in records {
             self.message(record, &mut *sink)?;
         }
         sink.finish().map_err(Error::Sink)
     }
 
-    fn message(&mut self, record: &Record, sink: &mut dyn ScanSink) -> Result<()> {
+    fn message(&mut self, record: &MbxRecord, sink: &mut dyn ScanSink) -> Result<()> {
         let (flags, keywords) = told(record, self.slots);
         let (date, header) = self.head(record)?;
         let header_len = header.len() as u32;
@@ -96,7 +97,7 @@ impl Reader<'_> {
     }
 
     /// Returns the date and the header of a message.
-    fn head(&mut self, record: &Record) -> Result<(InternalDate, &[u8])> {
+    fn head(&mut self, record: &MbxRecord) -> Result<(InternalDate, &[u8])> {
         let line_len = usize::from(record.line_len);
         let most = record.size.min(HEADER_LEN_LIMIT as u64) as usize + line_len;
         let mut want = most.min(HEADER_READ_LEN);
@@ -121,7 +122,7 @@ impl Reader<'_> {
     }
 
     /// Fills the window with at least `want` bytes of a record, if the file has them.
-    fn fill(&mut self, record: &Record, want: usize) -> Result<()> {
+    fn fill(&mut self, record: &MbxRecord, want: usize) -> Result<()> {
         let end = record.offset + want as u64;
         let is_held = self.offset <= record.offset && end <= self.offset + self.window.len() as u64;
         if is_held {

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use super::MbxMailbox;
-use super::lock::{WriteLocks, wait_exclusive};
-use crate::redo::{self, Change, Found, Place};
+use super::lock::{MbxWriteLocks, wait_exclusive};
+use crate::redo::{self, Change, JournalPath, JournalSearch};
 use barid_mailbox::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
 
 /// Returns `true` if a change was begun and not finished.
@@ -16,12 +16,12 @@ pub(super) fn is_unfinished(mailbox: &MbxMailbox) -> Result<bool> {
 /// Returns `true` if an unfinished change moves messages, so that offsets cannot be trusted.
 pub(super) fn is_half_moved(mailbox: &MbxMailbox) -> Result<bool> {
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
-    Ok(redo::summary(&*mailbox.vfs, &Place::beside(&path))?.resizes)
+    Ok(redo::summary(&*mailbox.vfs, &JournalPath::beside(&path))?.resizes)
 }
 
 /// Returns the error for a mailbox whose messages are half moved.
 pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
-    let journal = Place::beside(&mailbox.path).journal().to_owned();
+    let journal = JournalPath::beside(&mailbox.path).journal().to_owned();
     let what = "messages are half moved".to_owned();
     Error::Unfinished { path: mailbox.path.clone(), journal, what }
 }
@@ -29,30 +29,30 @@ pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
 /// See [`barid_mailbox::Storage::unfinished`].
 pub(super) fn unfinished(mailbox: &MbxMailbox) -> Result<Option<Unfinished>> {
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
-    let place = Place::beside(&path);
+    let place = JournalPath::beside(&path);
     Ok(match place.look(&*mailbox.vfs)? {
-        Found::Redo => Some(Unfinished {
+        JournalSearch::Redo => Some(Unfinished {
             journal: Some(place.journal().to_owned()),
             what: "flags are written, or expunged messages taken out".to_owned(),
         }),
-        Found::Nothing | Found::Other | Found::Strange => None,
+        JournalSearch::Nothing | JournalSearch::Other | JournalSearch::Strange => None,
     })
 }
 
 /// See [`barid_mailbox::Storage::recover`].
 pub(super) fn recover(mailbox: &MbxMailbox, context: &mut SyncContext<'_>) -> Result<Recovered> {
-    let locks = WriteLocks::acquire(mailbox)?;
+    let locks = MbxWriteLocks::acquire(mailbox)?;
     recover_locked(mailbox, &locks, context)
 }
 
 /// Completes an unfinished change. While messages move, no other session may have the mailbox open.
 pub(super) fn recover_locked(
     mailbox: &MbxMailbox,
-    locks: &WriteLocks,
+    locks: &MbxWriteLocks,
     context: &mut SyncContext<'_>,
 ) -> Result<Recovered> {
-    let place = Place::beside(&locks.path);
-    if matches!(place.look(&*mailbox.vfs)?, Found::Nothing | Found::Other) {
+    let place = JournalPath::beside(&locks.path);
+    if matches!(place.look(&*mailbox.vfs)?, JournalSearch::Nothing | JournalSearch::Other) {
         return Ok(Recovered::default());
     }
     let moves = redo::summary(&*mailbox.vfs, &place)?.resizes;
@@ -71,11 +71,11 @@ pub(super) fn recover_locked(
 /// Applies a change through the journal.
 pub(super) fn apply(
     mailbox: &MbxMailbox,
-    locks: &WriteLocks,
+    locks: &MbxWriteLocks,
     change: &Change,
     figures: &mut SyncFigures,
 ) -> Result<()> {
-    let place = Place::beside(&locks.path);
+    let place = JournalPath::beside(&locks.path);
     let cost = redo::apply(&*mailbox.vfs, &place, change, locks.metadata.mode, None)?;
     figures.barriers += cost.barriers;
     figures.bytes_journaled += cost.bytes_journaled;

@@ -111,7 +111,7 @@ pub(super) fn bits_of(flags: FlagSet) -> u16 {
 
 /// The header of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct MbxHeader {
     pub(super) uidvalidity: u32,
     pub(super) uid_last: u32,
     /// Names of the keywords, up to the first empty line.
@@ -120,7 +120,7 @@ pub(super) struct Header {
     pub(super) pid: u32,
 }
 
-impl Header {
+impl MbxHeader {
     /// Parses the first [`HEADER_LEN`] bytes of a file. Returns `None` if it is not an mbx.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEADER_LEN as usize)?;
@@ -179,8 +179,8 @@ impl Header {
     }
 
     /// Returns the slot in `table` of each keyword bit, adding names that the table lacks.
-    pub(super) fn slots(&self, table: &mut KeywordTable) -> Slots {
-        let mut slots = Slots([None; KEYWORDS_MAX]);
+    pub(super) fn slots(&self, table: &mut KeywordTable) -> KeywordBits {
+        let mut slots = KeywordBits([None; KEYWORDS_MAX]);
         for (bit, name) in self.names.iter().enumerate() {
             let sound = name.len() <= KEYWORD_LEN_MAX;
             let keyword = std::str::from_utf8(name).ok().filter(|_| sound).and_then(Keyword::new);
@@ -200,9 +200,9 @@ pub(crate) fn is_mbx(bytes: &[u8]) -> bool {
 
 /// The slot of each keyword bit in the table of keywords.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slots([Option<u32>; KEYWORDS_MAX]);
+pub(super) struct KeywordBits([Option<u32>; KEYWORDS_MAX]);
 
-impl Slots {
+impl KeywordBits {
     /// Returns the mask for the keyword bits of a line. Bits without a name are ignored.
     pub(super) fn mask(&self, bits: u32) -> u64 {
         let named = |bit: &usize| bits >> bit & 1 == 1;
@@ -213,7 +213,7 @@ impl Slots {
 
 /// A parsed line before a message, with its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct MbxRecord {
     /// Offset of the line.
     pub(super) offset: u64,
     /// Size of the message in bytes.
@@ -230,7 +230,7 @@ pub(super) struct Record {
     pub(super) date_len: u8,
 }
 
-impl Record {
+impl MbxRecord {
     /// Parses the line at the start of `bytes`, as strictly as c-client.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<Self, &'static str> {
         const NO_LINE: &str = "there is no line that tells of a message";
@@ -268,7 +268,7 @@ impl Record {
         Some(Self { offset, size, uid: 0, keywords: 0, flags, line_len, date_len })
     }
 
-    /// Returns the line of a record made by [`Record::hidden`].
+    /// Returns the line of a record made by [`MbxRecord::hidden`].
     pub(super) fn hidden_line(&self) -> String {
         let digits = usize::from(self.line_len) - HIDDEN_DATE.len() - 25;
         let size = format!("{:0digits$}", self.size);
@@ -320,7 +320,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 
 /// The state that a scan leaves for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Notes {
+pub(super) struct MbxScanState {
     /// Offset at which the last whole message ends.
     pub(super) end: u64,
     /// Highest UID of any line, including hidden ones.
@@ -331,9 +331,9 @@ pub(super) struct Notes {
     pub(super) is_torn: bool,
 }
 
-impl Notes {
+impl MbxScanState {
     const VERSION: u8 = 1;
-    /// Length of [`Notes::to_bytes`].
+    /// Length of [`MbxScanState::to_bytes`].
     const LEN: usize = 18;
 
     /// Returns the notes as little-endian bytes: version, torn flag, then the numbers.
@@ -345,7 +345,7 @@ impl Notes {
         bytes
     }
 
-    /// Parses [`Notes::to_bytes`]. Returns `None` for another version or length.
+    /// Parses [`MbxScanState::to_bytes`]. Returns `None` for another version or length.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let long = bytes[2..10].try_into().expect("because these are eight");
@@ -367,7 +367,7 @@ mod tests {
     const LINE: &[u8] = b" 2-Dec-1992 05:53:22 -0700,80;0000000a0013-0000002b\r\nSubject";
 
     fn check(line: &[u8], expected: Result<(u64, u32, u32, u16, u8), &str>) {
-        let found = Record::parse(line, 7);
+        let found = MbxRecord::parse(line, 7);
         match (found, expected) {
             (Ok(found), Ok(expected)) => {
                 let numbers = (found.size, found.uid, found.keywords, found.flags, found.line_len);
@@ -401,24 +401,24 @@ mod tests {
     fn what_is_hidden_fills_its_place() {
         for len in (0..3000).chain([999_999, 1_000_000, 1_000_076, 1_000_077, u64::from(u32::MAX)])
         {
-            match Record::hidden(7, 7 + len) {
+            match MbxRecord::hidden(7, 7 + len) {
                 None => assert!(len < 53, "{len}"),
                 Some(record) => {
                     let line = record.hidden_line();
-                    assert_eq!(Record::parse(line.as_bytes(), 7), Ok(record));
+                    assert_eq!(MbxRecord::parse(line.as_bytes(), 7), Ok(record));
                     assert_eq!(record.end(), 7 + len);
                     assert_eq!(line.len(), usize::from(record.line_len));
                     assert!(record.is_hidden());
                 }
             }
         }
-        assert!(Record::hidden(0, 53).is_some());
+        assert!(MbxRecord::hidden(0, 53).is_some());
     }
 
     #[test]
     fn a_header_comes_back() {
         let mut header =
-            Header { uidvalidity: 0x544a_adf6, uid_last: 0xab, names: Vec::new(), pid: 4711 };
+            MbxHeader { uidvalidity: 0x544a_adf6, uid_last: 0xab, names: Vec::new(), pid: 4711 };
         assert!(header.add(&Keyword::new("$Forwarded").unwrap()));
         assert!(header.add(&Keyword::new("$forwarded").unwrap()));
         assert!(!header.add(&Keyword::new(&"x".repeat(51)).unwrap()));
@@ -426,19 +426,19 @@ mod tests {
         assert_eq!(bytes.len() as u64, HEADER_LEN);
         assert!(bytes.starts_with(b"*mbx*\r\n544aadf6000000ab\r\n$Forwarded\r\n\r\n"));
         assert!(bytes.ends_with(b"\x0000001267\r\n"));
-        assert_eq!(Header::parse(&bytes), Some(header.clone()));
+        assert_eq!(MbxHeader::parse(&bytes), Some(header.clone()));
         for number in 1..40 {
             let keyword = Keyword::new(&format!("{number:050}")).unwrap();
             assert_eq!(header.add(&keyword), number < KEYWORDS_MAX);
         }
-        assert_eq!(Header::parse(&header.to_bytes()), Some(header));
-        assert_eq!(Header::parse(&bytes[..2047]), None);
+        assert_eq!(MbxHeader::parse(&header.to_bytes()), Some(header));
+        assert_eq!(MbxHeader::parse(&bytes[..2047]), None);
         let mut none = bytes.clone();
         none[9] = b'g';
-        assert_eq!(Header::parse(&none), None);
+        assert_eq!(MbxHeader::parse(&none), None);
         none.clone_from(&bytes);
         none[2038..].fill(0);
-        assert_eq!(Header::parse(&none).map(|header| header.pid), Some(0));
+        assert_eq!(MbxHeader::parse(&none).map(|header| header.pid), Some(0));
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
         }
         let mut table = KeywordTable::default();
         let names = vec![b"a".to_vec(), b"b c".to_vec(), b"A".to_vec(), b"d".to_vec()];
-        let header = Header { uidvalidity: 1, uid_last: 0, names, pid: 0 };
+        let header = MbxHeader { uidvalidity: 1, uid_last: 0, names, pid: 0 };
         let slots = header.slots(&mut table);
         assert_eq!(table.names().len(), 2);
         assert_eq!(slots.mask(0b1011), 0b11);
@@ -460,8 +460,8 @@ mod tests {
 
     #[test]
     fn notes_come_back() {
-        let notes = Notes { end: 1 << 40, last_uid: 9, pid: 77, is_torn: true };
-        assert_eq!(Notes::from_bytes(&notes.to_bytes()), Some(notes));
-        assert_eq!(Notes::from_bytes(b""), None);
+        let notes = MbxScanState { end: 1 << 40, last_uid: 9, pid: 77, is_torn: true };
+        assert_eq!(MbxScanState::from_bytes(&notes.to_bytes()), Some(notes));
+        assert_eq!(MbxScanState::from_bytes(b""), None);
     }
 }

@@ -176,7 +176,7 @@ fn try_once(vfs: &dyn Vfs, path: &Path) -> io::Result<Tried> {
 
 /// The locks of a writer: the permission, and the session lock of the open file.
 #[derive(Debug)]
-pub(super) struct WriteLocks {
+pub(super) struct MbxWriteLocks {
     /// The open mailbox file.
     pub(super) file: Box<dyn File>,
     /// Its path without symbolic links; journals are created beside it.
@@ -187,7 +187,7 @@ pub(super) struct WriteLocks {
     permission: Option<Permission>,
 }
 
-impl WriteLocks {
+impl MbxWriteLocks {
     /// Opens the mailbox for writing and takes its locks, with the session lock shared. If there is
     /// no temporary folder, and so no permission, the session lock is exclusive.
     ///

@@ -34,7 +34,7 @@ use barid_mailbox::{
 use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
-use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
+use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxScanState};
 use crate::file_stamps::{FileStampRules, FileStamps};
 use crate::{MboxOptions, spans};
 
@@ -103,7 +103,7 @@ impl Storage for MbxMailbox {
 
     /// Returns `true` after a torn end, so that the next scan reports it again.
     fn has_unread(&self, state: &[u8]) -> bool {
-        Notes::from_bytes(state).is_some_and(|notes| notes.is_torn)
+        MbxScanState::from_bytes(state).is_some_and(|notes| notes.is_torn)
     }
 
     fn scan(
@@ -146,7 +146,7 @@ impl Storage for MbxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Vec<Result<ReadMessage>> {
         let file = FileStamps::of(stamp).files[0];
-        let files = read::Together::open(self, &file);
+        let files = read::MbxBatch::open(self, &file);
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 

@@ -8,11 +8,11 @@
 //! numbered line get the numbers that were meant for them, because numbering always covers
 //! consecutive lines.
 
-use super::layout::{OLD, Record, SECTOR_LEN};
+use super::layout::{MbxRecord, OLD, SECTOR_LEN};
 
 /// The result of numbering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Numbered {
+pub(super) struct MbxNumbering {
     /// Indices of the records that got a UID.
     pub(super) given: Vec<usize>,
     /// Last UID given out.
@@ -25,8 +25,12 @@ pub(super) struct Numbered {
 
 /// Assigns UIDs to `records`. `last_uid` is the highest UID before them, `uid_last` the last one
 /// given out. Returns `None` if no UIDs are left.
-pub(super) fn number(records: &mut [Record], last_uid: u32, uid_last: u32) -> Option<Numbered> {
-    let mut numbered = Numbered { uid_last, last_uid, ..Numbered::default() };
+pub(super) fn number(
+    records: &mut [MbxRecord],
+    last_uid: u32,
+    uid_last: u32,
+) -> Option<MbxNumbering> {
+    let mut numbered = MbxNumbering { uid_last, last_uid, ..MbxNumbering::default() };
     let mut index = 0;
     while index < records.len() {
         let end = zeros_end(records, index, &numbered);
@@ -49,13 +53,13 @@ pub(super) fn number(records: &mut [Record], last_uid: u32, uid_last: u32) -> Op
     Some(numbered)
 }
 
-fn is_sound(uid: u32, numbered: &Numbered) -> bool {
+fn is_sound(uid: u32, numbered: &MbxNumbering) -> bool {
     uid > numbered.last_uid && uid <= numbered.uid_last
 }
 
 /// Returns the index of the first record from `index` on that has a whole UID. Clears torn UIDs on
 /// the way.
-fn zeros_end(records: &mut [Record], index: usize, numbered: &Numbered) -> usize {
+fn zeros_end(records: &mut [MbxRecord], index: usize, numbered: &MbxNumbering) -> usize {
     let mut end = index;
     while let Some(record) = records.get_mut(end) {
         if record.uid != 0 && !is_sound(record.uid, numbered) && is_torn(record) {
@@ -71,14 +75,14 @@ fn zeros_end(records: &mut [Record], index: usize, numbered: &Numbered) -> usize
 
 /// Returns `true` if the UID may be half written: it crosses a sector boundary, and no session has
 /// seen the message.
-fn is_torn(record: &Record) -> bool {
+fn is_torn(record: &MbxRecord) -> bool {
     let (first, last) = (record.uid_offset(), record.uid_offset() + 7);
     first / SECTOR_LEN != last / SECTOR_LEN && record.flags & OLD == 0
 }
 
 /// Numbers the first `count` records, which have no UID: directly below the UID of the record
 /// behind them if that leaves room, otherwise upwards from the last UID given out.
-fn give(records: &mut [Record], count: usize, numbered: &mut Numbered) -> Option<()> {
+fn give(records: &mut [MbxRecord], count: usize, numbered: &mut MbxNumbering) -> Option<()> {
     let behind = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
     let room = |uid: &u32| (*uid - numbered.last_uid) as usize > count;
     let first = match behind.filter(room) {
@@ -112,7 +116,7 @@ mod tests {
         given: usize,
         is_void: bool,
     ) {
-        let record = |uid: &u32| Record {
+        let record = |uid: &u32| MbxRecord {
             offset,
             size: 1,
             uid: *uid,
@@ -121,7 +125,7 @@ mod tests {
             line_len: 50,
             date_len: 26,
         };
-        let mut records: Vec<Record> = uids.iter().map(record).collect();
+        let mut records: Vec<MbxRecord> = uids.iter().map(record).collect();
         let numbered = number(&mut records, 0, uid_last).unwrap();
         let found: Vec<u32> = records.iter().map(|record| record.uid).collect();
         assert_eq!(found, expected, "{uids:?}");
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn uids_may_run_out() {
-        let mut records = [Record {
+        let mut records = [MbxRecord {
             offset: 0,
             size: 1,
             uid: 0,

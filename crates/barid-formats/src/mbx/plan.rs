@@ -9,8 +9,8 @@ use barid_vfs::File;
 
 use super::MbxMailbox;
 use super::layout::{
-    DELETED, EXPUNGED, Header, OLD, Record, SECTOR_LEN, STATUS_FROM_END, UID_FROM_END, bits_of,
-    flags_of,
+    DELETED, EXPUNGED, MbxHeader, MbxRecord, OLD, SECTOR_LEN, STATUS_FROM_END, UID_FROM_END,
+    bits_of, flags_of,
 };
 use crate::redo::FileChange;
 
@@ -22,7 +22,7 @@ const SEARCHES_MAX: usize = 64;
 
 /// A known message that a change refers to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct ChangeTarget {
     pub(super) uid: Uid,
     pub(super) offset: u64,
     line_len: u32,
@@ -31,7 +31,7 @@ pub(super) struct Target {
     recent: bool,
 }
 
-impl Target {
+impl ChangeTarget {
     fn of(message: &KnownMessage<'_>) -> Option<Self> {
         let Extent { offset, separator_len, header_len, body_len } = message.location.extent()?;
         let (line_len, recent) = (separator_len, message.flags.contains(Flag::Recent));
@@ -51,8 +51,8 @@ impl Target {
 
 /// The new flags of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    pub(super) target: Target,
+pub(super) struct NewFlags {
+    pub(super) target: ChangeTarget,
     pub(super) flags: FlagSet,
     pub(super) keywords: KeywordMask,
 }
@@ -114,7 +114,7 @@ pub(super) struct FlagPlan {
     /// Patches in file order.
     pub(super) patches: Vec<Patch>,
     /// Messages whose flags change, with their new flags.
-    pub(super) written: Vec<Written>,
+    pub(super) written: Vec<NewFlags>,
     /// Messages for which a keyword could not be added.
     pub(super) unwritable: Vec<Uid>,
     /// Messages that are gone.
@@ -123,13 +123,17 @@ pub(super) struct FlagPlan {
 
 /// Returns the known messages that a change refers to, in mailbox order: those of `uids`, which
 /// ascend, and with `all_recent` also those that are \Recent.
-pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Result<Vec<Target>> {
+pub(super) fn targets(
+    known: &dyn Known,
+    uids: &[Uid],
+    all_recent: bool,
+) -> Result<Vec<ChangeTarget>> {
     let mut found = Vec::with_capacity(uids.len());
     if !all_recent && uids.len() <= SEARCHES_MAX {
         for uid in uids {
             if let Some(at) = sink_error(known.position(*uid))? {
                 sink_error(known.visit(at, &mut |message| {
-                    found.extend(Target::of(message));
+                    found.extend(ChangeTarget::of(message));
                     false
                 }))?;
             }
@@ -142,7 +146,7 @@ pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Resu
         let is_named = uids.next_if(|uid| **uid == message.uid).is_some();
         let is_recent = all_recent && message.flags.contains(Flag::Recent);
         if is_named || is_recent {
-            found.extend(Target::of(message));
+            found.extend(ChangeTarget::of(message));
         }
         all_recent || uids.peek().is_some()
     }))?;
@@ -159,7 +163,11 @@ pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
 }
 
 /// Adds the keywords of the change to the header, as far as there is room.
-pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[NewMessage<'_>]) {
+pub(super) fn add_keywords(
+    header: &mut MbxHeader,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+) {
     let of_flags = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
     for keyword in changes.keywords.iter().chain(of_flags).chain(of_appends) {
@@ -172,8 +180,8 @@ pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[
 pub(super) fn plan_flags(
     mailbox: &MbxMailbox,
     file: &dyn File,
-    (targets, changes): (&[Target], &ChangeSet),
-    (header, table): (&Header, &mut KeywordTable),
+    (targets, changes): (&[ChangeTarget], &ChangeSet),
+    (header, table): (&MbxHeader, &mut KeywordTable),
     hides: bool,
 ) -> Result<FlagPlan> {
     let slots = header.slots(table);
@@ -210,17 +218,17 @@ pub(super) fn plan_flags(
         if !is_expunged {
             let (flags, keywords) = (flags_of(after.flags), slots.mask(after.keywords));
             let keywords = KeywordMask(keywords);
-            plan.written.push(Written { target: *target, flags, keywords });
+            plan.written.push(NewFlags { target: *target, flags, keywords });
         }
     }
     Ok(plan)
 }
 
-fn fits(header: &Header, change: &FlagChange) -> bool {
+fn fits(header: &MbxHeader, change: &FlagChange) -> bool {
     change.add_keywords.iter().all(|keyword| header.slot(keyword).is_some())
 }
 
-fn apply(change: &FlagChange, header: &Header, record: &mut Record) {
+fn apply(change: &FlagChange, header: &MbxHeader, record: &mut MbxRecord) {
     record.flags = record.flags & !bits_of(change.remove) | bits_of(change.add);
     if change.remove.contains(Flag::Recent) {
         record.flags |= OLD;
@@ -230,20 +238,24 @@ fn apply(change: &FlagChange, header: &Header, record: &mut Record) {
 }
 
 /// Returns the bits of keywords; keywords that the header does not list are ignored.
-pub(super) fn bits_of_keywords(header: &Header, keywords: &[Keyword]) -> u32 {
+pub(super) fn bits_of_keywords(header: &MbxHeader, keywords: &[Keyword]) -> u32 {
     let slots = keywords.iter().filter_map(|keyword| header.slot(keyword));
     slots.fold(0, |bits, slot| bits | 1 << slot)
 }
 
 /// Reads the line of a message. Returns it parsed and raw.
-fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<(Record, Vec<u8>)> {
+fn status(
+    mailbox: &MbxMailbox,
+    file: &dyn File,
+    target: &ChangeTarget,
+) -> Result<(MbxRecord, Vec<u8>)> {
     let mut line = vec![0; target.line_len as usize];
     let changed = || Error::Changed { path: mailbox.path.clone() };
     if u64::from(target.line_len) < TAIL_LEN {
         return Err(changed());
     }
     let read = file.read_full_at(&mut line, target.offset).map_err(Error::at(&mailbox.path))?;
-    let record = Record::parse(&line[..read], target.offset).map_err(|_| changed())?;
+    let record = MbxRecord::parse(&line[..read], target.offset).map_err(|_| changed())?;
     let size = u64::from(target.header_len) + target.body_len;
     let is_it = record.uid == target.uid.get()
         && u32::from(record.line_len) == target.line_len

@@ -5,7 +5,7 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::MbxMailbox;
 use super::journal::is_half_moved;
-use super::layout::{LINE_LEN_MAX, Record};
+use super::layout::{LINE_LEN_MAX, MbxRecord};
 use super::lock::lock_shared;
 use crate::spans::{Span, Spans};
 
@@ -33,7 +33,7 @@ pub(super) fn read(
         return Err(gone());
     }
     let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
-    let place = Place {
+    let place = MessagePlace {
         offset,
         line_len: separator_len as usize,
         len: u64::from(header_len).checked_add(body_len).ok_or_else(gone)?,
@@ -98,7 +98,7 @@ pub(super) fn open<'m>(
     }
     let mut line = vec![0; line_len];
     let read = file.read_full_at(&mut line, offset).map_err(at())?;
-    let is_it = Record::parse(&line[..read], offset)
+    let is_it = MbxRecord::parse(&line[..read], offset)
         .is_ok_and(|line| usize::from(line.line_len) == line_len && line.size == len);
     if !is_it {
         return Err(gone());
@@ -114,21 +114,21 @@ pub(super) fn open<'m>(
 }
 
 /// The expected place of a message.
-struct Place {
+struct MessagePlace {
     offset: u64,
     line_len: usize,
     /// Length of the message in bytes; 0 if only its line is wanted.
     len: u64,
 }
 
-impl Place {
+impl MessagePlace {
     /// Appends line and message. Returns `false` if they are not there. An invalid location
     /// allocates no more than the file can hold.
     fn append_to(&self, file: &dyn File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
         let start = buffer.len();
         buffer.resize(start + self.line_len, 0);
         let line_len = file.read_full_at(&mut buffer[start..], self.offset)?;
-        let line = Record::parse(&buffer[start..start + line_len], self.offset);
+        let line = MbxRecord::parse(&buffer[start..start + line_len], self.offset);
         let is_it = line.is_ok_and(|line| {
             usize::from(line.line_len) == self.line_len && (self.len == 0 || line.size == self.len)
         });
@@ -143,12 +143,12 @@ impl Place {
 }
 
 /// A file from which many messages are read.
-pub(super) struct Together<'m> {
+pub(super) struct MbxBatch<'m> {
     file: Box<dyn File>,
     found: &'m FileStamp,
 }
 
-impl<'m> Together<'m> {
+impl<'m> MbxBatch<'m> {
     /// Opens the file. Returns `None` if it cannot be read.
     pub(super) fn open(mailbox: &MbxMailbox, found: &'m FileStamp) -> Option<Self> {
         let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?;
@@ -156,7 +156,7 @@ impl<'m> Together<'m> {
     }
 }
 
-impl Spans for Together<'_> {
+impl Spans for MbxBatch<'_> {
     const LEAD_LEN: u64 = 0;
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
@@ -168,7 +168,7 @@ impl Spans for Together<'_> {
 
     fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool {
         let line_len = span.separator_len as usize;
-        let line = Record::parse(&bytes[at..at + line_len], span.offset);
+        let line = MbxRecord::parse(&bytes[at..at + line_len], span.offset);
         line.is_ok_and(|line| usize::from(line.line_len) == line_len && line.size == span.len)
     }
 }

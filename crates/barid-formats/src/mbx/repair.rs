@@ -11,14 +11,14 @@ use barid_vfs::{File, Vfs, create_for_owner_of};
 use super::MbxMailbox;
 use super::journal::file_name;
 use super::layout::COPY_LEN;
-use super::lock::WriteLocks;
+use super::lock::MbxWriteLocks;
 
 /// Cuts the file to `end`, after the bytes behind it have been copied durably to a file beside the
 /// mailbox or, if that is not permitted, in the state folder. Zeros are not copied. Returns the
 /// path of the copy. Requires the locks; the commit point is the `fsync` of the mailbox.
 pub(super) fn cut_torn_end(
     mailbox: &MbxMailbox,
-    locks: &WriteLocks,
+    locks: &MbxWriteLocks,
     (end, size): (u64, u64),
     state_dir: Option<&Path>,
     figures: &mut SyncFigures,
@@ -66,7 +66,7 @@ fn is_zero(file: &dyn File, mut from: u64, size: u64) -> io::Result<bool> {
 /// Copies a range to a new file in `folder`, with the owner of the mailbox.
 fn copy(
     vfs: &dyn Vfs,
-    locks: &WriteLocks,
+    locks: &MbxWriteLocks,
     (from, to): (u64, u64),
     folder: &Path,
     name: &OsStr,

@@ -24,14 +24,14 @@ use super::MbxMailbox;
 use super::headers::hand_out;
 use super::journal::{file_name, is_half_moved, is_unfinished, unfinished_error};
 use super::layout::{
-    GROWTH_PAUSE, GROWTH_TRIES, HEADER_LEN, Header, Notes, Record, Slots, UIDVALIDITY_OFFSET,
-    flags_of,
+    GROWTH_PAUSE, GROWTH_TRIES, HEADER_LEN, KeywordBits, MbxHeader, MbxRecord, MbxScanState,
+    UIDVALIDITY_OFFSET, flags_of,
 };
 use super::lock::{Permission, lock_shared};
-use super::number::{Numbered, number};
-use super::walk::{Fault, Uids, Walker};
+use super::number::{MbxNumbering, number};
+use super::walk::{MbxWalker, UidsSeen, WalkEnd};
 use crate::file_stamps::FileStamps;
-use crate::redo::{self, Change, FileChange, Place};
+use crate::redo::{self, Change, FileChange, JournalPath};
 
 /// Compares the mailbox with the known messages.
 pub(super) fn scan(
@@ -43,7 +43,7 @@ pub(super) fn scan(
     let at = || Error::at(&mailbox.path);
     let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
     lock_shared(mailbox, &*file)?;
-    let mut found = Found::read(mailbox, &*file, known, context.full_check)?;
+    let mut found = ScannedLines::read(mailbox, &*file, known, context.full_check)?;
     let mut writing = None;
     if found.is_to_be_settled() {
         writing = found.settle(mailbox, &*file, known, context)?;
@@ -90,21 +90,21 @@ pub(super) fn damaged(mailbox: &MbxMailbox, offset: u64, kind: &'static str) -> 
 }
 
 /// Reads and parses the header of the file.
-pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<Header> {
+pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<MbxHeader> {
     let mut bytes = vec![0; HEADER_LEN as usize];
     let len = file.read_full_at(&mut bytes, 0).map_err(Error::at(&mailbox.path))?;
-    Header::parse(&bytes[..len]).ok_or_else(|| Error::NotAMailbox {
+    MbxHeader::parse(&bytes[..len]).ok_or_else(|| Error::NotAMailbox {
         path: mailbox.path.clone(),
         reason: "it does not begin as an mbx does",
     })
 }
 
 /// The lines read from a file.
-pub(super) struct Found {
+pub(super) struct ScannedLines {
     pub(super) stamp: FileStamps,
-    pub(super) header: Header,
+    pub(super) header: MbxHeader,
     /// Records from `start` on.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<MbxRecord>,
     /// Offset up to which the known messages are still valid.
     start: u64,
     /// Highest UID before `start`.
@@ -112,7 +112,7 @@ pub(super) struct Found {
     /// Offset at which the last whole message ends.
     pub(super) end: u64,
     /// Fault at `end`, if there is one.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<WalkEnd>,
     /// Last UID given out.
     pub(super) uid_last: u32,
     /// Highest UID of any record.
@@ -122,7 +122,7 @@ pub(super) struct Found {
     bytes_read: u64,
 }
 
-impl Found {
+impl ScannedLines {
     /// Reads the lines that are not known.
     fn read(
         mailbox: &MbxMailbox,
@@ -133,7 +133,7 @@ impl Found {
         let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
         let header = read_header(mailbox, file)?;
-        let notes = Notes::from_bytes(known.state())
+        let notes = MbxScanState::from_bytes(known.state())
             .filter(|notes| !full_check && is_only_grown(known, notes, &stamp, &header));
         let (start, start_uid) = notes.map_or((HEADER_LEN, 0), |notes| (notes.end, notes.last_uid));
         Self::walk(mailbox, file, stamp, header, (start, start_uid))
@@ -151,17 +151,17 @@ impl Found {
         mailbox: &MbxMailbox,
         file: &dyn File,
         stamp: FileStamps,
-        header: Header,
+        header: MbxHeader,
         (start, start_uid): (u64, u32),
     ) -> Result<Self> {
-        let mut walker = Walker::new(file, stamp.files[0].size);
+        let mut walker = MbxWalker::new(file, stamp.files[0].size);
         let mut records = Vec::new();
         let at = || Error::at(&mailbox.path);
         let walked = walker.walk(start, &mut |record| records.push(record));
         let (mut end, mut fault) = walked.map_err(at())?;
         let uid_last = header.uid_last;
         let last_uid = records.iter().map(|record| record.uid).fold(start_uid, u32::max);
-        let uids = Uids { before: last_uid, given: uid_last };
+        let uids = UidsSeen { before: last_uid, given: uid_last };
         let mut hole = None;
         if let Some(record) =
             fault.map(|fault| walker.hole(&fault, uids)).transpose().map_err(at())?.flatten()
@@ -196,7 +196,7 @@ impl Found {
     /// Returns `true` if a UID is missing or void.
     pub(super) fn needs_numbers(&self) -> bool {
         let mut last = self.start_uid;
-        let mut is_sound = |record: &Record| {
+        let mut is_sound = |record: &MbxRecord| {
             let sound = record.uid > last && record.uid <= self.header.uid_last;
             last = record.uid;
             sound
@@ -275,7 +275,11 @@ impl Found {
     }
 
     /// Assigns UIDs in memory.
-    pub(super) fn number(&mut self, mailbox: &MbxMailbox, known: &dyn Known) -> Result<Numbered> {
+    pub(super) fn number(
+        &mut self,
+        mailbox: &MbxMailbox,
+        known: &dyn Known,
+    ) -> Result<MbxNumbering> {
         let mut uid_last = self.header.uid_last;
         if Some(self.header.uidvalidity) == known.uidvalidity().map(UidValidity::get)
             && !self.knows_unnumbered(known)?
@@ -301,7 +305,7 @@ impl Found {
     /// Returns `true` if the known messages above the last UID of the file are exactly those
     /// without a UID in it: they were numbered in memory while nothing could be written.
     fn knows_unnumbered(&self, known: &dyn Known) -> Result<bool> {
-        let is_unnumbered = |record: &&Record| record.uid == 0 && !record.is_hidden();
+        let is_unnumbered = |record: &&MbxRecord| record.uid == 0 && !record.is_hidden();
         let mut unnumbered = self.records.iter().filter(is_unnumbered);
         let mut agrees = true;
         let from = match Uid::new(self.header.uid_last) {
@@ -322,7 +326,7 @@ impl Found {
         &mut self,
         mailbox: &MbxMailbox,
         file: &dyn File,
-        numbered: &Numbered,
+        numbered: &MbxNumbering,
     ) -> Result<()> {
         let at = || Error::at(&mailbox.path);
         let numbers = format!("{:08x}{:08x}", self.header.uidvalidity, self.uid_last);
@@ -351,8 +355,8 @@ impl Found {
         known: &dyn Known,
     ) -> Result<()> {
         let Some(fault) = self.fault else { return Ok(()) };
-        let mut walker = Walker::new(file, self.stamp.files[0].size);
-        let uids = Uids { before: self.last_uid, given: self.header.uid_last };
+        let mut walker = MbxWalker::new(file, self.stamp.files[0].size);
+        let uids = UidsSeen { before: self.last_uid, given: self.header.uid_last };
         let is_torn_end = walker.is_torn_end(&fault, uids).map_err(Error::at(&mailbox.path))?;
         let known_end =
             known_end(known, &self.header).filter(|end| *end <= self.stamp.files[0].size);
@@ -366,7 +370,7 @@ impl Found {
     /// lines.
     fn state(&self) -> Vec<u8> {
         let (end, last_uid, pid) = (self.end, self.last_uid, self.header.pid);
-        let notes = Notes { end, last_uid, pid, is_torn: self.fault.is_some() };
+        let notes = MbxScanState { end, last_uid, pid, is_torn: self.fault.is_some() };
         if self.hole.is_some() { Vec::new() } else { notes.to_bytes() }
     }
 
@@ -437,7 +441,7 @@ impl Found {
 
 /// Turns the remains of an append into a hidden message, durably. This goes through the journal,
 /// because half of its line would not be a valid line.
-fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
+fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &MbxRecord) -> Result<()> {
     let at = || Error::at(&mailbox.path);
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
     let metadata = file.metadata().map_err(at())?;
@@ -448,18 +452,18 @@ fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
     change.write(record.offset, &old, line.as_bytes());
     let mut all = Change::new(None);
     all.add(change);
-    redo::apply(&*mailbox.vfs, &Place::beside(&path), &all, metadata.mode, None).map(drop)
+    redo::apply(&*mailbox.vfs, &JournalPath::beside(&path), &all, metadata.mode, None).map(drop)
 }
 
 /// Returns the offset at which the last known message ended; a fault before it is not a torn end.
-fn known_end(known: &dyn Known, header: &Header) -> Option<u64> {
+fn known_end(known: &dyn Known, header: &MbxHeader) -> Option<u64> {
     let is_same = known.uidvalidity().map(UidValidity::get) == Some(header.uidvalidity);
-    let notes = Notes::from_bytes(known.state()).filter(|_| is_same);
+    let notes = MbxScanState::from_bytes(known.state()).filter(|_| is_same);
     notes.map(|notes| notes.end)
 }
 
 /// Returns `true` if a record has the location and the length of a known message.
-fn is_at(record: &Record, location: &Location<'_>) -> bool {
+fn is_at(record: &MbxRecord, location: &Location<'_>) -> bool {
     let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
         return false;
     };
@@ -468,7 +472,7 @@ fn is_at(record: &Record, location: &Location<'_>) -> bool {
 }
 
 /// Returns the keywords of a record.
-pub(super) fn mask(record: &Record, slots: &Slots) -> KeywordMask {
+pub(super) fn mask(record: &MbxRecord, slots: &KeywordBits) -> KeywordMask {
     KeywordMask(slots.mask(record.keywords))
 }
 
@@ -479,14 +483,19 @@ struct Difference {
     is_reset: bool,
     expunged: Vec<Uid>,
     changed: Vec<ChangedMessage>,
-    new: Vec<Record>,
+    new: Vec<MbxRecord>,
 }
 
 /// Returns `true` if the file is unchanged except for appended messages.
 ///
 /// A program that changes flags leaves another modification time, unless the change falls into the
 /// same second as the one before, or names another process. An append leaves that time unchanged.
-fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &FileStamps, header: &Header) -> bool {
+fn is_only_grown(
+    known: &dyn Known,
+    notes: &MbxScanState,
+    stamp: &FileStamps,
+    header: &MbxHeader,
+) -> bool {
     let Some(old) = FileStamps::of_known(known) else { return false };
     let (file, now) = (&old.files[0], &stamp.files[0]);
     let is_same = file.inode == now.inode
@@ -541,7 +550,7 @@ fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn F
 }
 
 /// Returns the flags and keywords of a record as they are reported.
-pub(super) fn told(record: &Record, slots: &Slots) -> (FlagSet, KeywordMask) {
+pub(super) fn told(record: &MbxRecord, slots: &KeywordBits) -> (FlagSet, KeywordMask) {
     (flags_of(record.flags), mask(record, slots))
 }
 
@@ -559,11 +568,11 @@ mod tests {
     fn flags_changed_before_the_lock_was_had_are_read() {
         let vfs = MemVfs::new();
         let file = vfs.open("/box".as_ref(), OpenOptions::create_new(0o600)).unwrap();
-        let mut header = Header { uidvalidity: 7, uid_last: 3, names: Vec::new(), pid: 1 };
+        let mut header = MbxHeader { uidvalidity: 7, uid_last: 3, names: Vec::new(), pid: 1 };
         let line = |uid: u32, flags: u16| {
             format!(" 2-Dec-1992 05:53:22 -0700,2;00000000{flags:04x}-{uid:08x}\r\nab")
         };
-        let write = |header: &Header, lines: &[String]| {
+        let write = |header: &MbxHeader, lines: &[String]| {
             let bytes = [header.to_bytes(), lines.concat().into_bytes()].concat();
             file.write_all_at(&bytes, 0).unwrap();
         };
@@ -579,7 +588,7 @@ mod tests {
             let metadata = file.metadata().unwrap();
             let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
             let header = read_header(&mailbox, &*file).unwrap();
-            Found::walk(&mailbox, &*file, stamp, header, tail).unwrap()
+            ScannedLines::walk(&mailbox, &*file, stamp, header, tail).unwrap()
         };
         let mut again = read();
         again.read_again(&mailbox, &*file).unwrap();

@@ -21,11 +21,11 @@ use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 use super::MbxMailbox;
 use super::expunge::Slide;
 use super::journal::{apply, file_name, recover_locked};
-use super::layout::{Header, Notes, PID_OFFSET, UIDVALIDITY_OFFSET};
-use super::lock::{WriteLocks, try_exclusive};
-use super::plan::{FlagPlan, Patch, Target, add_keywords, named, plan_flags, targets};
+use super::layout::{MbxHeader, MbxScanState, PID_OFFSET, UIDVALIDITY_OFFSET};
+use super::lock::{MbxWriteLocks, try_exclusive};
+use super::plan::{ChangeTarget, FlagPlan, Patch, add_keywords, named, plan_flags, targets};
 use super::repair::cut_torn_end;
-use super::scan::{Found, read_header};
+use super::scan::{ScannedLines, read_header};
 use super::{append, lock};
 use crate::file_stamps::FileStamps;
 use crate::redo::{Change, FileChange};
@@ -41,7 +41,7 @@ pub(super) fn sync(
     if context.dry_run {
         return dry_run(mailbox, changes, appends, context);
     }
-    let locks = WriteLocks::acquire(mailbox)?;
+    let locks = MbxWriteLocks::acquire(mailbox)?;
     if context.is_stopped() {
         let source = std::io::Error::other("it was stopped before anything was changed");
         return Err(Error::at(&mailbox.path)(source));
@@ -49,14 +49,14 @@ pub(super) fn sync(
     let recovered = recover_locked(mailbox, &locks, context)?;
     let is_recovered = recovered.completed || recovered.quarantined.is_some();
     let mut figures = SyncFigures::default();
-    let mut base = Base::read(mailbox, &*locks.file, (changes, context.known))?;
+    let mut base = MbxBefore::read(mailbox, &*locks.file, (changes, context.known))?;
     let kept = base.settle(mailbox, &locks, context, &mut figures)?;
     if is_recovered && !base.is_known && !changes.is_empty() {
         return Err(Error::Changed { path: mailbox.path.clone() });
     }
     figures.size_before = base.size;
     figures.size_after = base.end;
-    let mut session = Session { mailbox, locks, base, figures };
+    let mut session = MbxChange { mailbox, locks, base, figures };
     let mut report = session.run(changes, appends, context)?;
     report.failed.extend(kept.map(|copy| {
         let what = "what an interrupted append had left was cut off, and is kept in";
@@ -66,11 +66,11 @@ pub(super) fn sync(
 }
 
 /// The mailbox at the beginning of a change.
-struct Base {
+struct MbxBefore {
     stamp: FileStamps,
-    header: Header,
+    header: MbxHeader,
     /// All lines, if they had to be read.
-    found: Option<Found>,
+    found: Option<ScannedLines>,
     /// `true` if the known messages equal those in the file.
     is_known: bool,
     /// Offset at which the last message ends, followed by the size of the file.
@@ -81,7 +81,7 @@ struct Base {
     uid_last: u32,
 }
 
-impl Base {
+impl MbxBefore {
     /// Trusts the known messages if the stamp allows that, otherwise reads all lines.
     fn read(
         mailbox: &MbxMailbox,
@@ -93,7 +93,7 @@ impl Base {
         let size = metadata.size;
         let is_same = FileStamps::of_known(known)
             .is_some_and(|known| known.same_files(&stamp) && known.are_settled());
-        let notes = Notes::from_bytes(known.state())
+        let notes = MbxScanState::from_bytes(known.state())
             .filter(|notes| is_same && !notes.is_torn && notes.end == size);
         let given = known.uidnext().map_or(0, |uid| uid.get() - 1);
         if let Some(notes) = notes {
@@ -102,7 +102,7 @@ impl Base {
             let (found, is_known, end) = (None, true, size);
             return Ok(Self { stamp, header, found, is_known, end, size, last_uid, uid_last });
         }
-        let found = Found::read_all(mailbox, file)?;
+        let found = ScannedLines::read_all(mailbox, file)?;
         found.check_sound(mailbox, file, known)?;
         let is_known = found.is_known(known)? && !found.needs_numbers();
         if !is_known && !changes.is_empty() {
@@ -120,7 +120,7 @@ impl Base {
     fn settle(
         &mut self,
         mailbox: &MbxMailbox,
-        locks: &WriteLocks,
+        locks: &MbxWriteLocks,
         context: &SyncContext<'_>,
         figures: &mut SyncFigures,
     ) -> Result<Option<PathBuf>> {
@@ -143,14 +143,14 @@ impl Base {
 }
 
 /// A change in progress.
-struct Session<'a> {
+struct MbxChange<'a> {
     mailbox: &'a MbxMailbox,
-    locks: WriteLocks,
-    base: Base,
+    locks: MbxWriteLocks,
+    base: MbxBefore,
     figures: SyncFigures,
 }
 
-impl Session<'_> {
+impl MbxChange<'_> {
     fn run(
         &mut self,
         changes: &ChangeSet,
@@ -217,8 +217,8 @@ impl Session<'_> {
     }
 
     /// Returns the notes for the mailbox before messages are appended.
-    fn notes(&self) -> Notes {
-        Notes {
+    fn notes(&self) -> MbxScanState {
+        MbxScanState {
             end: self.base.end,
             last_uid: self.base.last_uid,
             pid: self.base.header.pid,
@@ -237,7 +237,7 @@ impl Session<'_> {
         }
         let found = match self.base.found.take() {
             Some(found) => found,
-            None => Found::read_all(self.mailbox, &*self.locks.file)?,
+            None => ScannedLines::read_all(self.mailbox, &*self.locks.file)?,
         };
         if found.fault.is_some() || found.end != self.base.end {
             let (offset, kind) = (found.end, "messages do not end where they are known to");
@@ -249,7 +249,7 @@ impl Session<'_> {
     }
 
     /// Writes keywords and flags.
-    fn write_flags(&mut self, plan: &FlagPlan, old_header: &Header) -> Result<()> {
+    fn write_flags(&mut self, plan: &FlagPlan, old_header: &MbxHeader) -> Result<()> {
         let at = || Error::at(&self.mailbox.path);
         let has_keywords = self.base.header != *old_header;
         if plan.patches.is_empty() && !has_keywords {
@@ -370,7 +370,7 @@ impl Session<'_> {
 }
 
 /// Returns the UIDs to be expunged that exist, ascending.
-fn expunged(changes: &ChangeSet, targets: &[Target]) -> Vec<Uid> {
+fn expunged(changes: &ChangeSet, targets: &[ChangeTarget]) -> Vec<Uid> {
     let is_there = |uid: &Uid| targets.binary_search_by_key(uid, |target| target.uid).is_ok();
     changes.expunge.iter().copied().filter(is_there).collect()
 }
@@ -403,7 +403,7 @@ fn dry_run(
     let at = || Error::at(&mailbox.path);
     let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
     lock::lock_shared(mailbox, &*file)?;
-    let base = Base::read(mailbox, &*file, (changes, context.known))?;
+    let base = MbxBefore::read(mailbox, &*file, (changes, context.known))?;
     let targets = targets(context.known, &named(changes), changes.drop_recent)?;
     let expunge = expunged(changes, &targets);
     let mut header = base.header.clone();
@@ -423,7 +423,7 @@ fn dry_run(
     if !expunge.is_empty() {
         let found = match base.found {
             Some(found) => found,
-            None => Found::read_all(mailbox, &*file)?,
+            None => ScannedLines::read_all(mailbox, &*file)?,
         };
         if let Some(slide) = Slide::plan(&found.records, base.end, &expunge) {
             figures.bytes_moved = slide.bytes_moved();

@@ -14,11 +14,11 @@ use barid_vfs::File;
 
 use super::date;
 use super::layout::{
-    LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
+    LINE_LEN_MAX, MbxRecord, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, WALK_READ_LEN, WALK_SMALL_LEN,
 };
 
 /// A reader of the lines of a file.
-pub(super) struct Walker<'f> {
+pub(super) struct MbxWalker<'f> {
     file: &'f dyn File,
     /// Size of the part of the file that is walked.
     size: u64,
@@ -30,7 +30,7 @@ pub(super) struct Walker<'f> {
 
 /// The problem at which a walk ends before the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct WalkEnd {
     /// Offset of the problem.
     pub(super) offset: u64,
     /// Description of the problem.
@@ -39,18 +39,18 @@ pub(super) struct Fault {
     pub(super) is_whole: bool,
 }
 
-impl<'f> Walker<'f> {
+impl<'f> MbxWalker<'f> {
     /// Creates a walker over a file of `size` bytes.
     pub(super) fn new(file: &'f dyn File, size: u64) -> Self {
         Self { file, size, window: Vec::new(), window_offset: 0, bytes_read: 0 }
     }
 
     /// Reads the line at `offset`, which is before the end.
-    pub(super) fn record(&mut self, offset: u64) -> io::Result<Result<Record, Fault>> {
+    pub(super) fn record(&mut self, offset: u64) -> io::Result<Result<MbxRecord, WalkEnd>> {
         let want = (self.size - offset).min(LINE_LEN_MAX as u64) as usize;
         let line = self.bytes(offset, want)?;
-        let fault = |what, is_whole| Err(Fault { offset, what, is_whole });
-        let record = match Record::parse(line, offset) {
+        let fault = |what, is_whole| Err(WalkEnd { offset, what, is_whole });
+        let record = match MbxRecord::parse(line, offset) {
             Ok(record) => record,
             Err(what) => return Ok(fault(what, false)),
         };
@@ -88,8 +88,8 @@ impl<'f> Walker<'f> {
     pub(super) fn walk(
         &mut self,
         mut offset: u64,
-        visit: &mut dyn FnMut(Record),
-    ) -> io::Result<(u64, Option<Fault>)> {
+        visit: &mut dyn FnMut(MbxRecord),
+    ) -> io::Result<(u64, Option<WalkEnd>)> {
         while offset < self.size {
             match self.record(offset)? {
                 Ok(record) => {
@@ -106,31 +106,35 @@ impl<'f> Walker<'f> {
     /// without all of its message, the beginning of a line, or zeros. No whole messages may follow,
     /// except, behind zeros, those of the same append: a power failure may lose its first line
     /// only.
-    pub(super) fn is_torn_end(&mut self, fault: &Fault, uids: Uids) -> io::Result<bool> {
+    pub(super) fn is_torn_end(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<bool> {
         Ok(self.behind(fault, uids)? == Behind::Nothing)
     }
 
     /// Returns the hidden message that replaces the remains of an append of ours, if others have
     /// delivered mail behind it.
-    pub(super) fn hole(&mut self, fault: &Fault, uids: Uids) -> io::Result<Option<Record>> {
+    pub(super) fn hole(
+        &mut self,
+        fault: &WalkEnd,
+        uids: UidsSeen,
+    ) -> io::Result<Option<MbxRecord>> {
         if fault.is_whole || !self.at_fault(fault)?.contains(&0) {
             return Ok(None);
         }
         Ok(match self.behind(fault, uids)? {
-            Behind::Mail(end) => Record::hidden(fault.offset, end),
+            Behind::Mail(end) => MbxRecord::hidden(fault.offset, end),
             Behind::Nothing | Behind::Messages => None,
         })
     }
 
-    fn at_fault(&mut self, fault: &Fault) -> io::Result<&[u8]> {
+    fn at_fault(&mut self, fault: &WalkEnd) -> io::Result<&[u8]> {
         let want = (self.size - fault.offset).min(LINE_LEN_MAX as u64) as usize;
         self.bytes(fault.offset, want)
     }
 
     /// Determines what stands behind a fault.
-    fn behind(&mut self, fault: &Fault, uids: Uids) -> io::Result<Behind> {
+    fn behind(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<Behind> {
         let bytes = self.at_fault(fault)?;
-        let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
+        let is_line = MbxRecord::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
         // Only our appends leave zeros, because they write their first line last.
         let ours = bytes.contains(&0).then_some(uids);
         match is_line && !fault.is_whole {
@@ -141,7 +145,7 @@ impl<'f> Walker<'f> {
 
     /// Searches from `from` on for an offset from which only whole messages follow up to the end.
     /// Reads the rest of the file.
-    fn search(&mut self, mut from: u64, ours: Option<Uids>) -> io::Result<Behind> {
+    fn search(&mut self, mut from: u64, ours: Option<UidsSeen>) -> io::Result<Behind> {
         let mut walked = HashSet::new();
         let mut buffer = vec![0; RESYNC_READ_LEN];
         while from < self.size {
@@ -159,7 +163,7 @@ impl<'f> Walker<'f> {
                 for start in end.saturating_sub(LINE_LEN_MAX - 2)..=end - 22 {
                     let at = from + start as u64;
                     let is_start = matches!(buffer[start], b' ' | b'0'..=b'9')
-                        && Record::parse(&buffer[start..len], at).is_ok();
+                        && MbxRecord::parse(&buffer[start..len], at).is_ok();
                     if is_start {
                         match self.chain(at, ours, &mut walked)? {
                             Behind::Nothing => {}
@@ -181,7 +185,7 @@ impl<'f> Walker<'f> {
     fn chain(
         &mut self,
         mut offset: u64,
-        ours: Option<Uids>,
+        ours: Option<UidsSeen>,
         walked: &mut HashSet<u64>,
     ) -> io::Result<Behind> {
         let mut found = Behind::Nothing;
@@ -209,7 +213,7 @@ impl<'f> Walker<'f> {
 
 /// The highest UID before a fault, and the last one given out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Uids {
+pub(super) struct UidsSeen {
     pub(super) before: u32,
     pub(super) given: u32,
 }
@@ -228,7 +232,7 @@ enum Behind {
 impl Behind {
     /// Takes one more message into account. A UID that cannot follow the interrupted append means
     /// that the line is part of the text of a message.
-    fn with(self, record: &Record, ours: Option<Uids>) -> Self {
+    fn with(self, record: &MbxRecord, ours: Option<UidsSeen>) -> Self {
         let Some(uids) = ours else { return Self::Messages };
         let is_old = record.flags & OLD != 0;
         let is_possible = record.uid > uids.before.saturating_add(1) && record.uid <= uids.given;
@@ -277,9 +281,9 @@ mod tests {
         bytes.truncate(bytes.len() - 1);
         file.write_all_at(&bytes, 0).unwrap();
         let size = bytes.len() as u64;
-        let mut walker = Walker::new(&*file, size);
-        let fault = Fault { offset: 0, what: "", is_whole: false };
-        assert!(walker.is_torn_end(&fault, Uids { before: 0, given: 1 }).unwrap());
+        let mut walker = MbxWalker::new(&*file, size);
+        let fault = WalkEnd { offset: 0, what: "", is_whole: false };
+        assert!(walker.is_torn_end(&fault, UidsSeen { before: 0, given: 1 }).unwrap());
         assert!(walker.bytes_read < size * 4, "{} of {size}", walker.bytes_read);
     }
 

@@ -31,7 +31,7 @@ use super::layout::{
 };
 use super::list::Lister;
 use super::name::{self, Number};
-use super::sequences::{Edit, Sequences, SequencesLock};
+use super::sequences::{SequenceEdit, Sequences, SequencesLock};
 use super::{MhFolder, path_of};
 use crate::durable::NewFiles;
 use crate::files::{HEADER_LEN_MAX, header_end, write_message_file};
@@ -40,7 +40,7 @@ use crate::given::given_uids;
 /// The UIDs of messages that request certain ones. The ledger stores them by message key before any
 /// message has a number; the process that finds the numbers finds the UIDs there.
 #[derive(Debug)]
-pub(super) struct Uids<'a> {
+pub(super) struct RequestedUids<'a> {
     /// Locked until the messages have their numbers: meanwhile nobody may treat entries without a
     /// message as void.
     ledger: &'a mut Ledger,
@@ -49,7 +49,7 @@ pub(super) struct Uids<'a> {
     uidnext: Option<Uid>,
 }
 
-impl<'a> Uids<'a> {
+impl<'a> RequestedUids<'a> {
     /// Gives UIDs if some are requested; `None` if the next scan is to give them.
     pub(super) fn give(
         ledger: Option<&'a mut Ledger>,
@@ -94,7 +94,7 @@ impl<'a> Uids<'a> {
     }
 }
 
-impl Drop for Uids<'_> {
+impl Drop for RequestedUids<'_> {
     fn drop(&mut self) {
         self.ledger.unlock();
     }
@@ -214,7 +214,7 @@ impl<'a> Drafts<'a> {
         sequences: &mut Sequences,
         mode: u32,
         lock: &mut SequencesLock,
-        uids: Option<&mut Uids<'_>>,
+        uids: Option<&mut RequestedUids<'_>>,
     ) -> Result<u64> {
         let mut links = Vec::with_capacity(self.files.len());
         let mut next = self.after(in_use.last().copied().unwrap_or(0), 0)?;
@@ -236,7 +236,7 @@ impl<'a> Drafts<'a> {
         sequences: &mut Sequences,
         mode: u32,
         lock: &mut SequencesLock,
-        uids: Option<&mut Uids<'_>>,
+        uids: Option<&mut RequestedUids<'_>>,
     ) -> Result<u64> {
         let vfs = self.folder.vfs.as_ref();
         let mut barriers = 0;
@@ -327,7 +327,7 @@ impl<'a> Drafts<'a> {
     fn reserve(&self, from: usize, first: Number, sequences: &mut Sequences) {
         sequences.forget(&[(first, Number::MAX)]);
         let numbers: Vec<Number> = (first..).take(self.messages.len() - from).collect();
-        sequences.edit_flag(Flag::Seen, Edit::Remove, &numbers);
+        sequences.edit_flag(Flag::Seen, SequenceEdit::Remove, &numbers);
     }
 
     /// Enters all messages in the sequences of their flags and keywords.
@@ -338,14 +338,14 @@ impl<'a> Drafts<'a> {
         };
         for flag in Flag::ALL {
             let numbers = numbers_of(&|message| message.flags.contains(flag));
-            sequences.edit_flag(flag, Edit::Add, &numbers);
+            sequences.edit_flag(flag, SequenceEdit::Add, &numbers);
         }
         let mut keywords: Vec<_> = self.messages.iter().flat_map(|m| &m.keywords).collect();
         keywords.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         keywords.dedup();
         for keyword in keywords {
             let numbers = numbers_of(&|message| message.keywords.contains(keyword));
-            sequences.edit_keyword(keyword, Edit::Add, &numbers);
+            sequences.edit_keyword(keyword, SequenceEdit::Add, &numbers);
         }
     }
 
@@ -356,7 +356,7 @@ impl<'a> Drafts<'a> {
         let is_unseen = sequences.is_unseen(first);
         sequences.forget(&[(first, first.saturating_add(count - 1))]);
         if is_unseen {
-            sequences.edit_flag(Flag::Seen, Edit::Remove, &[first]);
+            sequences.edit_flag(Flag::Seen, SequenceEdit::Remove, &[first]);
         }
     }
 

@@ -12,14 +12,14 @@ const VERSION: u8 = 1;
 /// State that a scan leaves for the next one ([`barid_mailbox::ScanReport::state`]), as versioned
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct MhState {
     /// `true` if files could not be read, and are worth another attempt.
     pub(super) has_unread: bool,
     /// Bytes of all messages.
     pub(super) size_bytes: u64,
 }
 
-impl State {
+impl MhState {
     /// Writes the state.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![VERSION, u8::from(self.has_unread)];
@@ -27,7 +27,7 @@ impl State {
         bytes
     }
 
-    /// Reads [`State::to_bytes`] back; `None` if they are of another version.
+    /// Reads [`MhState::to_bytes`] back; `None` if they are of another version.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [VERSION, has_unread, size @ ..] = bytes else { return None };
         let size_bytes = u64::from_le_bytes(size.try_into().ok()?);
@@ -37,7 +37,7 @@ impl State {
 
 /// One known message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct KnownFile {
     /// Its UID.
     pub(super) uid: Uid,
     /// Its flags.
@@ -54,25 +54,25 @@ pub(super) struct Row {
 
 /// All that was known.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct KnownMh {
     /// The stamp of which it is true.
     pub(super) stamp: FileStamps,
     /// The state that the last scan left; if it is `None`, nothing known is valid.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<MhState>,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: Option<UidValidity>,
     /// The keywords.
     pub(super) keywords: KeywordTable,
     /// The messages, ascending by UID.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<KnownFile>,
 }
 
-impl Before {
+impl KnownMh {
     /// Loads the known messages; `None` if there are none, or if an MH folder cannot have left
     /// them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
         let (Some(stamp), Some(state)) =
-            (FileStamps::of_known(known), State::from_bytes(known.state()))
+            (FileStamps::of_known(known), MhState::from_bytes(known.state()))
         else {
             return Ok(None);
         };
@@ -90,7 +90,7 @@ impl Before {
                 is_sound = false;
                 return false;
             };
-            before.rows.push(Row {
+            before.rows.push(KnownFile {
                 uid: message.uid,
                 flags: message.flags,
                 keywords: message.keywords,
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn the_state_is_read_back() {
-        for state in [State::default(), State { has_unread: true, size_bytes: u64::MAX }] {
+        for state in [MhState::default(), MhState { has_unread: true, size_bytes: u64::MAX }] {
             let bytes = state.to_bytes();
-            assert_eq!(State::from_bytes(&bytes), Some(state));
-            assert_eq!(State::from_bytes(&bytes[1..]), None);
-            assert_eq!(State::from_bytes(&bytes[..5]), None);
+            assert_eq!(MhState::from_bytes(&bytes), Some(state));
+            assert_eq!(MhState::from_bytes(&bytes[1..]), None);
+            assert_eq!(MhState::from_bytes(&bytes[..5]), None);
         }
     }
 }

@@ -15,27 +15,29 @@ use super::layout::{CURRENT, SEQUENCES, SEQUENCES_LEN_MAX, TMP_PREFIX};
 use super::name::{self, Number};
 use super::ranges::Ranges;
 use super::sequences::{SequencesLock, line_len, parse_range, parts};
-use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use crate::check::{
+    self, CheckPurpose, Damage, Diagnosis, Doctor, FolderStep, LockedMailbox, Severity,
+};
 
 /// Age, in seconds, from which an unfinished file is abandoned. Until then it may be a message that
 /// another program is about to write.
 const LEFTOVER_AGE_MIN: i64 = 24 * 3600;
 
 impl Doctor for MhFolder {
-    fn hold(&self, purpose: Purpose) -> Result<Held> {
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
         let mode = self.file_mode()?;
         // Without sequences there is no file that nmh would lock.
         let has_sequences = self.vfs.symlink_metadata(&self.sequences).is_ok();
         let lock = match purpose {
-            Purpose::Write if has_sequences => {
+            CheckPurpose::Write if has_sequences => {
                 Some(SequencesLock::take(&self.vfs, &self.sequences, mode, &Steps::default())?)
             }
             _ => None,
         };
-        Ok(Held::folder(&self.path, mode, lock))
+        Ok(LockedMailbox::folder(&self.path, mode, lock))
     }
 
-    fn diagnose(&self, _held: &Held) -> Result<Diagnosis> {
+    fn diagnose(&self, _held: &LockedMailbox) -> Result<Diagnosis> {
         let mut diagnosis = Diagnosis::default();
         let numbers = look_at_files(self, &mut diagnosis)?;
         look_at_sequences(self, &numbers, &mut diagnosis)?;
@@ -116,7 +118,7 @@ impl Files<'_> {
             let damage = self.damage("leftover", Severity::Note, path);
             let damage = damage.what("an append was cut short").repair("its file is removed");
             self.diagnosis.note(damage);
-            let step = Step::remove(&*self.folder.vfs, &self.folder.path, path)?;
+            let step = FolderStep::remove(&*self.folder.vfs, &self.folder.path, path)?;
             self.diagnosis.plan.steps.extend(step);
         }
         Ok(())
@@ -153,7 +155,7 @@ impl Files<'_> {
             last = Some(number);
             let to = PathBuf::from(OsStr::from_bytes(&name::file_name(number)));
             self.numbers.push(number);
-            self.diagnosis.plan.steps.push(Step::Rename { from: path, to, size });
+            self.diagnosis.plan.steps.push(FolderStep::Rename { from: path, to, size });
         }
     }
 }
@@ -178,7 +180,7 @@ fn look_at_sequences(
     };
     let (path, missing) = (&folder.sequences, missing(numbers));
     let (sequences, by_name, is_damaged) = (Vec::new(), HashMap::new(), false);
-    let mut look = Sequences { path, missing, diagnosis, sequences, by_name, is_damaged };
+    let mut look = SequenceCheck { path, missing, diagnosis, sequences, by_name, is_damaged };
     let mut at = 0;
     while at < text.len() {
         let len = line_len(&text[at..]);
@@ -195,14 +197,14 @@ fn look_at_sequences(
     if look.is_damaged {
         let mut new = Vec::new();
         look.sequences.into_iter().for_each(|sequence| sequence.write(&mut new));
-        let step = Step::write(&*folder.vfs, &folder.path, Path::new(SEQUENCES), new)?;
+        let step = FolderStep::write(&*folder.vfs, &folder.path, Path::new(SEQUENCES), new)?;
         diagnosis.plan.steps.push(step);
     }
     Ok(())
 }
 
 /// The examination of the sequences, line by line.
-struct Sequences<'a> {
+struct SequenceCheck<'a> {
     path: &'a Path,
     /// The numbers without a message.
     missing: Vec<(Number, Number)>,
@@ -213,7 +215,7 @@ struct Sequences<'a> {
     is_damaged: bool,
 }
 
-impl Sequences<'_> {
+impl SequenceCheck<'_> {
     fn tell(
         &mut self,
         at: u64,

@@ -11,7 +11,7 @@ use std::path::Path;
 use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileStamp, FileType, Metadata, Vfs};
 
-use super::before::Before;
+use super::before::KnownMh;
 use super::layout::{MESSAGES_MAX, PASSES_MAX};
 use super::name::{self, Number};
 use crate::file_stamps::FileStamps;
@@ -19,7 +19,7 @@ use crate::files::in_chunks;
 
 /// A file that is a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct MessageFile {
     /// Its number.
     pub(super) number: Number,
     /// The mark by which it is recognised.
@@ -34,7 +34,7 @@ pub(super) struct Found {
 
 /// Result of looking for a known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum MhMatch {
     /// It was not seen, and is gone.
     Gone,
     /// It is unchanged.
@@ -45,11 +45,11 @@ pub(super) enum Seen {
 
 /// Result of a listing.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct MhListing {
     /// All messages by ascending number.
-    pub(super) files: Vec<Found>,
+    pub(super) files: Vec<MessageFile>,
     /// The result for each known message.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<MhMatch>,
     /// The files that are not known messages, by ascending number.
     pub(super) fresh: Vec<u32>,
     /// Bytes of all messages.
@@ -69,11 +69,11 @@ pub(super) struct Lister<'a> {
     pub(super) threads: usize,
 }
 
-impl Listing {
+impl MhListing {
     /// Returns the listing of a folder that did not change.
-    pub(super) fn unchanged(before: &Before) -> Self {
+    pub(super) fn unchanged(before: &KnownMh) -> Self {
         Self {
-            seen: vec![Seen::Same; before.rows.len()],
+            seen: vec![MhMatch::Same; before.rows.len()],
             size_bytes: before.state.map_or(0, |state| state.size_bytes),
             ..Self::default()
         }
@@ -82,18 +82,18 @@ impl Listing {
 
 impl Lister<'_> {
     /// Lists as often as needed, and finds the known messages by their marks.
-    pub(super) fn list(&self, before: &Before) -> Result<Listing> {
-        let mut listing = Listing::default();
+    pub(super) fn list(&self, before: &KnownMh) -> Result<MhListing> {
+        let mut listing = MhListing::default();
         for pass in 1..=PASSES_MAX {
             let start = self.stamp()?;
-            listing = Listing { dirs_listed: pass, ..compare(before, self.files()?) };
+            listing = MhListing { dirs_listed: pass, ..compare(before, self.files()?) };
             let mut end = self.stamp()?;
             let is_quiet = |end: &FileStamps| end.same_files(&start);
             if !is_quiet(&end) {
                 continue;
             }
             listing.is_complete = true;
-            if start.is_settled(0) || !listing.seen.contains(&Seen::Gone) {
+            if start.is_settled(0) || !listing.seen.contains(&MhMatch::Gone) {
                 return Ok(listing);
             }
             // Within one clock tick a rename does not change the stamp.
@@ -140,7 +140,7 @@ impl Lister<'_> {
     }
 
     /// Lists once; costs a `stat` per message.
-    pub(super) fn files(&self) -> Result<Vec<Found>> {
+    pub(super) fn files(&self) -> Result<Vec<MessageFile>> {
         let numbers = self.numbers()?;
         let found = std::sync::Mutex::new(Vec::new());
         in_chunks(
@@ -163,11 +163,11 @@ impl Lister<'_> {
     }
 
     /// Returns the file of a number; `None` if it is not a message.
-    pub(super) fn look_at(&self, number: Number) -> Result<Option<Found>> {
+    pub(super) fn look_at(&self, number: Number) -> Result<Option<MessageFile>> {
         let file_name = name::file_name(number);
         let path = || super::path_of(self.path, number);
         let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-        let found = |metadata: Metadata| Found {
+        let found = |metadata: Metadata| MessageFile {
             number,
             mark: name::mark(&metadata),
             inode: metadata.inode,
@@ -186,15 +186,15 @@ impl Lister<'_> {
     }
 }
 
-impl Listing {
+impl MhListing {
     /// Applied to a listing that cannot be trusted: nothing is gone, and nothing exists twice.
     fn keep_what_is_missing(&mut self) {
         let mut claimed: std::collections::HashSet<u64> = std::collections::HashSet::new();
         for seen in &mut self.seen {
             match seen {
-                Seen::Gone => *seen = Seen::Same,
-                Seen::Same => {}
-                Seen::Changed(at) => {
+                MhMatch::Gone => *seen = MhMatch::Same,
+                MhMatch::Same => {}
+                MhMatch::Changed(at) => {
                     claimed.insert(self.files[*at as usize].inode);
                 }
             }
@@ -208,8 +208,8 @@ impl Listing {
 }
 
 /// Finds the known messages among files: under their numbers, then by their marks.
-fn compare(before: &Before, files: Vec<Found>) -> Listing {
-    let mut seen = vec![Seen::Gone; before.rows.len()];
+fn compare(before: &KnownMh, files: Vec<MessageFile>) -> MhListing {
+    let mut seen = vec![MhMatch::Gone; before.rows.len()];
     let mut by_number: HashMap<Number, u32> = HashMap::with_capacity(before.rows.len());
     for (at, row) in before.rows.iter().enumerate() {
         by_number.insert(row.number, at as u32);
@@ -218,13 +218,13 @@ fn compare(before: &Before, files: Vec<Found>) -> Listing {
     for (at, file) in files.iter().enumerate() {
         match by_number.get(&file.number) {
             Some(row) if before.rows[*row as usize].mark == file.mark => {
-                seen[*row as usize] = Seen::Same;
+                seen[*row as usize] = MhMatch::Same;
             }
             _ => unclaimed.push(at as u32),
         }
     }
     let mut fresh = unclaimed;
-    let is_missing = |at: &usize| seen[*at] == Seen::Gone;
+    let is_missing = |at: &usize| seen[*at] == MhMatch::Gone;
     let mut by_mark: HashMap<u64, Vec<u32>> = HashMap::new();
     if !fresh.is_empty() {
         // Of several rows with one mark, which are links to one file, the lowest UID comes last.
@@ -235,10 +235,10 @@ fn compare(before: &Before, files: Vec<Found>) -> Listing {
     fresh.retain(|at| {
         let row = by_mark.get_mut(&files[*at as usize].mark).and_then(Vec::pop);
         if let Some(row) = row {
-            seen[row as usize] = Seen::Changed(*at);
+            seen[row as usize] = MhMatch::Changed(*at);
         }
         row.is_none()
     });
     let size_bytes = files.iter().map(|file| file.size).fold(0, u64::saturating_add);
-    Listing { files, seen, fresh, size_bytes, dirs_listed: 0, is_complete: false }
+    MhListing { files, seen, fresh, size_bytes, dirs_listed: 0, is_complete: false }
 }

@@ -127,7 +127,7 @@ impl Storage for MhFolder {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        before::State::from_bytes(state).is_some_and(|state| state.has_unread)
+        before::MhState::from_bytes(state).is_some_and(|state| state.has_unread)
     }
 
     fn scan(

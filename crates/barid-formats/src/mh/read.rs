@@ -10,15 +10,15 @@ use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
 
 use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX};
-use super::list::{Found, Listing};
+use super::list::{MessageFile, MhListing};
 use super::name::{self, Number};
-use super::scan::Pass;
+use super::scan::MhScan;
 use super::sequences::View;
-use crate::files::{HEADER_LEN_MAX, Head, HeadReader, in_chunks, is_ours, is_unfinished};
+use crate::files::{FileStart, HEADER_LEN_MAX, HeadReader, in_chunks, is_ours, is_unfinished};
 
 /// A message to be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct MhRead {
     /// Its UID.
     pub(super) uid: Uid,
     /// Index of its file in the listing.
@@ -29,7 +29,7 @@ pub(super) struct Job {
 
 /// Result of reading, besides the messages.
 #[derive(Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct MhReadTotals {
     /// UIDs and keys of the messages that went to sinks.
     pub(super) read: Vec<(Uid, MessageKey)>,
     /// Bytes read.
@@ -42,7 +42,7 @@ pub(super) struct Totals {
     pub(super) defects: Vec<MailboxDefect>,
 }
 
-impl Totals {
+impl MhReadTotals {
     pub(super) fn add(&mut self, other: Self) {
         self.read.extend(other.read);
         self.bytes += other.bytes;
@@ -74,13 +74,17 @@ impl Totals {
     }
 }
 
-impl Pass<'_> {
+impl MhScan<'_> {
     /// Returns the keys of the files `fresh` of the listing; `None` for those that are gone or
     /// cannot be read, which the totals report.
-    pub(super) fn keys(&self, listing: &Listing) -> Result<(Vec<Option<MessageKey>>, Totals)> {
-        let keys = Mutex::new((vec![None; listing.fresh.len()], Totals::default()));
+    pub(super) fn keys(
+        &self,
+        listing: &MhListing,
+    ) -> Result<(Vec<Option<MessageKey>>, MhReadTotals)> {
+        let keys = Mutex::new((vec![None; listing.fresh.len()], MhReadTotals::default()));
         let work = |reader: &mut HeadReader, _: u32, range: std::ops::Range<usize>| {
-            let (mut found, mut totals) = (Vec::with_capacity(range.len()), Totals::default());
+            let (mut found, mut totals) =
+                (Vec::with_capacity(range.len()), MhReadTotals::default());
             for at in &listing.fresh[range.clone()] {
                 let file = &listing.files[*at as usize];
                 found.push(match reader.read(self.dir, &name::file_name(file.number)) {
@@ -110,15 +114,15 @@ impl Pass<'_> {
     /// Reads messages into sinks.
     pub(super) fn read(
         &self,
-        listing: &Listing,
-        jobs: &[Job],
+        listing: &MhListing,
+        jobs: &[MhRead],
         view: &View<'_>,
         sinks: &dyn Sinks,
         progress: Option<&(dyn Fn(u64, u64) + Sync)>,
-    ) -> Result<Totals> {
-        let totals = Mutex::new(Totals::default());
+    ) -> Result<MhReadTotals> {
+        let totals = Mutex::new(MhReadTotals::default());
         let work = |reader: &mut HeadReader, chunk: u32, range: std::ops::Range<usize>| {
-            let mut own = Totals::default();
+            let mut own = MhReadTotals::default();
             let mut sink = sinks.sink(chunk);
             for job in &jobs[range] {
                 let file = &listing.files[job.file as usize];
@@ -142,12 +146,12 @@ impl Pass<'_> {
 
     fn message(
         &self,
-        job: &Job,
-        file: &Found,
+        job: &MhRead,
+        file: &MessageFile,
         view: &View<'_>,
         reader: &mut HeadReader,
         sink: &mut dyn ScanSink,
-        totals: &mut Totals,
+        totals: &mut MhReadTotals,
     ) -> Result<()> {
         let head = match reader.read(self.dir, &name::file_name(file.number)) {
             Ok(head) => head,
@@ -190,11 +194,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn is_unfinished(&self, reader: &HeadReader, head: &Head) -> bool {
+    fn is_unfinished(&self, reader: &HeadReader, head: &FileStart) -> bool {
         is_unfinished(reader.header(head), &head.metadata, self.folder.vfs.now())
     }
 
-    fn error(&self, file: &Found, source: std::io::Error) -> Error {
+    fn error(&self, file: &MessageFile, source: std::io::Error) -> Error {
         Error::at(&super::path_of(&self.folder.path, file.number))(source)
     }
 }

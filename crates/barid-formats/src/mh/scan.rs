@@ -14,13 +14,13 @@ use barid_types::{Uid, UidValidity};
 use barid_vfs::{Dir, Timestamp};
 
 use super::MhFolder;
-use super::before::{Before, State};
+use super::before::{KnownMh, MhState};
 use super::layout::{DEFECTS_MAX, UIDNEXT_MAX};
-use super::list::{Lister, Listing, Seen};
+use super::list::{Lister, MhListing, MhMatch};
 use super::name;
-use super::read::{Job, Totals};
+use super::read::{MhRead, MhReadTotals};
 use super::sequences::{Sequences, View};
-use super::uids::{Candidates, LedgerView, Lost};
+use super::uids::{Candidates, Lost, MhLedger};
 use crate::file_stamps::FileStamps;
 use crate::files::arriving_defect;
 
@@ -34,63 +34,63 @@ pub(super) fn scan(
     let dir = folder.vfs.open_dir(&folder.path).map_err(Error::at(&folder.path))?;
     let announced = known.uidvalidity().zip(known.uidnext());
     let threads = context.thread_count();
-    let before = Before::load(known)?;
+    let before = KnownMh::load(known)?;
     if let Some(before) = &before {
-        let pass = Pass { folder, dir: dir.as_ref(), before, announced, threads };
+        let pass = MhScan { folder, dir: dir.as_ref(), before, announced, threads };
         if let Some(report) = pass.run(sinks, context)? {
             return Ok(report);
         }
     }
-    let nothing = Before::default();
-    let pass = Pass { folder, dir: dir.as_ref(), before: &nothing, announced, threads };
+    let nothing = KnownMh::default();
+    let pass = MhScan { folder, dir: dir.as_ref(), before: &nothing, announced, threads };
     sinks.expect_whole();
     let report = pass.run(sinks, context)?;
     Ok(report.expect("because without known messages nothing can contradict them"))
 }
 
 /// One comparison.
-pub(super) struct Pass<'a> {
+pub(super) struct MhScan<'a> {
     pub(super) folder: &'a MhFolder,
     pub(super) dir: &'a dyn Dir,
-    before: &'a Before,
+    before: &'a KnownMh,
     announced: Option<(UidValidity, Uid)>,
     pub(super) threads: usize,
 }
 
 /// All UIDs, before anything is read.
 #[derive(Default)]
-struct Plan {
+struct MhUidPlan {
     /// The messages that are new, ascending by UID.
-    jobs: Vec<Job>,
+    jobs: Vec<MhRead>,
     /// UIDs in the ledger that belong to no message any more.
     void: Vec<Uid>,
     /// UIDs in the ledger, of messages that were not seen.
     unclaimed: Vec<Uid>,
     /// The messages that cannot be read, and so cannot be recognised.
-    unread: Totals,
+    unread: MhReadTotals,
     /// The stamp of the folder before it was listed.
     stamp: FileStamps,
 }
 
-impl Pass<'_> {
+impl MhScan<'_> {
     /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let mut stamp = self.folder.file_stamps()?;
         let vfs = self.folder.vfs.as_ref();
         let mut listing = match self.is_unchanged(&stamp, context.full_check) {
-            true => Listing::unchanged(self.before),
+            true => MhListing::unchanged(self.before),
             false => {
                 let path = &self.folder.path;
                 Lister { vfs, dir: self.dir, path, threads: self.threads }.list(self.before)?
             }
         };
-        let ledger = LedgerView::load(context.ledger, vfs)?;
+        let ledger = MhLedger::load(context.ledger, vfs)?;
         if self.before.state.is_some() && !ledger.agrees(self.before, &listing) {
             return Ok(None);
         }
         let uidvalidity = ledger.uidvalidity.unwrap_or_else(|| self.new_uidvalidity(&ledger));
         let Some(plan) = self.plan(&mut listing, &ledger, uidvalidity)? else { return Ok(None) };
-        let plan = Plan { stamp, ..plan };
+        let plan = MhUidPlan { stamp, ..plan };
         let mut sequences = Sequences::read(vfs, &self.folder.sequences)?;
         let mut table = self.before.keywords.clone();
         sequences.intern(&mut table);
@@ -105,7 +105,7 @@ impl Pass<'_> {
             // An equal stamp proves nothing: a file being written alters only its own stamp.
             stamp.taken = Timestamp::default();
         }
-        let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
+        let state = MhState { has_unread: totals.unread, size_bytes: listing.size_bytes };
         Ok(Some(ScanReport {
             stamp: stamp.into(),
             state: state.to_bytes(),
@@ -140,10 +140,10 @@ impl Pass<'_> {
     /// message has a UID among those of known messages, where it cannot be inserted.
     fn plan(
         &self,
-        listing: &mut Listing,
-        ledger: &LedgerView,
+        listing: &mut MhListing,
+        ledger: &MhLedger,
         uidvalidity: UidValidity,
-    ) -> Result<Option<Plan>> {
+    ) -> Result<Option<MhUidPlan>> {
         let mut next = match self.announced {
             Some((announced, next)) if announced == uidvalidity => next.get(),
             _ => 1,
@@ -154,7 +154,7 @@ impl Pass<'_> {
         let last_uid = self.before.last_uid();
         next = next.max(last_uid.saturating_add(1));
         let mut candidates = Candidates::of(self.before, listing, ledger);
-        let (mut keys, mut unread) = (None, Totals::default());
+        let (mut keys, mut unread) = (None, MhReadTotals::default());
         if !candidates.is_empty() && !listing.fresh.is_empty() {
             let found = self.keys(listing)?;
             (keys, unread) = (Some(found.0), found.1);
@@ -166,16 +166,16 @@ impl Pass<'_> {
                 continue;
             }
             match key.and_then(|key| candidates.take(key)) {
-                Some(Lost::Row(row)) => listing.seen[row as usize] = Seen::Changed(file),
+                Some(Lost::Row(row)) => listing.seen[row as usize] = MhMatch::Changed(file),
                 Some(Lost::Entry(uid)) if uid.get() <= last_uid => return Ok(None),
-                Some(Lost::Entry(uid)) => jobs.push(Job { uid, file, key }),
+                Some(Lost::Entry(uid)) => jobs.push(MhRead { uid, file, key }),
                 None => nameless.push((file, key)),
             }
         }
         for (file, key) in nameless {
             // There is always room: beyond this number there is a new UIDVALIDITY.
             let uid = Uid::new(next).unwrap_or(Uid::MAX);
-            jobs.push(Job { uid, file, key });
+            jobs.push(MhRead { uid, file, key });
             next = next.saturating_add(1);
         }
         jobs.sort_unstable_by_key(|job| job.uid);
@@ -185,8 +185,9 @@ impl Pass<'_> {
             false => Vec::new(),
         };
         let gone = self.before.rows.iter().zip(&listing.seen);
-        let void = gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid).collect();
-        Ok(Some(Plan { jobs, void, unclaimed, unread, stamp: FileStamps::default() }))
+        let void =
+            gone.filter(|(_, seen)| **seen == MhMatch::Gone).map(|(row, _)| row.uid).collect();
+        Ok(Some(MhUidPlan { jobs, void, unclaimed, unread, stamp: FileStamps::default() }))
     }
 
     /// Returns `true` if no message can have arrived since the folder was listed.
@@ -195,7 +196,7 @@ impl Pass<'_> {
     }
 
     /// Returns a UIDVALIDITY above every known one.
-    fn new_uidvalidity(&self, ledger: &LedgerView) -> UidValidity {
+    fn new_uidvalidity(&self, ledger: &MhLedger) -> UidValidity {
         let announced = self.announced.map_or(1, |(known, _)| known.get().saturating_add(1));
         UidValidity::new(ledger.next_uidvalidity.max(announced)).unwrap_or(UidValidity::MAX)
     }
@@ -203,10 +204,10 @@ impl Pass<'_> {
     /// Writes all UIDs to the ledger; returns the next one.
     fn keep(
         &self,
-        listing: &Listing,
-        plan: &Plan,
-        totals: &Totals,
-        seen: &LedgerView,
+        listing: &MhListing,
+        plan: &MhUidPlan,
+        totals: &MhReadTotals,
+        seen: &MhLedger,
         uidvalidity: UidValidity,
         ledger: &mut Ledger,
     ) -> Result<Uid> {
@@ -221,7 +222,7 @@ impl Pass<'_> {
         };
         let is_void = seen.uidvalidity.is_none();
         let raises = announced.is_some_and(|next| next.get() > seen.uidnext);
-        debug_assert!(!is_void || listing.seen.iter().all(|seen| *seen != Seen::Same));
+        debug_assert!(!is_void || listing.seen.iter().all(|seen| *seen != MhMatch::Same));
         let is_dropping = !plan.void.is_empty() || !plan.unclaimed.is_empty();
         if is_void || raises || !new.is_empty() || is_dropping {
             if !seen.lock(ledger)? {
@@ -243,16 +244,16 @@ impl Pass<'_> {
     }
 
     /// Returns the known messages that are gone, and those that changed.
-    fn differences(&self, listing: &Listing, view: &View<'_>) -> (Vec<Uid>, Vec<ChangedMessage>) {
+    fn differences(&self, listing: &MhListing, view: &View<'_>) -> (Vec<Uid>, Vec<ChangedMessage>) {
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
             let file = match seen {
-                Seen::Gone => {
+                MhMatch::Gone => {
                     gone.push(row.uid);
                     continue;
                 }
-                Seen::Same => None,
-                Seen::Changed(at) => Some(&listing.files[*at as usize]),
+                MhMatch::Same => None,
+                MhMatch::Changed(at) => Some(&listing.files[*at as usize]),
             };
             let (flags, keywords) = view.of(file.map_or(row.number, |file| file.number));
             if file.is_some() || (flags, keywords) != (row.flags, row.keywords) {

@@ -29,14 +29,14 @@ use super::ranges::Ranges;
 /// The file, parsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
-    lines: Vec<Line>,
+    lines: Vec<SequenceLine>,
     /// Defects of the file.
     pub(super) defects: Vec<&'static str>,
 }
 
 /// A line with its continuation lines.
 #[derive(Clone, Debug)]
-struct Line {
+struct SequenceLine {
     /// The bytes in the file; void once `changed`.
     raw: Vec<u8>,
     changed: bool,
@@ -47,7 +47,7 @@ struct Line {
 
 /// Change of the sequence of a flag or keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Edit {
+pub(super) enum SequenceEdit {
     /// The messages get it.
     Add,
     /// The messages lose it.
@@ -81,7 +81,7 @@ impl Sequences {
                     (Vec::new(), Ranges::default())
                 }
             };
-            sequences.lines.push(Line { raw: raw.to_vec(), changed: false, name, numbers });
+            sequences.lines.push(SequenceLine { raw: raw.to_vec(), changed: false, name, numbers });
         }
         sequences
     }
@@ -136,11 +136,11 @@ impl Sequences {
     }
 
     /// Adds a flag to messages or removes it; `numbers` ascend without repetition.
-    pub(super) fn edit_flag(&mut self, flag: Flag, edit: Edit, numbers: &[Number]) {
+    pub(super) fn edit_flag(&mut self, flag: Flag, edit: SequenceEdit, numbers: &[Number]) {
         match (flag, edit) {
             (Flag::Recent, _) => {}
-            (Flag::Seen, Edit::Add) => self.edit(UNSEEN, Edit::Remove, numbers),
-            (Flag::Seen, Edit::Remove) => self.edit(UNSEEN, Edit::Add, numbers),
+            (Flag::Seen, SequenceEdit::Add) => self.edit(UNSEEN, SequenceEdit::Remove, numbers),
+            (Flag::Seen, SequenceEdit::Remove) => self.edit(UNSEEN, SequenceEdit::Add, numbers),
             _ => {
                 let named = FLAG_SEQUENCES.iter().find(|(_, of)| *of == flag);
                 if let Some((name, _)) = named {
@@ -166,7 +166,12 @@ impl Sequences {
     }
 
     /// Adds a keyword to messages or removes it.
-    pub(super) fn edit_keyword(&mut self, keyword: &Keyword, edit: Edit, numbers: &[Number]) {
+    pub(super) fn edit_keyword(
+        &mut self,
+        keyword: &Keyword,
+        edit: SequenceEdit,
+        numbers: &[Number],
+    ) {
         // The sequence may have a name in another case, or there may be several.
         let names: Vec<Vec<u8>> = self
             .lines
@@ -175,28 +180,32 @@ impl Sequences {
             .map(|line| line.name.clone())
             .collect();
         match (edit, names.as_slice()) {
-            (Edit::Add, []) => self.edit(keyword.as_str().as_bytes(), edit, numbers),
-            (Edit::Add, [first, ..]) => self.edit(first, edit, numbers),
-            (Edit::Remove, all) => all.iter().for_each(|name| self.edit(name, edit, numbers)),
+            (SequenceEdit::Add, []) => self.edit(keyword.as_str().as_bytes(), edit, numbers),
+            (SequenceEdit::Add, [first, ..]) => self.edit(first, edit, numbers),
+            (SequenceEdit::Remove, all) => {
+                all.iter().for_each(|name| self.edit(name, edit, numbers))
+            }
         }
     }
 
-    fn edit(&mut self, name: &[u8], edit: Edit, numbers: &[Number]) {
+    fn edit(&mut self, name: &[u8], edit: SequenceEdit, numbers: &[Number]) {
         if numbers.is_empty() {
             return;
         }
         let ranges = || numbers.iter().map(|number| (*number, *number));
         match edit {
-            Edit::Remove => {
-                let has = |line: &Line| numbers.iter().any(|number| line.numbers.contains(*number));
+            SequenceEdit::Remove => {
+                let has = |line: &SequenceLine| {
+                    numbers.iter().any(|number| line.numbers.contains(*number))
+                };
                 let named = self.lines.iter_mut().filter(|line| line.name == name);
                 for line in named.filter(|line| has(line)) {
                     line.numbers.remove(ranges());
                     line.changed = true;
                 }
             }
-            Edit::Add => {
-                let named = |line: &&Line| line.name == name;
+            SequenceEdit::Add => {
+                let named = |line: &&SequenceLine| line.name == name;
                 let has = |number: &Number| {
                     self.lines.iter().filter(named).any(|line| line.numbers.contains(*number))
                 };
@@ -204,7 +213,7 @@ impl Sequences {
                     return;
                 }
                 if !self.lines.iter().any(|line| line.name == name) {
-                    self.lines.push(Line {
+                    self.lines.push(SequenceLine {
                         raw: Vec::new(),
                         changed: true,
                         name: name.to_vec(),
@@ -302,7 +311,7 @@ fn is_reserved(name: &[u8]) -> bool {
 }
 
 /// Returns the keyword of a line.
-fn keyword(line: &Line) -> Option<Keyword> {
+fn keyword(line: &SequenceLine) -> Option<Keyword> {
     let name = std::str::from_utf8(&line.name).ok()?;
     Keyword::new(name).filter(|_| !is_reserved(&line.name))
 }
@@ -420,12 +429,12 @@ mod tests {
         check(odd, |_| {}, &format!("{odd}\n"));
         check(
             odd,
-            |sequences| sequences.edit_flag(Flag::Seen, Edit::Add, &[1, 9]),
+            |sequences| sequences.edit_flag(Flag::Seen, SequenceEdit::Add, &[1, 9]),
             "unseen: 2\nbroken: x\n\nlong: 1\n\t5 7\nno colon\n",
         );
         check(
             odd,
-            |sequences| sequences.edit_keyword(&word("LONG"), Edit::Add, &[6]),
+            |sequences| sequences.edit_keyword(&word("LONG"), SequenceEdit::Add, &[6]),
             "unseen:  1   2\nbroken: x\n\nlong: 1 5-7\nno colon\n",
         );
     }
@@ -435,16 +444,16 @@ mod tests {
         check(
             "",
             |sequences| {
-                sequences.edit_flag(Flag::Seen, Edit::Remove, &[2, 3]);
-                sequences.edit_flag(Flag::Seen, Edit::Add, &[1]);
-                sequences.edit_flag(Flag::Flagged, Edit::Add, &[3]);
-                sequences.edit_keyword(&word("todo"), Edit::Add, &[1, 2, 3, 7]);
+                sequences.edit_flag(Flag::Seen, SequenceEdit::Remove, &[2, 3]);
+                sequences.edit_flag(Flag::Seen, SequenceEdit::Add, &[1]);
+                sequences.edit_flag(Flag::Flagged, SequenceEdit::Add, &[3]);
+                sequences.edit_keyword(&word("todo"), SequenceEdit::Add, &[1, 2, 3, 7]);
             },
             "unseen: 2-3\nflagged: 3\ntodo: 1-3 7\n",
         );
         check(
             "todo: 1\nTodo: 1-2\n",
-            |sequences| sequences.edit_keyword(&word("todo"), Edit::Remove, &[1]),
+            |sequences| sequences.edit_keyword(&word("todo"), SequenceEdit::Remove, &[1]),
             "Todo: 2\n",
         );
     }

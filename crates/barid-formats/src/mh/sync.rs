@@ -25,11 +25,11 @@ use barid_mailbox::{
 };
 use barid_types::{Flag, Keyword, Uid};
 
-use super::append::{Drafts, Uids};
+use super::append::{Drafts, RequestedUids};
 use super::layout::EXPUNGE_BATCH;
 use super::list::Lister;
 use super::name::{Number, parse_place};
-use super::sequences::{Edit, Sequences, SequencesLock, can_hold};
+use super::sequences::{SequenceEdit, Sequences, SequencesLock, can_hold};
 use super::{MhFolder, path_of};
 
 /// Applies changes and appends.
@@ -40,10 +40,10 @@ pub(super) fn sync(
     context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     check_keywords(folder, changes, appends)?;
-    let targets = Targets::load(context.known, changes)?;
+    let targets = MhTargets::load(context.known, changes)?;
     let is_nothing = targets.places.is_empty() && appends.is_empty();
     if context.dry_run || is_nothing {
-        let mut work = Work::new(folder, &targets)?;
+        let mut work = MhChange::new(folder, &targets)?;
         work.find(context.known)?;
         return Ok(work.dry_report(changes));
     }
@@ -51,7 +51,7 @@ pub(super) fn sync(
     let drafts = Drafts::write(folder, appends, &mut steps)?;
     let mode = folder.file_mode()?;
     let mut lock = SequencesLock::take(&folder.vfs, &folder.sequences, mode, &steps)?;
-    let mut work = Work::new(folder, &targets)?;
+    let mut work = MhChange::new(folder, &targets)?;
     work.find(context.known)?;
     let mut steps = context.steps(changes.expunge.len());
     let expunged = work.expunge(&changes.expunge, mode, &mut lock, &mut steps)?;
@@ -64,7 +64,7 @@ pub(super) fn sync(
         let in_use = drafts.numbers(&work.lister());
         let mut uids = None;
         let delivered = in_use.and_then(|in_use| {
-            uids = Uids::give(context.ledger.as_deref_mut(), context.known, appends)?;
+            uids = RequestedUids::give(context.ledger.as_deref_mut(), context.known, appends)?;
             drafts.deliver(&in_use, &mut work.sequences, mode, &mut lock, uids.as_mut())
         });
         match delivered {
@@ -113,12 +113,12 @@ fn check_keywords(
 }
 
 /// The messages that are to be changed.
-struct Targets {
+struct MhTargets {
     /// Their numbers and marks when they were scanned, by UID.
     places: HashMap<Uid, (Number, u64)>,
 }
 
-impl Targets {
+impl MhTargets {
     fn load(known: &dyn Known, changes: &ChangeSet) -> Result<Self> {
         let flagged = changes.flags.uids();
         let mut wanted: Vec<Uid> = flagged.chain(changes.expunge.iter().copied()).collect();
@@ -154,18 +154,18 @@ impl Targets {
     }
 }
 
-struct Work<'a> {
+struct MhChange<'a> {
     folder: &'a MhFolder,
     dir: Box<dyn barid_vfs::Dir>,
-    targets: &'a Targets,
+    targets: &'a MhTargets,
     sequences: Sequences,
     /// The current numbers of the messages; those that are gone are missing.
     numbers: HashMap<Uid, Number>,
     figures: SyncFigures,
 }
 
-impl<'a> Work<'a> {
-    fn new(folder: &'a MhFolder, targets: &'a Targets) -> Result<Self> {
+impl<'a> MhChange<'a> {
+    fn new(folder: &'a MhFolder, targets: &'a MhTargets) -> Result<Self> {
         let vfs = folder.vfs.as_ref();
         Ok(Self {
             folder,
@@ -234,7 +234,7 @@ impl<'a> Work<'a> {
         let going = numbers(uids, &self.numbers);
         let deleted = self.sequences.flagged(Flag::Deleted, &going);
         if !deleted.is_empty() {
-            self.sequences.edit_flag(Flag::Deleted, Edit::Remove, &deleted);
+            self.sequences.edit_flag(Flag::Deleted, SequenceEdit::Remove, &deleted);
             self.write_sequences(mode, lock)?;
         }
         let (removed, result) = self.unlink(uids, steps);
@@ -243,7 +243,7 @@ impl<'a> Work<'a> {
         if let Err(error) = result {
             let kept: Vec<_> =
                 deleted.into_iter().filter(|number| gone.binary_search(number).is_err()).collect();
-            self.sequences.edit_flag(Flag::Deleted, Edit::Add, &kept);
+            self.sequences.edit_flag(Flag::Deleted, SequenceEdit::Add, &kept);
             // The first error is the one to report.
             let _ = self.write_sequences(mode, lock);
             return Err(error);
@@ -311,19 +311,22 @@ impl<'a> Work<'a> {
 
     /// Changes the sequences, except for messages that are also expunged.
     fn change_flags(&mut self, changes: &ChangeSet) {
-        let mut edits: HashMap<(What, Edit), Vec<Number>> = HashMap::new();
+        let mut edits: HashMap<(What, SequenceEdit), Vec<Number>> = HashMap::new();
         for (uid, change) in changes.flags.iter() {
             let is_expunged = changes.expunge.binary_search(&uid).is_ok();
             let Some(number) = self.numbers.get(&uid).filter(|_| !is_expunged) else { continue };
             self.figures.messages_written += 1;
-            for (flags, edit) in [(change.add, Edit::Add), (change.remove, Edit::Remove)] {
+            for (flags, edit) in
+                [(change.add, SequenceEdit::Add), (change.remove, SequenceEdit::Remove)]
+            {
                 for flag in flags.iter() {
                     edits.entry((What::Flag(flag), edit)).or_default().push(*number);
                 }
             }
-            for (words, edit) in
-                [(&change.add_keywords, Edit::Add), (&change.remove_keywords, Edit::Remove)]
-            {
+            for (words, edit) in [
+                (&change.add_keywords, SequenceEdit::Add),
+                (&change.remove_keywords, SequenceEdit::Remove),
+            ] {
                 for word in words {
                     let what = What::Keyword(word.as_str().to_ascii_lowercase());
                     edits.entry((what, edit)).or_default().push(*number);

@@ -12,13 +12,13 @@ use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::Vfs;
 
-use super::before::Before;
+use super::before::KnownMh;
 use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
-use super::list::{Listing, Seen};
+use super::list::{MhListing, MhMatch};
 
 /// Content of the ledger.
 #[derive(Debug, Default)]
-pub(super) struct LedgerView {
+pub(super) struct MhLedger {
     /// The UIDVALIDITY under which its entries are valid.
     pub(super) uidvalidity: Option<UidValidity>,
     seen: (Option<UidValidity>, u32),
@@ -28,7 +28,7 @@ pub(super) struct LedgerView {
     pub(super) entries: Vec<LedgerEntry>,
 }
 
-impl LedgerView {
+impl MhLedger {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
         // A damaged ledger is lost: all its UIDs are void.
@@ -62,14 +62,14 @@ impl LedgerView {
     }
 
     /// Returns `true` if it agrees with what was known about every known message that is there.
-    pub(super) fn agrees(&self, before: &Before, listing: &Listing) -> bool {
+    pub(super) fn agrees(&self, before: &KnownMh, listing: &MhListing) -> bool {
         let mut entries = self.entries.iter().peekable();
         self.uidvalidity.is_some()
             && before.uidvalidity == self.uidvalidity
             && before.rows.iter().zip(&listing.seen).all(|(row, seen)| {
                 while entries.next_if(|entry| { entry.uid } < row.uid).is_some() {}
                 let entry = entries.next_if(|entry| { entry.uid } == row.uid);
-                *seen == Seen::Gone || entry.is_some_and(|entry| { entry.key } == row.key)
+                *seen == MhMatch::Gone || entry.is_some_and(|entry| { entry.key } == row.key)
             })
     }
 }
@@ -90,10 +90,10 @@ pub(super) struct Candidates(HashMap<MessageKey, VecDeque<Lost>>);
 impl Candidates {
     /// Collects those of a listing: known messages that were not seen, and messages that only the
     /// ledger has.
-    pub(super) fn of(before: &Before, listing: &Listing, ledger: &LedgerView) -> Self {
+    pub(super) fn of(before: &KnownMh, listing: &MhListing, ledger: &MhLedger) -> Self {
         let mut found: HashMap<MessageKey, VecDeque<Lost>> = HashMap::new();
         for (at, row) in before.rows.iter().enumerate() {
-            if listing.seen[at] == Seen::Gone {
+            if listing.seen[at] == MhMatch::Gone {
                 found.entry(row.key).or_default().push_back(Lost::Row(at as u32));
             }
         }

@@ -13,8 +13,8 @@ use barid_vfs::{File, OpenOptions, Ownership};
 
 use super::MixMailbox;
 use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX, WRITE_LEN};
-use super::record::{Message, bits_of, message_line, write_date};
-use super::sync::Work;
+use super::record::{MixMessage, bits_of, message_line, write_date};
+use super::sync::MixChange;
 use crate::given::given_uids;
 
 /// Length of the line before a message, in bytes, as c-client calculates it.
@@ -75,7 +75,7 @@ impl HeaderCounter {
 }
 
 /// Appends; reports the UIDs.
-pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result<()> {
+pub(super) fn append(work: &mut MixChange<'_>, messages: &[NewMessage<'_>]) -> Result<()> {
     let given = work.now.meta.uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
     let Some(given) = given else {
         let what = "all UIDs are given out";
@@ -94,7 +94,7 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
         work.report.appended = vec![None; messages.len()];
         return Ok(());
     }
-    let target = Target::open(work, messages[0].crlf_size()?)?;
+    let target = AppendFile::open(work, messages[0].crlf_size()?)?;
     let before = (work.now.meta.clone(), work.now.messages.len());
     let written = write_all(work, messages, &given.uids, &target, seq)
         .and_then(|end| target.make_durable(work).map(|()| end))
@@ -118,7 +118,7 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
 }
 
 /// The data file to which messages are appended.
-struct Target {
+struct AppendFile {
     number: u32,
     file: Box<dyn File>,
     size: u64,
@@ -126,14 +126,14 @@ struct Target {
     is_new: bool,
 }
 
-impl Target {
+impl AppendFile {
     /// Chooses the file as c-client does: the current one unless it would become too long, or is
     /// shorter than it should be.
-    fn open(work: &Work<'_>, first_len: u64) -> Result<Self> {
+    fn open(work: &MixChange<'_>, first_len: u64) -> Result<Self> {
         let mailbox = work.mailbox;
         let current = work.now.meta.current;
         let last = work.now.messages.last().filter(|last| last.file == current);
-        let end = last.map_or(0, Message::end);
+        let end = last.map_or(0, MixMessage::end);
         let metadata = work.locks.meta().metadata();
         let mut like = metadata.map_err(Error::at(&mailbox.path.join(META)))?;
         let path = mailbox.data_path(current);
@@ -162,7 +162,7 @@ impl Target {
     }
 
     /// Makes a new file, with owner, group and mode of the one before.
-    fn roll(work: &Work<'_>, current: u32, ownership: &Ownership) -> Result<Self> {
+    fn roll(work: &MixChange<'_>, current: u32, ownership: &Ownership) -> Result<Self> {
         let mut number = current;
         for _ in 0..ROLL_TRIES_MAX {
             number = work.next_seq(number);
@@ -178,7 +178,7 @@ impl Target {
     }
 
     /// Syncs content and name: the name of a journal may reach the disk before an older name.
-    fn make_durable(&self, work: &mut Work<'_>) -> Result<()> {
+    fn make_durable(&self, work: &mut MixChange<'_>) -> Result<()> {
         let mailbox = work.mailbox;
         self.file.sync_all().map_err(Error::at(&mailbox.data_path(self.number)))?;
         work.report.figures.barriers += 1;
@@ -201,14 +201,14 @@ impl Target {
 
 /// Writes messages to the data file and lists them; returns the offset of their end.
 fn write_all(
-    work: &mut Work<'_>,
+    work: &mut MixChange<'_>,
     messages: &[NewMessage<'_>],
     uids: &[Uid],
-    target: &Target,
+    target: &AppendFile,
     seq: u32,
 ) -> Result<u64> {
     let path = work.mailbox.data_path(target.number);
-    let mut writer = Writer { path: &path, target, written: target.size, out: Vec::new() };
+    let mut writer = DataFileWriter { path: &path, target, written: target.size, out: Vec::new() };
     let now = work.mailbox.vfs.now().unix_seconds();
     let now = InternalDate { unix_seconds: now, zone_minutes: 0 };
     let mut pos = target.size;
@@ -223,7 +223,7 @@ fn write_all(
         }
         writer.out.extend_from_slice(&line);
         let header_len = writer.write(new)?;
-        let message = Message {
+        let message = MixMessage {
             uid: uid.get(),
             date,
             size,
@@ -245,15 +245,15 @@ fn write_all(
 }
 
 /// Writes to a data file.
-struct Writer<'a> {
+struct DataFileWriter<'a> {
     path: &'a Path,
-    target: &'a Target,
+    target: &'a AppendFile,
     /// Offset of `out`.
     written: u64,
     out: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl DataFileWriter<'_> {
     /// Writes a message with CRLF; returns the length of its header.
     fn write(&mut self, message: &NewMessage<'_>) -> Result<u64> {
         let (mut pieces, mut header) = (CrlfPieces::default(), HeaderCounter::default());

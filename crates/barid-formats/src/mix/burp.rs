@@ -9,19 +9,19 @@ use barid_mailbox::{Error, Result, SyncContext};
 use barid_vfs::{File, OpenOptions};
 
 use super::layout::{MESSAGE_TOKEN, SLIDE_LEN_MAX};
-use super::sync::Work;
+use super::sync::MixChange;
 use crate::redo::FileChange;
 
 /// A stretch of a data file with messages that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
+struct KeptStretch {
     first: u64,
     end: u64,
 }
 
 /// Reclaims as much as possible; the rest is left for another time and reported, also after a
 /// request to stop.
-pub(super) fn burp(work: &mut Work<'_>, context: &SyncContext<'_>) -> Result<()> {
+pub(super) fn burp(work: &mut MixChange<'_>, context: &SyncContext<'_>) -> Result<()> {
     if !work.locks.try_alone(work.mailbox)? {
         return Ok(());
     }
@@ -51,8 +51,8 @@ pub(super) fn burp(work: &mut Work<'_>, context: &SyncContext<'_>) -> Result<()>
 }
 
 /// Returns the stretches of a file that contain messages, ascending.
-fn kept(work: &Work<'_>, number: u32) -> std::result::Result<Vec<Kept>, &'static str> {
-    let mut kept: Vec<Kept> = Vec::new();
+fn kept(work: &MixChange<'_>, number: u32) -> std::result::Result<Vec<KeptStretch>, &'static str> {
+    let mut kept: Vec<KeptStretch> = Vec::new();
     for message in work.now.messages.iter().filter(|message| message.file == number) {
         let (first, end) = (u64::from(message.pos), message.end());
         match kept.last_mut() {
@@ -60,14 +60,14 @@ fn kept(work: &Work<'_>, number: u32) -> std::result::Result<Vec<Kept>, &'static
             Some(last) if last.end > first => {
                 return Err("the messages of a data file overlap or are out of order");
             }
-            _ => kept.push(Kept { first, end }),
+            _ => kept.push(KeptStretch { first, end }),
         }
     }
     Ok(kept)
 }
 
 /// Removes a file without messages; the current one is made empty.
-fn drop_file(work: &mut Work<'_>, number: u32) -> Result<()> {
+fn drop_file(work: &mut MixChange<'_>, number: u32) -> Result<()> {
     let path = work.mailbox.data_path(number);
     let done = match number == work.now.meta.current {
         true => {
@@ -80,7 +80,7 @@ fn drop_file(work: &mut Work<'_>, number: u32) -> Result<()> {
 }
 
 /// Closes the gaps of a file.
-fn compact(work: &mut Work<'_>, number: u32, kept: &[Kept]) -> Result<()> {
+fn compact(work: &mut MixChange<'_>, number: u32, kept: &[KeptStretch]) -> Result<()> {
     let path = work.mailbox.data_path(number);
     let at = || Error::at(&path);
     let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
@@ -90,7 +90,7 @@ fn compact(work: &mut Work<'_>, number: u32, kept: &[Kept]) -> Result<()> {
     if let Some(short) = kept.iter().find(|kept| kept.end > size) {
         return Err(damaged(short.first, "the file ends before its messages do"));
     }
-    if let [Kept { first: 0, end }] = kept {
+    if let [KeptStretch { first: 0, end }] = kept {
         return match *end < size {
             true => file.set_len(*end).map_err(at()),
             false => Ok(()),
@@ -126,7 +126,7 @@ fn compact(work: &mut Work<'_>, number: u32, kept: &[Kept]) -> Result<()> {
 }
 
 /// Returns the bytes of all stretches.
-fn change_len(kept: &[Kept]) -> u64 {
+fn change_len(kept: &[KeptStretch]) -> u64 {
     kept.iter().map(|kept| kept.end - kept.first).sum()
 }
 
@@ -136,7 +136,7 @@ fn slide(
     name: &str,
     size: u64,
     from: u64,
-    kept: &[Kept],
+    kept: &[KeptStretch],
 ) -> std::io::Result<FileChange> {
     let mut old = vec![0; (size - from) as usize];
     file.read_exact_at(&mut old, from)?;

@@ -10,7 +10,7 @@ use barid_vfs::{Vfs, create_dir_durable};
 
 use super::data::data_name;
 use super::layout::{INDEX, META, STATUS};
-use super::record::{Meta, write_meta};
+use super::record::{MixMeta, write_meta};
 use crate::CreateOptions;
 use crate::create::{already_exists, make_file};
 
@@ -32,6 +32,6 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Res
     }
     let uidvalidity = options.uidvalidity.map_or(now, |validity| validity.get());
     let uid_last = options.uid_last();
-    let meta = Meta { seq: now, uidvalidity, uid_last, current: now, keywords: Vec::new() };
+    let meta = MixMeta { seq: now, uidvalidity, uid_last, current: now, keywords: Vec::new() };
     make_file(vfs, &path.join(META), options.mode, &write_meta(&meta))
 }

@@ -8,19 +8,19 @@ use barid_vfs::{File, LockKind, LockMode, OpenOptions};
 
 use super::MixMailbox;
 use super::layout::{HELD_FILES_MAX, META};
-use super::lock::{Locks, Purpose};
+use super::lock::{Locks, MixLockPurpose};
 
 /// Open files.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct OpenFiles {
     /// Data files by number; the one opened last is at the end.
     data: Mutex<Vec<(u32, Arc<dyn File>)>>,
-    session: Mutex<Session>,
+    session: Mutex<MetaLock>,
 }
 
 /// `.mixmeta`, locked as by a session as long as there are readers.
 #[derive(Debug, Default)]
-struct Session {
+struct MetaLock {
     meta: Option<Box<dyn File>>,
     readers: usize,
 }
@@ -30,7 +30,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Held {
+impl OpenFiles {
     /// Returns a data file, opened once for many messages; an `fstat` if it is open already.
     pub(super) fn data(&self, mailbox: &MixMailbox, number: u32) -> Result<Arc<dyn File>> {
         let path = mailbox.data_path(number);
@@ -64,7 +64,9 @@ impl Held {
             // Without locks of the file system nobody waits for them.
             if matches!(meta.try_lock(LockKind::Flock, LockMode::Shared), Ok(false)) {
                 drop(session);
-                return Ok(Entered::Alone { _locks: Locks::acquire(mailbox, Purpose::Read)? });
+                return Ok(Entered::Alone {
+                    _locks: Locks::acquire(mailbox, MixLockPurpose::Read)?,
+                });
             }
             session.meta = Some(meta);
         }
@@ -76,7 +78,7 @@ impl Held {
 /// Keeps others from moving messages.
 pub(super) enum Entered<'a> {
     /// With the other readers of this mailbox.
-    Together(&'a Held),
+    Together(&'a OpenFiles),
     /// With its own locks, since others were moving messages at that time.
     Alone { _locks: Locks },
 }

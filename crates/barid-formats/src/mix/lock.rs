@@ -17,7 +17,7 @@ use super::layout::{INDEX, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TIMEOUT, META, S
 
 /// Purpose of the locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum MixLockPurpose {
     /// Reading.
     Read,
     /// Changing index and status.
@@ -39,19 +39,20 @@ impl Locks {
     ///
     /// # Errors
     /// [`Error::Locked`] after [`LOCK_TIMEOUT`], or once the wait is to stop.
-    pub(super) fn acquire(mailbox: &MixMailbox, purpose: Purpose) -> Result<Self> {
+    pub(super) fn acquire(mailbox: &MixMailbox, purpose: MixLockPurpose) -> Result<Self> {
         until_deadline(mailbox, mailbox.stop.as_deref(), || Self::attempt(mailbox, purpose))
     }
 
     /// Tries once; otherwise returns the file that another program has locked.
     fn attempt(
         mailbox: &MixMailbox,
-        purpose: Purpose,
+        purpose: MixLockPurpose,
     ) -> Result<std::result::Result<Self, &'static str>> {
-        let own = if purpose == Purpose::Read { LockMode::Shared } else { LockMode::Exclusive };
+        let own =
+            if purpose == MixLockPurpose::Read { LockMode::Shared } else { LockMode::Exclusive };
         let options = match purpose {
-            Purpose::Read => OpenOptions::READ,
-            Purpose::Write | Purpose::Move => OpenOptions::WRITE,
+            MixLockPurpose::Read => OpenOptions::READ,
+            MixLockPurpose::Write | MixLockPurpose::Move => OpenOptions::WRITE,
         };
         let open = |name: &str| {
             let path = mailbox.path.join(name);
@@ -62,8 +63,10 @@ impl Locks {
         };
         let meta = open(META)?;
         let held = match purpose {
-            Purpose::Move => try_alone(&*meta).map_err(Error::at(&mailbox.path.join(META)))?,
-            Purpose::Read | Purpose::Write => lock(&*meta, META, LockMode::Shared)?,
+            MixLockPurpose::Move => {
+                try_alone(&*meta).map_err(Error::at(&mailbox.path.join(META)))?
+            }
+            MixLockPurpose::Read | MixLockPurpose::Write => lock(&*meta, META, LockMode::Shared)?,
         };
         if !held {
             return Ok(Err(META));

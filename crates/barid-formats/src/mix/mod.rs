@@ -34,9 +34,9 @@ use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
-use self::lock::{Locks, Purpose};
+use self::lock::{Locks, MixLockPurpose};
 use crate::file_stamps::{FileStampRules, FileStamps};
-use crate::redo::{self, Found, Mend, Place};
+use crate::redo::{self, JournalPath, JournalSearch, Mend};
 use crate::spans;
 
 /// A mix mailbox: a directory with a `.mixmeta`, as UW c-client 2007f writes it.
@@ -44,14 +44,14 @@ use crate::spans;
 pub struct MixMailbox {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
-    held: held::Held,
+    held: held::OpenFiles,
     stop: Option<Arc<AtomicBool>>,
 }
 
 impl MixMailbox {
     /// Makes the mailbox at `path`; reads nothing yet.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
-        Self { vfs, path, held: held::Held::default(), stop: None }
+        Self { vfs, path, held: held::OpenFiles::default(), stop: None }
     }
 
     /// Makes the mailbox wait for no lock once `stop` is `true`.
@@ -74,13 +74,13 @@ impl MixMailbox {
         sync::repair_index(self)
     }
 
-    fn place(&self) -> Place {
-        Place::inside(&self.path)
+    fn place(&self) -> JournalPath {
+        JournalPath::inside(&self.path)
     }
 
     /// Returns `true` if a change was begun and not finished.
     fn is_unfinished(&self) -> Result<bool> {
-        Ok(matches!(self.place().look(&*self.vfs)?, Found::Redo | Found::Strange))
+        Ok(matches!(self.place().look(&*self.vfs)?, JournalSearch::Redo | JournalSearch::Strange))
     }
 
     /// Returns `true` if the unfinished change moves messages in data files.
@@ -92,15 +92,15 @@ impl MixMailbox {
     /// Completes an unfinished change, under the locks that it requires.
     fn recover_with(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         let place = self.place();
-        let mut purpose = Purpose::Write;
+        let mut purpose = MixLockPurpose::Write;
         loop {
-            if place.look(&*self.vfs)? == Found::Nothing {
+            if place.look(&*self.vfs)? == JournalSearch::Nothing {
                 return Ok(Recovered::default());
             }
             let locks = Locks::acquire(self, purpose)?;
             // Only now is it certain what the journal contains.
-            if purpose == Purpose::Write && self.is_half_moved()? {
-                purpose = Purpose::Move;
+            if purpose == MixLockPurpose::Write && self.is_half_moved()? {
+                purpose = MixLockPurpose::Move;
                 continue;
             }
             let drop_pending = context.drop_pending.as_deref_mut().map(|drop| drop as _);
@@ -162,7 +162,7 @@ impl Storage for MixMailbox {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        scan::State::from_bytes(state).is_some_and(|state| state.has_unread)
+        scan::MixState::from_bytes(state).is_some_and(|state| state.has_unread)
     }
 
     fn scan(
@@ -204,7 +204,7 @@ impl Storage for MixMailbox {
         stamp: &Stamp,
         buffer: &mut Vec<u8>,
     ) -> Vec<Result<ReadMessage>> {
-        let files = read::Together::enter(self);
+        let files = read::ReadDataFiles::enter(self);
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
@@ -222,9 +222,9 @@ impl Storage for MixMailbox {
     fn unfinished(&self, _state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
         let place = self.place();
         let journal = match place.look(&*self.vfs)? {
-            Found::Nothing | Found::Other => return Ok(None),
-            Found::Redo => Some(place.journal().to_owned()),
-            Found::Strange => None,
+            JournalSearch::Nothing | JournalSearch::Other => return Ok(None),
+            JournalSearch::Redo => Some(place.journal().to_owned()),
+            JournalSearch::Strange => None,
         };
         Ok(Some(Unfinished { journal, what: "a change of messages".to_owned() }))
     }

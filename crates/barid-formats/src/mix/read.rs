@@ -12,7 +12,7 @@ use super::record::parse_message_line;
 use crate::spans::{Span, Spans};
 
 /// Returns the location of a message: the number of its data file, and the offset in it.
-pub(super) fn location(message: &super::record::Message) -> Location<'static> {
+pub(super) fn location(message: &super::record::MixMessage) -> Location<'static> {
     Location::from(Extent {
         offset: u64::from(message.file) << 32 | u64::from(message.pos),
         separator_len: message.line_len,
@@ -140,12 +140,12 @@ pub(super) fn read_unmoved(
 }
 
 /// Data files from which many messages are read.
-pub(super) struct Together<'m> {
+pub(super) struct ReadDataFiles<'m> {
     mailbox: &'m MixMailbox,
     _entered: Entered<'m>,
 }
 
-impl<'m> Together<'m> {
+impl<'m> ReadDataFiles<'m> {
     /// Keeps others from moving messages; `None` if messages are half moved, or are being moved.
     pub(super) fn enter(mailbox: &'m MixMailbox) -> Option<Self> {
         let entered = mailbox.held.enter(mailbox).ok()?;
@@ -154,7 +154,7 @@ impl<'m> Together<'m> {
     }
 }
 
-impl Spans for Together<'_> {
+impl Spans for ReadDataFiles<'_> {
     const LEAD_LEN: u64 = 0;
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {

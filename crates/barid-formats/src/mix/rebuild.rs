@@ -19,21 +19,21 @@ use super::layout::{
     HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, MESSAGE_TOKEN, RESYNC_TRIES_MAX, SEARCH_LEN,
 };
 use super::lock::Locks;
-use super::record::{Message, MessageLine, Status, parse_message_line, write_index};
+use super::record::{MessageLine, MixMessage, StatusRecord, parse_message_line, write_index};
 use super::snapshot::Snapshot;
 
 /// Adds the messages that the index should list after its last intact record.
 pub(super) fn complete(
     mailbox: &MixMailbox,
     snapshot: &mut Snapshot,
-    statuses: &[Status],
+    statuses: &[StatusRecord],
 ) -> Result<()> {
     let known = snapshot.messages.last().map_or(0, |last| last.uid);
     let last_status = statuses.last().map_or(0, |last| last.uid);
     let is_there = |uid: u32| {
         uid > last_status || statuses.binary_search_by_key(&uid, |status| status.uid).is_ok()
     };
-    let mut found: BTreeMap<u32, Message> = BTreeMap::new();
+    let mut found: BTreeMap<u32, MixMessage> = BTreeMap::new();
     for number in mailbox.data_files()? {
         let path = mailbox.data_path(number);
         let broken = search(mailbox, number, |message| {
@@ -62,7 +62,7 @@ pub(super) fn complete(
 pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -> Result<()> {
     let mut snapshot = Snapshot::load(mailbox, locks)?;
     for number in names.iter().filter_map(|name| data_number(name)) {
-        let mut places: BTreeMap<u32, Message> = BTreeMap::new();
+        let mut places: BTreeMap<u32, MixMessage> = BTreeMap::new();
         search(mailbox, number, |message| {
             places.insert(message.uid, message);
         })?;
@@ -79,28 +79,28 @@ pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -
 }
 
 /// Finds all messages of a data file; returns the offset at which the chain first broke.
-fn search(mailbox: &MixMailbox, number: u32, add: impl FnMut(Message)) -> Result<Option<u64>> {
+fn search(mailbox: &MixMailbox, number: u32, add: impl FnMut(MixMessage)) -> Result<Option<u64>> {
     let path = mailbox.data_path(number);
     let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
     let size = file.metadata().map_err(Error::at(&path))?.size.min(u64::from(u32::MAX));
     let mut broken = None;
-    let search = Search { file: &*file, size, number };
+    let search = DataFileSearch { file: &*file, size, number };
     search.all(add, &mut broken).map_err(Error::at(&path))?;
     Ok(broken)
 }
 
 /// A data file that is searched.
-pub(super) struct Search<'a> {
+pub(super) struct DataFileSearch<'a> {
     pub(super) file: &'a dyn File,
     pub(super) size: u64,
     pub(super) number: u32,
 }
 
-impl Search<'_> {
+impl DataFileSearch<'_> {
     /// Finds all messages; sets `broken` to the offset at which the chain first broke.
     pub(super) fn all(
         &self,
-        mut add: impl FnMut(Message),
+        mut add: impl FnMut(MixMessage),
         broken: &mut Option<u64>,
     ) -> std::io::Result<()> {
         let mut pos = 0;
@@ -115,7 +115,7 @@ impl Search<'_> {
             }
             let Some((at, line)) = other.or(line.map(|line| (pos, line))) else { break };
             pos = at;
-            add(Message {
+            add(MixMessage {
                 uid: line.uid,
                 date: line.date,
                 size: line.size,

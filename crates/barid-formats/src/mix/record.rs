@@ -14,7 +14,7 @@ pub(super) const DATE_LEN: usize = 19;
 
 /// `.mixmeta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Meta {
+pub(super) struct MixMeta {
     /// Sequence, which rises with every change.
     pub(super) seq: u32,
     pub(super) uidvalidity: u32,
@@ -28,7 +28,7 @@ pub(super) struct Meta {
 
 /// A message: its records in index and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct MixMessage {
     pub(super) uid: u32,
     pub(super) date: [u8; DATE_LEN],
     /// RFC822.SIZE.
@@ -48,7 +48,7 @@ pub(super) struct Message {
     pub(super) modseq: u32,
 }
 
-impl Message {
+impl MixMessage {
     /// Returns the offset of the next message.
     pub(super) fn end(&self) -> u64 {
         u64::from(self.pos) + u64::from(self.line_len) + u64::from(self.size)
@@ -135,10 +135,10 @@ pub(super) fn take_sequence(text: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Parses `.mixmeta`; fails with a description of the damage.
-pub(super) fn parse_meta(text: &[u8]) -> Result<Meta, &'static str> {
+pub(super) fn parse_meta(text: &[u8]) -> Result<MixMeta, &'static str> {
     let sequence = take_sequence(text).filter(|_| !text.is_empty());
     let Some((seq, mut text)) = sequence else { return Err("no sequence at its beginning") };
-    let mut meta = Meta { seq, ..Meta::default() };
+    let mut meta = MixMeta { seq, ..MixMeta::default() };
     while !text.is_empty() {
         let end = memchr::memmem::find(text, b"\r\n").ok_or("a line of it has no end")?;
         let (mut line, rest) = (&text[..end], &text[end + 2..]);
@@ -167,9 +167,9 @@ pub(super) fn parse_meta(text: &[u8]) -> Result<Meta, &'static str> {
 }
 
 /// Returns the text of `.mixmeta`.
-pub(super) fn write_meta(meta: &Meta) -> Vec<u8> {
+pub(super) fn write_meta(meta: &MixMeta) -> Vec<u8> {
     let mut text = Vec::with_capacity(64);
-    let Meta { seq, uidvalidity, uid_last, current, keywords } = meta;
+    let MixMeta { seq, uidvalidity, uid_last, current, keywords } = meta;
     let lines = [(b'S', seq), (b'V', uidvalidity), (b'L', uid_last), (b'N', current)];
     for (key, number) in lines {
         put(&mut text, format_args!("{}{number:08x}\r\n", char::from(key)));
@@ -184,10 +184,10 @@ pub(super) fn write_meta(meta: &Meta) -> Vec<u8> {
 
 /// Parses a record of the index, without its line end. The flags are those of a message without a
 /// status record.
-pub(super) fn parse_index(line: &[u8]) -> Option<Message> {
+pub(super) fn parse_index(line: &[u8]) -> Option<MixMessage> {
     let mut text = line;
     take_byte(&mut text, b':')?;
-    Some(Message {
+    Some(MixMessage {
         uid: take_field(&mut text).filter(|uid| *uid > 0)?,
         date: take_date(&mut text)?,
         size: take_field(&mut text)?,
@@ -202,11 +202,11 @@ pub(super) fn parse_index(line: &[u8]) -> Option<Message> {
 }
 
 /// Returns the text of the index.
-pub(super) fn write_index(seq: u32, messages: &[Message]) -> Vec<u8> {
+pub(super) fn write_index(seq: u32, messages: &[MixMessage]) -> Vec<u8> {
     let mut text = Vec::with_capacity(11 + messages.len() * 77);
     put(&mut text, format_args!("S{seq:08x}\r\n"));
     for message in messages {
-        let Message { uid, date, size, file, pos, line_len, header_len, .. } = message;
+        let MixMessage { uid, date, size, file, pos, line_len, header_len, .. } = message;
         text.push(b':');
         put_field(&mut text, *uid);
         text.extend_from_slice(date);
@@ -221,7 +221,7 @@ pub(super) fn write_index(seq: u32, messages: &[Message]) -> Vec<u8> {
 
 /// A record of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct StatusRecord {
     pub(super) uid: u32,
     pub(super) keywords: u32,
     pub(super) flags: u16,
@@ -229,10 +229,10 @@ pub(super) struct Status {
 }
 
 /// Parses a record of the status, without its line end.
-pub(super) fn parse_status(line: &[u8]) -> Option<Status> {
+pub(super) fn parse_status(line: &[u8]) -> Option<StatusRecord> {
     let mut text = line;
     take_byte(&mut text, b':')?;
-    Some(Status {
+    Some(StatusRecord {
         uid: take_field(&mut text)?,
         keywords: take_field(&mut text)?,
         flags: take_field(&mut text)? as u16 & bits::ALL,
@@ -241,7 +241,7 @@ pub(super) fn parse_status(line: &[u8]) -> Option<Status> {
 }
 
 /// Returns the text of the status.
-pub(super) fn write_status(seq: u32, messages: &[Message]) -> Vec<u8> {
+pub(super) fn write_status(seq: u32, messages: &[MixMessage]) -> Vec<u8> {
     let mut text = Vec::with_capacity(11 + messages.len() * 34);
     put(&mut text, format_args!("S{seq:08x}\r\n"));
     for message in messages {

@@ -18,15 +18,15 @@ use barid_vfs::{File, OpenOptions, on_threads};
 
 use super::MixMailbox;
 use super::layout::{CHUNK_LEN, HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, META, STATUS};
-use super::lock::{Locks, Purpose};
+use super::lock::{Locks, MixLockPurpose};
 use super::read::location;
-use super::record::{Message, parse_message_line, take_sequence};
+use super::record::{MixMessage, parse_message_line, take_sequence};
 use super::snapshot::Snapshot;
 use crate::file_stamps::FileStamps;
 
 /// State that a scan leaves for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct MixState {
     /// The sequences of index, status and meta.
     pub(super) seqs: [u32; 3],
     /// `true` if some messages could not be read.
@@ -34,7 +34,7 @@ pub(super) struct State {
     pub(super) size_bytes: u64,
 }
 
-impl State {
+impl MixState {
     const LEN: usize = 3 * 4 + 1 + 8;
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
@@ -76,28 +76,28 @@ pub(super) fn scan(
     {
         return Ok(report);
     }
-    let locks = Locks::acquire(mailbox, Purpose::Read)?;
+    let locks = Locks::acquire(mailbox, MixLockPurpose::Read)?;
     let stamp = mailbox.file_stamps()?;
     let mut snapshot = Snapshot::load(mailbox, &locks)?;
     if mailbox.is_unfinished()? {
         snapshot.defect(0, None, "a change was begun and not finished".to_owned());
     }
     locks.release_records(mailbox)?;
-    let reader = Reader { mailbox, threads: context.thread_count() };
-    let mut words = Words::new(known.keywords().clone(), &mut snapshot);
+    let reader = HeaderReader { mailbox, threads: context.thread_count() };
+    let mut words = KeywordSlots::new(known.keywords().clone(), &mut snapshot);
     let compared = compare(&reader, known, &snapshot, &words, context.full_check)?;
     let is_reset = compared.is_none();
     if is_reset {
-        words = Words::new(KeywordTable::default(), &mut snapshot);
+        words = KeywordSlots::new(KeywordTable::default(), &mut snapshot);
         sinks.expect_whole();
     }
-    let compared = compared.unwrap_or_else(|| Compared {
+    let compared = compared.unwrap_or_else(|| MixDifferences {
         new: (0..snapshot.messages.len() as u32).collect(),
-        ..Compared::default()
+        ..MixDifferences::default()
     });
     let totals = reader.read(&compared.new, &snapshot, &words, sinks, context)?;
     let mut defects = std::mem::take(&mut snapshot.defects);
-    let state = State { has_unread: !totals.unread.is_empty(), ..State::of(&snapshot) };
+    let state = MixState { has_unread: !totals.unread.is_empty(), ..MixState::of(&snapshot) };
     defects.extend(totals.unread);
     defects.truncate(super::layout::DEFECTS_MAX);
     Ok(ScanReport {
@@ -132,7 +132,7 @@ fn uidnext(last: u32) -> Uid {
 /// Returns the report of an unchanged mailbox, if it is unchanged: its stamp is the same, and where
 /// that proves nothing, the sequences are, which every change raises.
 fn unchanged(mailbox: &MixMailbox, known: &dyn Known) -> Result<Option<ScanReport>> {
-    let state = State::from_bytes(known.state()).filter(|state| !state.has_unread);
+    let state = MixState::from_bytes(known.state()).filter(|state| !state.has_unread);
     let (Some(before), Some(state)) = (FileStamps::of_known(known), state) else { return Ok(None) };
     let (Some(uidvalidity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
         return Ok(None);
@@ -179,12 +179,12 @@ fn sequences(mailbox: &MixMailbox) -> Result<Option<[u32; 3]>> {
 }
 
 /// The keyword slot of each bit of a status record.
-pub(super) struct Words {
+pub(super) struct KeywordSlots {
     pub(super) table: KeywordTable,
     slots: Vec<Option<u32>>,
 }
 
-impl Words {
+impl KeywordSlots {
     pub(super) fn new(mut table: KeywordTable, snapshot: &mut Snapshot) -> Self {
         let words = std::mem::take(&mut snapshot.meta.keywords);
         let slot = |word: &Vec<u8>| {
@@ -210,7 +210,7 @@ impl Words {
 
 /// Differences between a mailbox and what is known of it.
 #[derive(Default)]
-struct Compared {
+struct MixDifferences {
     expunged: Vec<Uid>,
     changed: Vec<ChangedMessage>,
     /// Indexes of the new messages.
@@ -219,22 +219,22 @@ struct Compared {
 
 /// Compares; returns `None` if nothing known is valid any more.
 fn compare(
-    reader: &Reader<'_>,
+    reader: &HeaderReader<'_>,
     known: &dyn Known,
     snapshot: &Snapshot,
-    words: &Words,
+    words: &KeywordSlots,
     full_check: bool,
-) -> Result<Option<Compared>> {
-    let state = State::from_bytes(known.state());
+) -> Result<Option<MixDifferences>> {
+    let state = MixState::from_bytes(known.state());
     let is_usable = known.stamp().is_some()
         && known.uidvalidity() == Some(uidvalidity(snapshot))
         && state.is_some_and(|state| !state.has_unread);
     if !is_usable {
         return Ok(None);
     }
-    let mut compared = Compared::default();
+    let mut compared = MixDifferences::default();
     let (mut at, mut holds) = (0, true);
-    let mut source = Source::default();
+    let mut source = DataFileHeaders::default();
     let mut last_known = 0;
     sink_error(known.visit(0, &mut |old| {
         let uid = old.uid.get();
@@ -259,7 +259,7 @@ fn compare(
         }
         holds
     }))?;
-    let is_behind = |message: &Message| message.uid > last_known;
+    let is_behind = |message: &MixMessage| message.uid > last_known;
     if !holds || !snapshot.messages[at..].iter().all(is_behind) {
         return Ok(None);
     }
@@ -269,18 +269,18 @@ fn compare(
 
 /// Reads headers in data files, the last of which stays open.
 #[derive(Default)]
-struct Source {
+struct DataFileHeaders {
     file: Option<(u32, Box<dyn File>, u64)>,
     buffer: Vec<u8>,
 }
 
-impl Source {
+impl DataFileHeaders {
     /// Returns the header of a message, up to the limit; otherwise the reason why it cannot be
     /// read.
     fn header(
         &mut self,
         mailbox: &MixMailbox,
-        message: &Message,
+        message: &MixMessage,
     ) -> std::result::Result<&[u8], String> {
         if self.file.as_ref().is_none_or(|(number, ..)| *number != message.file) {
             self.file = None;
@@ -319,7 +319,7 @@ impl Source {
         }
     }
 
-    fn key(&mut self, mailbox: &MixMailbox, message: &Message) -> Option<MessageKey> {
+    fn key(&mut self, mailbox: &MixMailbox, message: &MixMessage) -> Option<MessageKey> {
         self.header(mailbox, message)
             .ok()
             .map(|header| MessageKey(barid_message::header_key(header)))
@@ -328,32 +328,32 @@ impl Source {
 
 /// Result of reading.
 #[derive(Default)]
-struct Totals {
+struct HeadersRead {
     bytes: u64,
     unread: Vec<MailboxDefect>,
 }
 
 /// Reads the headers of new messages.
-struct Reader<'a> {
+struct HeaderReader<'a> {
     mailbox: &'a MixMailbox,
     threads: usize,
 }
 
-impl Reader<'_> {
+impl HeaderReader<'_> {
     fn read(
         &self,
         new: &[u32],
         snapshot: &Snapshot,
-        words: &Words,
+        words: &KeywordSlots,
         sinks: &dyn Sinks,
         context: &ScanContext<'_>,
-    ) -> Result<Totals> {
+    ) -> Result<HeadersRead> {
         let chunks = new.len().div_ceil(CHUNK_LEN);
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let outcome: Mutex<(Totals, Option<Error>)> = Mutex::default();
+        let outcome: Mutex<(HeadersRead, Option<Error>)> = Mutex::default();
         let progress = context.progress;
         let work = || {
-            let mut source = Source::default();
+            let mut source = DataFileHeaders::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(chunk) = new.chunks(CHUNK_LEN).nth(number) else { break };
@@ -388,11 +388,11 @@ impl Reader<'_> {
         number: u32,
         places: &[u32],
         snapshot: &Snapshot,
-        words: &Words,
+        words: &KeywordSlots,
         sinks: &dyn Sinks,
-        source: &mut Source,
-    ) -> Result<Totals> {
-        let mut totals = Totals::default();
+        source: &mut DataFileHeaders,
+    ) -> Result<HeadersRead> {
+        let mut totals = HeadersRead::default();
         let mut sink = sinks.sink(number);
         for place in places {
             let message = &snapshot.messages[*place as usize];

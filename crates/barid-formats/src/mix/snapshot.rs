@@ -9,27 +9,27 @@ use super::layout::{
     DEFECTS_MAX, INDEX, META, META_LEN_MAX, RECORD_LEN_MAX, RECORDS_LEN_MAX, STATUS,
 };
 use super::lock::Locks;
-use super::record::{self, Message, Meta, Status, bits_of};
+use super::record::{self, MixMessage, MixMeta, StatusRecord, bits_of};
 use super::{MixMailbox, rebuild};
 
 /// Content of a mailbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
-    pub(super) meta: Meta,
+    pub(super) meta: MixMeta,
     /// Ascending by UID.
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<MixMessage>,
     pub(super) index_seq: u32,
     pub(super) status_seq: u32,
     /// The bytes of the files.
-    pub(super) texts: Texts,
+    pub(super) texts: SnapshotBytes,
     pub(super) defects: Vec<MailboxDefect>,
     /// Damage of the index, because of which messages were searched in the data files.
-    pub(super) damage: Option<Damage>,
+    pub(super) damage: Option<IndexDamage>,
 }
 
 /// The bytes of the three files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct SnapshotBytes {
     pub(super) meta: Vec<u8>,
     pub(super) index: Vec<u8>,
     pub(super) status: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Texts {
 
 /// Offset at which the index cannot be read, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damage {
+pub(super) struct IndexDamage {
     pub(super) offset: u64,
     pub(super) kind: &'static str,
 }
@@ -52,7 +52,7 @@ impl Snapshot {
             Some(file) => read_whole(file, len_max).map_err(Error::at(&mailbox.path.join(name))),
             None => Ok(Vec::new()),
         };
-        let texts = Texts {
+        let texts = SnapshotBytes {
             meta: read(Some(locks.meta()), META, META_LEN_MAX)?,
             index: read(locks.index(), INDEX, RECORDS_LEN_MAX)?,
             status: read(locks.status(), STATUS, RECORDS_LEN_MAX)?,
@@ -92,7 +92,7 @@ impl Snapshot {
         let damage = self.parse_index(&text, exists);
         self.texts.index = text;
         self.damage = damage;
-        if let Some(Damage { offset, kind }) = damage {
+        if let Some(IndexDamage { offset, kind }) = damage {
             let what = format!("{INDEX}: {kind}; messages are looked for in the data files");
             self.defect(offset, None, what);
         }
@@ -105,8 +105,8 @@ impl Snapshot {
     }
 
     /// Reads records up to the first one that cannot be read.
-    fn parse_index(&mut self, text: &[u8], exists: bool) -> Option<Damage> {
-        let damage = |offset, kind| Some(Damage { offset, kind });
+    fn parse_index(&mut self, text: &[u8], exists: bool) -> Option<IndexDamage> {
+        let damage = |offset, kind| Some(IndexDamage { offset, kind });
         if !exists {
             return damage(0, "it is missing");
         }
@@ -133,7 +133,7 @@ impl Snapshot {
 
     /// Returns the readable records of the status, ascending. Damage affects only the records it
     /// hits.
-    fn read_status(&mut self, exists: bool) -> Vec<Status> {
+    fn read_status(&mut self, exists: bool) -> Vec<StatusRecord> {
         let text = std::mem::take(&mut self.texts.status);
         let mut statuses = Vec::with_capacity(text.len() / 34);
         match record::take_sequence(&text) {
@@ -165,7 +165,7 @@ impl Snapshot {
     }
 
     /// Applies the status records to the messages, matched as c-client matches them.
-    fn merge(&mut self, statuses: &[Status]) {
+    fn merge(&mut self, statuses: &[StatusRecord]) {
         let mut messages = self.messages.iter_mut().peekable();
         for status in statuses {
             while messages.next_if(|message| message.uid < status.uid).is_some() {}
@@ -191,10 +191,10 @@ impl Snapshot {
 }
 
 /// Returns the records without those whose UIDs do not fit between their neighbours'.
-fn in_order(statuses: &[Status]) -> Vec<Status> {
+fn in_order(statuses: &[StatusRecord]) -> Vec<StatusRecord> {
     let mut last = 0;
     let mut nexts = statuses.iter().skip(1).map(|next| next.uid);
-    let mut fits = |status: &&Status| {
+    let mut fits = |status: &&StatusRecord| {
         let next = nexts.next();
         let is_between = next.is_none_or(|next| next > status.uid || next <= last);
         let fits = status.uid > last && is_between;

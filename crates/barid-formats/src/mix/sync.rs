@@ -15,14 +15,14 @@ use barid_vfs::{File, Ownership};
 
 use super::MixMailbox;
 use super::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS, bits};
-use super::lock::{Locks, Purpose};
+use super::lock::{Locks, MixLockPurpose};
 use super::read::location;
-use super::record::{Message, write_index, write_meta, write_status};
-use super::scan::{State, Words};
-use super::snapshot::{Snapshot, Texts};
+use super::record::{MixMessage, write_index, write_meta, write_status};
+use super::scan::{KeywordSlots, MixState};
+use super::snapshot::{Snapshot, SnapshotBytes};
 use super::{append, burp};
 use crate::file_stamps::FileStamps;
-use crate::redo::{self, Change, Cost, FileChange, Found};
+use crate::redo::{self, Change, Cost, FileChange, JournalSearch};
 
 /// Maximum number of journals that are completed because others leave them meanwhile.
 const RECOVERIES_MAX: u32 = 10;
@@ -44,7 +44,7 @@ pub(super) fn sync(
     let snapshot = Snapshot::load(mailbox, &locks)?;
     check_usable(mailbox, &locks, &snapshot, context)?;
     let follows = Follows::of(mailbox, &snapshot, context)?;
-    let mut work = Work::new(mailbox, &locks, snapshot, context.dry_run);
+    let mut work = MixChange::new(mailbox, &locks, snapshot, context.dry_run);
     work.report.figures.size_before = work.size();
     append::check(mailbox, appends)?;
     // Including those of messages to be appended: a mailbox without room for them changes nothing.
@@ -88,7 +88,7 @@ pub(super) fn sync(
 /// Data with which a cache follows a change without a scan.
 struct Follows {
     /// The messages before the change.
-    before: Vec<Message>,
+    before: Vec<MixMessage>,
 }
 
 impl Follows {
@@ -100,10 +100,10 @@ impl Follows {
         context: &SyncContext<'_>,
     ) -> Result<Option<Self>> {
         let known = context.known;
-        let state = State::from_bytes(known.state());
+        let state = MixState::from_bytes(known.state());
         let is_same = match (FileStamps::of_known(known), state) {
             (Some(stamp), Some(state)) => {
-                state.seqs == State::of(snapshot).seqs
+                state.seqs == MixState::of(snapshot).seqs
                     && !state.has_unread
                     && stamp.same_files(&mailbox.file_stamps()?)
             }
@@ -115,12 +115,12 @@ impl Follows {
 
     /// Reports the messages with other flags or another location; returns the state of the mailbox
     /// now.
-    fn tell(self, work: &mut Work<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
-        let words = Words::new(context.known.keywords().clone(), &mut work.now);
+    fn tell(self, work: &mut MixChange<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
+        let words = KeywordSlots::new(context.known.keywords().clone(), &mut work.now);
         let mut before = self.before.iter();
         for message in &work.now.messages {
             let Some(old) = before.find(|old| old.uid == message.uid) else { break };
-            let told = |m: &Message| (m.flags, m.keywords, m.pos);
+            let told = |m: &MixMessage| (m.flags, m.keywords, m.pos);
             let uid = Uid::new(message.uid).filter(|_| told(old) != told(message));
             if let (Some(moved), Some(uid)) = (&mut context.moved, uid) {
                 moved(&MovedMessage {
@@ -132,7 +132,7 @@ impl Follows {
             }
         }
         let stamp = work.mailbox.file_stamps()?;
-        let state = State::of(&work.now).to_bytes();
+        let state = MixState::of(&work.now).to_bytes();
         Ok(SyncedState {
             stamp: stamp.into(),
             stamp_after: stamp.into(),
@@ -157,7 +157,7 @@ pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
     // A sequence that was damaged, too, is unknown.
     snapshot.index_seq = snapshot.index_seq.max(snapshot.meta.seq);
     snapshot.status_seq = snapshot.status_seq.max(snapshot.meta.seq);
-    let mut work = Work::new(mailbox, &locks, snapshot, false);
+    let mut work = MixChange::new(mailbox, &locks, snapshot, false);
     work.changed = Changed { meta: true, index: true, status: true };
     work.commit((None, None))?;
     Ok(found as u32)
@@ -180,12 +180,12 @@ fn make_file(mailbox: &MixMailbox, name: &str, bytes: &[u8]) -> Result<()> {
 /// Takes the locks, after completing an unfinished change.
 fn acquire(mailbox: &MixMailbox, context: &mut SyncContext<'_>) -> Result<Locks> {
     if context.dry_run {
-        return Locks::acquire(mailbox, Purpose::Read);
+        return Locks::acquire(mailbox, MixLockPurpose::Read);
     }
     for _ in 0..RECOVERIES_MAX {
         mailbox.recover_with(context)?;
-        let locks = Locks::acquire(mailbox, Purpose::Write)?;
-        if mailbox.place().look(&*mailbox.vfs)? == Found::Nothing {
+        let locks = Locks::acquire(mailbox, MixLockPurpose::Write)?;
+        if mailbox.place().look(&*mailbox.vfs)? == JournalSearch::Nothing {
             return Ok(locks);
         }
     }
@@ -215,10 +215,10 @@ fn check_usable(
 }
 
 /// The pending changes of a change ([`SyncContext`]).
-type Pending<'a> = (Option<u64>, Option<&'a mut (dyn FnMut(u64) -> Result<()> + 'a)>);
+type PendingThrough<'a> = (Option<u64>, Option<&'a mut (dyn FnMut(u64) -> Result<()> + 'a)>);
 
 /// A mailbox that is being changed.
-pub(super) struct Work<'a> {
+pub(super) struct MixChange<'a> {
     pub(super) mailbox: &'a MixMailbox,
     pub(super) locks: &'a Locks,
     /// The new state; its texts are the present content of the files.
@@ -236,7 +236,7 @@ struct Changed {
     status: bool,
 }
 
-impl<'a> Work<'a> {
+impl<'a> MixChange<'a> {
     pub(super) fn new(
         mailbox: &'a MixMailbox,
         locks: &'a Locks,
@@ -353,7 +353,7 @@ impl<'a> Work<'a> {
     }
 
     /// Gives the changed files their next sequences, and writes them.
-    fn commit(&mut self, pending: Pending<'_>) -> Result<()> {
+    fn commit(&mut self, pending: PendingThrough<'_>) -> Result<()> {
         if self.changed.meta {
             self.now.meta.seq = self.next_seq(self.now.meta.seq);
         }
@@ -372,13 +372,13 @@ impl<'a> Work<'a> {
         &mut self,
         [meta, index, status]: [bool; 3],
         data: Option<FileChange>,
-        (pending_through, drop_pending): Pending<'_>,
+        (pending_through, drop_pending): PendingThrough<'_>,
     ) -> Result<()> {
         let mut change = Change::new(pending_through);
         if let Some(data) = data {
             change.add(data);
         }
-        let mut texts = Texts::default();
+        let mut texts = SnapshotBytes::default();
         if meta {
             texts.meta = write_meta(&self.now.meta);
             change.add(self.diff(META, self.locks.meta(), &self.now.texts.meta, &texts.meta)?);
@@ -406,7 +406,7 @@ impl<'a> Work<'a> {
             figures.bytes_journaled += bytes_journaled;
         }
         let is_written = [meta, index, status];
-        let Texts { meta, index, status } = &mut self.now.texts;
+        let SnapshotBytes { meta, index, status } = &mut self.now.texts;
         let pairs = [(meta, texts.meta), (index, texts.index), (status, texts.status)];
         for ((text, new), is_written) in pairs.into_iter().zip(is_written) {
             if is_written {

@@ -6,11 +6,11 @@ use std::path::Path;
 use barid_mailbox::{Error, Recovered, Result};
 use barid_vfs::{File, OpenOptions, Vfs, create_for_owner_of};
 
-use super::change::{Change, FileChange, Write};
+use super::change::{Change, FileChange, RedoWrite};
 use super::encode::{BODY_AT, COMMIT_AT, Journal, Parsed, commit_record, encode, parse};
 use super::limits::{BODY_LEN_MAX, SECTOR_LEN};
-use super::place::{Found, Place, is_missing};
-use super::plan::Plan;
+use super::place::{JournalPath, JournalSearch, is_missing};
+use super::plan::RecoveryPlan;
 
 /// Drops the pending changes up to the given one ([`barid_mailbox::SyncContext::drop_pending`]).
 pub(crate) type DropPending<'a> = Option<&'a mut dyn FnMut(u64) -> Result<()>>;
@@ -46,7 +46,7 @@ pub(crate) struct Cost {
 /// `BODY_LEN_MAX`.
 pub(crate) fn apply(
     vfs: &dyn Vfs,
-    place: &Place,
+    place: &JournalPath,
     change: &Change,
     mode: u32,
     drop_pending: DropPending<'_>,
@@ -66,7 +66,7 @@ pub(crate) fn apply(
         return Err(Error::Unsupported { path: place.mailbox.clone(), what: too_large });
     };
     let journal = write_journal(vfs, place, &bytes, mode)?;
-    let work = Work { vfs, place, change, files, journal, id };
+    let work = RedoChange { vfs, place, change, files, journal, id };
     if let Err(error) = work.grow() {
         let undone = work.shrink_back().and_then(|()| discard(vfs, place, &*work.journal));
         undone.map_err(|_| work.unfinished(&error))?;
@@ -87,8 +87,8 @@ pub(crate) struct Summary {
 }
 
 /// Returns the summary of the journal; it is empty if there is no complete journal. Needs no locks.
-pub(crate) fn summary(vfs: &dyn Vfs, place: &Place) -> Result<Summary> {
-    if place.look(vfs)? != Found::Redo {
+pub(crate) fn summary(vfs: &dyn Vfs, place: &JournalPath) -> Result<Summary> {
+    if place.look(vfs)? != JournalSearch::Redo {
         return Ok(Summary::default());
     }
     let bytes = match vfs.read(&place.journal, BODY_LEN_MAX + BODY_AT as u64) {
@@ -110,15 +110,15 @@ pub(crate) fn summary(vfs: &dyn Vfs, place: &Place) -> Result<Summary> {
 /// [`Error::Unfinished`] if the change is begun and still not complete.
 pub(crate) fn recover(
     vfs: &dyn Vfs,
-    place: &Place,
+    place: &JournalPath,
     drop_pending: DropPending<'_>,
     mend: Option<Mend<'_>>,
 ) -> Result<Recovered> {
     let at = || Error::at(&place.journal);
     match place.look(vfs)? {
-        Found::Nothing | Found::Other => return Ok(Recovered::default()),
-        Found::Redo => {}
-        Found::Strange => {
+        JournalSearch::Nothing | JournalSearch::Other => return Ok(Recovered::default()),
+        JournalSearch::Redo => {}
+        JournalSearch::Strange => {
             let what = "is another user's, or open to others: it is not followed";
             return Err(place.unrecoverable(format!("{} {what}", place.journal.display())));
         }
@@ -139,8 +139,8 @@ pub(crate) fn recover(
     drop(bytes);
     let pending_through = change.pending_through;
     let plan = match is_committed {
-        true => Some(Plan { change, ..Plan::default() }),
-        false => Plan::of(vfs, place, change, mend.as_ref().map(|mend| mend.is_moved))?,
+        true => Some(RecoveryPlan { change, ..RecoveryPlan::default() }),
+        false => RecoveryPlan::of(vfs, place, change, mend.as_ref().map(|mend| mend.is_moved))?,
     };
     let Some(plan) = plan else { return put_aside(vfs, place, &id) };
     if plan.bytes_kept > 0 {
@@ -152,8 +152,8 @@ pub(crate) fn recover(
     // The bytes just read may be in memory only.
     journal.sync_all().map_err(at())?;
     vfs.sync_dir(place.journal_folder()).map_err(at())?;
-    let Plan { change, files, bytes_kept, is_part, .. } = plan;
-    let work = Work { vfs, place, change: &change, files, journal, id };
+    let RecoveryPlan { change, files, bytes_kept, is_part, .. } = plan;
+    let work = RedoChange { vfs, place, change: &change, files, journal, id };
     if !is_committed {
         work.grow().and_then(|()| work.write()).map_err(|error| work.unfinished(&error))?;
     }
@@ -166,7 +166,7 @@ pub(crate) fn recover(
     Ok(Recovered { completed: true, pending_through, bytes_delivered, ..Recovered::default() })
 }
 
-fn open_files(vfs: &dyn Vfs, place: &Place, change: &Change) -> Result<Vec<Box<dyn File>>> {
+fn open_files(vfs: &dyn Vfs, place: &JournalPath, change: &Change) -> Result<Vec<Box<dyn File>>> {
     let open = |file: &FileChange| {
         let path = place.file(&file.name);
         let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
@@ -202,7 +202,7 @@ fn write_sector(change: &Change, file: &dyn File, (from, end): (u64, u64)) -> io
 }
 
 /// Returns the writes of a file with their bytes.
-fn writes(change: &FileChange) -> impl Iterator<Item = (&Write, &[u8])> {
+fn writes(change: &FileChange) -> impl Iterator<Item = (&RedoWrite, &[u8])> {
     let mut bytes = change.bytes.as_slice();
     change.writes.iter().filter(|write| !write.is_evidence).map(move |write| {
         let (own, rest) = bytes.split_at(write.len as usize);
@@ -212,12 +212,17 @@ fn writes(change: &FileChange) -> impl Iterator<Item = (&Write, &[u8])> {
 }
 
 /// Creates the file of a journal, readable by those who may read the mailbox.
-fn create(vfs: &dyn Vfs, place: &Place, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+fn create(vfs: &dyn Vfs, place: &JournalPath, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
     create_for_owner_of(vfs, place.mailbox_path(), path, mode & 0o644 | 0o600)
 }
 
 /// Writes a journal and makes it durable.
-fn write_journal(vfs: &dyn Vfs, place: &Place, bytes: &[u8], mode: u32) -> Result<Box<dyn File>> {
+fn write_journal(
+    vfs: &dyn Vfs,
+    place: &JournalPath,
+    bytes: &[u8],
+    mode: u32,
+) -> Result<Box<dyn File>> {
     let journal = create(vfs, place, &place.journal, mode);
     let journal = journal.map_err(|error| full(vfs, &place.journal, bytes.len() as u64, error))?;
     let written = journal
@@ -237,7 +242,7 @@ fn write_journal(vfs: &dyn Vfs, place: &Place, bytes: &[u8], mode: u32) -> Resul
 /// Replaces a journal by another one with the same mode.
 fn exchange(
     vfs: &dyn Vfs,
-    place: &Place,
+    place: &JournalPath,
     change: &Change,
     id: &[u8; 16],
     old: &dyn File,
@@ -260,7 +265,7 @@ fn exchange(
 
 /// Removes the journal of a change that was not begun, so that no recovery finds it complete later.
 /// If this fails, one may.
-fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
+fn discard(vfs: &dyn Vfs, place: &JournalPath, journal: &dyn File) -> io::Result<()> {
     let cut = journal.set_len(0).and_then(|()| journal.sync_all());
     let gone = unlink(vfs, place, journal).and_then(|()| vfs.sync_dir(place.journal_folder()));
     // Either is enough.
@@ -268,7 +273,7 @@ fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
 }
 
 /// Removes the name of a journal, if it still names this file.
-fn unlink(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
+fn unlink(vfs: &dyn Vfs, place: &JournalPath, journal: &dyn File) -> io::Result<()> {
     match vfs.symlink_metadata(&place.journal) {
         Ok(found) if found.inode == journal.metadata()?.inode => vfs.remove_file(&place.journal),
         Ok(_) => Ok(()),
@@ -278,7 +283,7 @@ fn unlink(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
 }
 
 /// Puts aside a journal that another program has made obsolete.
-fn put_aside(vfs: &dyn Vfs, place: &Place, id: &[u8; 16]) -> Result<Recovered> {
+fn put_aside(vfs: &dyn Vfs, place: &JournalPath, id: &[u8; 16]) -> Result<Recovered> {
     let to = place.quarantine(id);
     vfs.rename(&place.journal, &to).map_err(Error::at(&place.journal))?;
     vfs.sync_dir(place.journal_folder()).map_err(Error::at(place.journal_folder()))?;
@@ -296,16 +301,16 @@ fn full(vfs: &dyn Vfs, path: &std::path::Path, needed: u64, error: io::Error) ->
 }
 
 /// A change whose journal is durable.
-struct Work<'a> {
+struct RedoChange<'a> {
     vfs: &'a dyn Vfs,
-    place: &'a Place,
+    place: &'a JournalPath,
     change: &'a Change,
     files: Vec<Box<dyn File>>,
     journal: Box<dyn File>,
     id: [u8; 16],
 }
 
-impl Work<'_> {
+impl RedoChange<'_> {
     fn files(&self) -> impl Iterator<Item = (&FileChange, &dyn File)> {
         self.change.files.iter().zip(&self.files).map(|(change, file)| (change, &**file))
     }
@@ -323,7 +328,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Undoes [`Work::grow`]; the journal may be removed only once this is durable.
+    /// Undoes [`RedoChange::grow`]; the journal may be removed only once this is durable.
     fn shrink_back(&self) -> io::Result<()> {
         for (change, file) in self.files() {
             if change.new_size > change.old_size {

@@ -30,7 +30,7 @@ pub(crate) struct FileChange {
     /// Hash of these bytes.
     pub(super) cut_hash: u64,
     /// Writes, ascending; they do not overlap.
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<RedoWrite>,
     /// Hashes of the old bytes, for each piece of a sector that is written.
     pub(super) hashes: Vec<u64>,
     /// The bytes of all writes.
@@ -39,7 +39,7 @@ pub(crate) struct FileChange {
 
 /// A write. Its offsets into `hashes` and `bytes` follow from the writes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Write {
+pub(super) struct RedoWrite {
     pub(super) offset: u64,
     pub(super) len: u32,
     /// `true` if nothing is written: these bytes only have to be there.
@@ -104,7 +104,7 @@ impl FileChange {
     /// Cuts `file`, the file of this change, to `size` bytes after all writes, which must end
     /// before that.
     pub(crate) fn cut(&mut self, size: u64, file: &dyn File) -> io::Result<()> {
-        let written = self.writes.last().map_or(0, Write::end);
+        let written = self.writes.last().map_or(0, RedoWrite::end);
         debug_assert!(written <= size && size <= self.old_size, "because a cut is behind all else");
         self.new_size = size;
         self.cut_len = (self.old_size - size).min(CUT_HASH_LEN_MAX);
@@ -146,7 +146,7 @@ impl FileChange {
             self.writes.last().is_none_or(|last| last.end() <= offset),
             "because writes ascend"
         );
-        let write = Write { offset, len: len as u32, is_evidence };
+        let write = RedoWrite { offset, len: len as u32, is_evidence };
         for piece in write.pieces() {
             let at = (piece.0 - offset) as usize;
             let end = (at + piece.1).min(old.len());
@@ -160,7 +160,7 @@ impl FileChange {
     }
 }
 
-impl Write {
+impl RedoWrite {
     pub(super) const fn end(&self) -> u64 {
         self.offset + self.len as u64
     }

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::change::{Change, FileChange, Write};
+use super::change::{Change, FileChange, RedoWrite};
 use super::limits::{BODY_LEN_MAX, CUT_HASH_LEN_MAX, FILES_MAX, NAME_LEN_MAX, OFFSET_MAX};
 
 /// First bytes of a journal.
@@ -196,7 +196,7 @@ fn parse_file(body: &mut &[u8]) -> Option<FileChange> {
             return None;
         }
         let (offset, len, bits) = (take_u64(body)?, take_u32(body)?, take_u32(body)?);
-        let write = Write { offset, len, is_evidence: bits & IS_EVIDENCE != 0 };
+        let write = RedoWrite { offset, len, is_evidence: bits & IS_EVIDENCE != 0 };
         if offset < end || offset > OFFSET_MAX {
             return None;
         }

@@ -24,4 +24,4 @@ mod tests;
 
 pub(crate) use apply::{Cost, Mend, apply, recover, summary};
 pub(crate) use change::{Change, FileChange};
-pub(crate) use place::{Found, Place};
+pub(crate) use place::{JournalPath, JournalSearch};

@@ -16,7 +16,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Path of the journal of a mailbox, and the folder of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct JournalPath {
     /// The mailbox.
     pub(super) mailbox: PathBuf,
     /// The folder of its files.
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 
 /// Result of looking for a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum JournalSearch {
     /// Nothing.
     Nothing,
     /// A redo journal, or the beginning of one.
@@ -38,7 +38,7 @@ pub(crate) enum Found {
     Strange,
 }
 
-impl Place {
+impl JournalPath {
     /// Returns the place for a mailbox that is a folder: `.barid-journal` in it.
     pub(crate) fn inside(mailbox: &Path) -> Self {
         Self {
@@ -74,11 +74,11 @@ impl Place {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn look(&self, vfs: &dyn Vfs) -> Result<Found> {
+    pub(crate) fn look(&self, vfs: &dyn Vfs) -> Result<JournalSearch> {
         match vfs.symlink_metadata(&self.journal) {
-            Ok(found) if !self.trusts(vfs, &found)? => return Ok(Found::Strange),
+            Ok(found) if !self.trusts(vfs, &found)? => return Ok(JournalSearch::Strange),
             Ok(_) => {}
-            Err(error) if is_missing(&error) => return Ok(Found::Nothing),
+            Err(error) if is_missing(&error) => return Ok(JournalSearch::Nothing),
             Err(error) => return Err(Error::at(&self.journal)(error)),
         }
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
@@ -87,9 +87,11 @@ impl Place {
             vfs.open(&self.journal, options).and_then(|file| file.read_full_at(&mut magic, 0));
         match read {
             // A journal that was truncated by a crash may contain only zeros.
-            Ok(len) if magic[..len] == MAGIC[..len] || magic == [0; MAGIC.len()] => Ok(Found::Redo),
-            Ok(_) => Ok(Found::Other),
-            Err(error) if is_missing(&error) => Ok(Found::Nothing),
+            Ok(len) if magic[..len] == MAGIC[..len] || magic == [0; MAGIC.len()] => {
+                Ok(JournalSearch::Redo)
+            }
+            Ok(_) => Ok(JournalSearch::Other),
+            Err(error) if is_missing(&error) => Ok(JournalSearch::Nothing),
             Err(error) => Err(Error::at(&self.journal)(error)),
         }
     }

@@ -12,11 +12,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::change::{Change, FileChange};
 use super::limits::BODY_LEN_MAX;
-use super::place::{Place, is_missing};
+use super::place::{JournalPath, is_missing};
 
 /// Plan of a recovery.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct RecoveryPlan {
     /// The change of the journal, adapted to what others have appended.
     pub(super) change: Change,
     /// Its files.
@@ -29,12 +29,12 @@ pub(super) struct Plan {
     pub(super) others: Vec<FileChange>,
 }
 
-impl Plan {
+impl RecoveryPlan {
     /// Makes the plan; `None` if a file is missing or contains bytes that are neither old nor new.
     /// But such files are left out if there are others that `is_moved` names.
     pub(super) fn of(
         vfs: &dyn Vfs,
-        place: &Place,
+        place: &JournalPath,
         change: Change,
         is_moved: Option<fn(&[u8]) -> bool>,
     ) -> Result<Option<Self>> {

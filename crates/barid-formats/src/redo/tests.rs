@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::encode::{Parsed, encode, parse};
 use super::limits::SECTOR_LEN;
-use super::{Change, FileChange, Found, Place, apply, recover};
+use super::{Change, FileChange, JournalPath, JournalSearch, apply, recover};
 
 const DIR: &str = "/box";
 const NAMES: [&str; 3] = ["meta", "index", "status"];
@@ -98,8 +98,8 @@ fn random_change(
     (change, after)
 }
 
-fn place() -> Place {
-    Place::inside(Path::new(DIR))
+fn place() -> JournalPath {
+    JournalPath::inside(Path::new(DIR))
 }
 
 /// Applies a change; what was dropped goes to a file, durably, as pending changes do.
@@ -144,7 +144,7 @@ fn crash(scenario: &Scenario, lying: bool, skip: Option<Fault>) -> Result<usize,
                     return Err(what("old after the acknowledgement".into()));
                 }
                 match place().look(disk).unwrap() {
-                    Found::Nothing => Ok(()),
+                    JournalSearch::Nothing => Ok(()),
                     found => Err(what(format!("left behind: {found:?}"))),
                 }
             };
@@ -212,7 +212,7 @@ fn what_another_program_wrote_is_left_alone() {
                 aside += 1;
                 assert!(disk.metadata(&journal).is_ok());
             }
-            assert_eq!(place().look(&disk).unwrap(), Found::Nothing);
+            assert_eq!(place().look(&disk).unwrap(), JournalSearch::Nothing);
         }
     }
     assert!(aside > 50, "{aside}");
@@ -244,7 +244,7 @@ fn a_failing_call_leaves_all_or_nothing() {
                 }
             };
             assert!(is_new_now || result.is_err(), "scenario {seed}, call {n}: {result:?}");
-            assert_eq!(place().look(&disk).unwrap(), Found::Nothing);
+            assert_eq!(place().look(&disk).unwrap(), JournalSearch::Nothing);
         }
     }
     assert!(refused > 100 && unfinished > 100, "{refused} refused, {unfinished} unfinished");
@@ -290,7 +290,7 @@ fn what_others_append_stays() {
                     let found = contents(disk);
                     let is_sound = found == with(&scenario.new) || found == with(&scenario.old);
                     assert!(is_sound, "{what}");
-                    assert_eq!(place().look(disk).unwrap(), Found::Nothing);
+                    assert_eq!(place().look(disk).unwrap(), JournalSearch::Nothing);
                     recovered.bytes_delivered
                 };
                 let bytes_kept = check(&again.vfs());
@@ -383,7 +383,7 @@ fn a_stranger_s_journal_is_not_followed() {
     // Seed 1 keeps everything: somewhere on the way the journal is there.
     let disk = (0..world.points())
         .map(|point| world.crash_at(point, 1))
-        .find(|disk| place().look(disk).unwrap() == Found::Redo)
+        .find(|disk| place().look(disk).unwrap() == JournalSearch::Redo)
         .unwrap();
     let journal = place().journal().to_owned();
     let bytes = disk.read(&journal, 1 << 20).unwrap();
@@ -391,11 +391,11 @@ fn a_stranger_s_journal_is_not_followed() {
     disk.remove_file(&journal).unwrap();
     let file = disk.open(&journal, OpenOptions::create_new(0o666)).unwrap();
     file.write_all_at(&bytes, 0).unwrap();
-    assert_eq!(place().look(&disk).unwrap(), Found::Strange);
+    assert_eq!(place().look(&disk).unwrap(), JournalSearch::Strange);
     let refused = recover(&disk, &place(), None, None);
     assert!(matches!(refused, Err(Error::Unrecoverable { .. })), "{refused:?}");
     other.open(&journal, OpenOptions::WRITE).unwrap().write_all_at(b"baridMBJ", 0).unwrap();
-    assert_eq!(place().look(&other).unwrap(), Found::Other);
+    assert_eq!(place().look(&other).unwrap(), JournalSearch::Other);
     assert!(!recover(&other, &place(), None, None).unwrap().completed);
     assert_eq!(contents(&other), contents(&disk));
 }

@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::casemap::{casemap_into, titlecase};
 use crate::date::{Time, instant, month_number};
 use crate::lexer::Lexer;
-use crate::words::{Word, is_blank};
+use crate::words::{EncodedWord, is_blank};
 
 /// Parses a date as Dovecot's `message_date_parse` does.
 ///
@@ -174,7 +174,7 @@ fn decode(raw: &[u8], push: &mut Push, text: &mut Vec<u8>) {
 /// Parses an encoded word. Returns its length, charset and bytes. Bytes outside the base64 alphabet
 /// end the text.
 fn word(bytes: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
-    let word = Word::parse(bytes)?;
+    let word = EncodedWord::parse(bytes)?;
     let mut text = Vec::new();
     word.decode_into(&mut text);
     Some((word.len, word.charset, text))

@@ -32,7 +32,7 @@ pub struct SearchRequest {
 /// # Errors
 /// Returns a [`SearchError`] if the arguments are not a valid search.
 pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
-    let mut lexer = Lexer { text, at: 0 };
+    let mut lexer = ImapLexer { text, at: 0 };
     let mut returns = None;
     let mut first = lexer.next()?;
     if is_word(&first, "RETURN") {
@@ -47,8 +47,11 @@ pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
         }
         first = lexer.next()?;
     }
-    let mut parser =
-        Parser { lexer, builder: ProgramBuilder::default(), open: vec![Frame::List(Vec::new())] };
+    let mut parser = ImapParser {
+        lexer,
+        builder: ProgramBuilder::default(),
+        open: vec![Frame::List(Vec::new())],
+    };
     parser.tokens(first)?;
     let Some(Frame::List(nodes)) = parser.open.pop() else {
         return Err(SearchError::Missing { what: "a search key", behind: "NOT or OR".into() });
@@ -112,7 +115,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token<'a> {
+enum ImapToken<'a> {
     Open,
     Close,
     Atom(&'a [u8]),
@@ -120,25 +123,25 @@ enum Token<'a> {
     End,
 }
 
-fn is_word(token: &Token<'_>, word: &str) -> bool {
-    matches!(token, Token::Atom(atom) if atom.eq_ignore_ascii_case(word.as_bytes()))
+fn is_word(token: &ImapToken<'_>, word: &str) -> bool {
+    matches!(token, ImapToken::Atom(atom) if atom.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-struct Lexer<'a> {
+struct ImapLexer<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Lexer<'a> {
-    fn next(&mut self) -> Result<Token<'a>, SearchError> {
+impl<'a> ImapLexer<'a> {
+    fn next(&mut self) -> Result<ImapToken<'a>, SearchError> {
         while matches!(self.text.get(self.at), Some(b' ')) {
             self.at += 1;
         }
         let rest = &self.text[self.at..];
         let (token, len) = match rest {
-            [] => (Token::End, 0),
-            [b'(', ..] => (Token::Open, 1),
-            [b')', ..] => (Token::Close, 1),
+            [] => (ImapToken::End, 0),
+            [b'(', ..] => (ImapToken::Open, 1),
+            [b')', ..] => (ImapToken::Close, 1),
             [b'"', inside @ ..] => self.quoted(inside)?,
             [b'{', inside @ ..] => self.literal(inside)?,
             _ => {
@@ -147,7 +150,7 @@ impl<'a> Lexer<'a> {
                 if len == 0 {
                     return Err(self.out_of_place());
                 }
-                (Token::Atom(&rest[..len]), len)
+                (ImapToken::Atom(&rest[..len]), len)
             }
         };
         self.at += len;
@@ -159,12 +162,12 @@ impl<'a> Lexer<'a> {
         SearchError::OutOfPlace { found: found.map(char::from).collect(), at: self.at }
     }
 
-    fn quoted(&self, inside: &[u8]) -> Result<(Token<'a>, usize), SearchError> {
+    fn quoted(&self, inside: &[u8]) -> Result<(ImapToken<'a>, usize), SearchError> {
         let mut text = Vec::new();
         let mut bytes = inside.iter().enumerate();
         while let Some((at, byte)) = bytes.next() {
             match byte {
-                b'"' => return Ok((Token::Text(text), at + 2)),
+                b'"' => return Ok((ImapToken::Text(text), at + 2)),
                 b'\\' => text.extend(bytes.next().map(|(_, byte)| *byte)),
                 b'\r' | b'\n' | 0 => break,
                 _ => text.push(*byte),
@@ -174,7 +177,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads `"{" number ["+"] "}" CRLF *CHAR8`.
-    fn literal(&self, inside: &[u8]) -> Result<(Token<'a>, usize), SearchError> {
+    fn literal(&self, inside: &[u8]) -> Result<(ImapToken<'a>, usize), SearchError> {
         let close = memchr::memchr(b'}', inside).ok_or_else(|| self.out_of_place())?;
         let digits = inside[..close].strip_suffix(b"+").unwrap_or(&inside[..close]);
         let len: Option<usize> = std::str::from_utf8(digits).ok().and_then(number);
@@ -183,14 +186,14 @@ impl<'a> Lexer<'a> {
         let (Some(len), Some(text)) = (len, text) else { return Err(self.out_of_place()) };
         let bytes = text.get(..len).ok_or_else(|| self.out_of_place())?;
         let used = 1 + close + 1 + (behind.len() - text.len()) + len;
-        Ok((Token::Text(bytes.to_vec()), used))
+        Ok((ImapToken::Text(bytes.to_vec()), used))
     }
 
     /// Reads an argument of `key` as text.
     fn argument(&mut self, key: &str) -> Result<String, SearchError> {
         match self.next()? {
-            Token::Atom(bytes) => utf8(bytes.to_vec()),
-            Token::Text(bytes) => utf8(bytes),
+            ImapToken::Atom(bytes) => utf8(bytes.to_vec()),
+            ImapToken::Text(bytes) => utf8(bytes),
             _ => Err(SearchError::Missing { what: "a value", behind: key.to_owned() }),
         }
     }
@@ -205,15 +208,15 @@ fn utf8(bytes: Vec<u8>) -> Result<String, SearchError> {
 }
 
 /// Parses `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
-fn parse_returns(lexer: &mut Lexer<'_>) -> Result<ReturnOptions, SearchError> {
-    if lexer.next()? != Token::Open {
+fn parse_returns(lexer: &mut ImapLexer<'_>) -> Result<ReturnOptions, SearchError> {
+    if lexer.next()? != ImapToken::Open {
         return Err(SearchError::Missing { what: "a list", behind: "RETURN".into() });
     }
     let mut options = ReturnOptions::default();
     loop {
         match lexer.next()? {
-            Token::Close => break,
-            Token::Atom(name) => match name.to_ascii_uppercase().as_slice() {
+            ImapToken::Close => break,
+            ImapToken::Atom(name) => match name.to_ascii_uppercase().as_slice() {
                 b"MIN" => options.min = true,
                 b"MAX" => options.max = true,
                 b"ALL" => options.all = true,
@@ -238,22 +241,22 @@ enum Frame {
     Or(Option<NodeId>),
 }
 
-struct Parser<'a> {
-    lexer: Lexer<'a>,
+struct ImapParser<'a> {
+    lexer: ImapLexer<'a>,
     builder: ProgramBuilder,
     open: Vec<Frame>,
 }
 
-impl Parser<'_> {
-    fn tokens(&mut self, first: Token<'_>) -> Result<(), SearchError> {
+impl ImapParser<'_> {
+    fn tokens(&mut self, first: ImapToken<'_>) -> Result<(), SearchError> {
         let mut token = first;
         loop {
             match token {
-                Token::End => break,
-                Token::Open => self.begin(Frame::List(Vec::new()))?,
-                Token::Close => self.close()?,
-                Token::Atom(word) => self.key(&shown(word))?,
-                Token::Text(_) => return Err(self.lexer.out_of_place()),
+                ImapToken::End => break,
+                ImapToken::Open => self.begin(Frame::List(Vec::new()))?,
+                ImapToken::Close => self.close()?,
+                ImapToken::Atom(word) => self.key(&shown(word))?,
+                ImapToken::Text(_) => return Err(self.lexer.out_of_place()),
             }
             token = self.lexer.next()?;
         }

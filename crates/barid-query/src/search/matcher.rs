@@ -13,7 +13,7 @@ use super::number_set::contains;
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::view::{CachedField, FieldText, SearchView};
-use super::{AddressField, DateColumn, Day, Facts, Node, SearchKey, SearchProgram};
+use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
 
 /// The data of a message that a key needs, in ascending order of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub struct Matcher {
 #[derive(Clone, Debug)]
 enum Op {
     Test(Box<Test>),
-    Join(Node),
+    Join(SearchNode),
 }
 
 #[derive(Clone, Debug)]
@@ -96,8 +96,8 @@ impl Matcher {
         match normal(program) {
             Err(constant) => Self { nodes: Vec::new(), constant: Some(constant) },
             Ok(program) => {
-                let op = |node: &Node| match node {
-                    Node::Key(key) => Op::Test(Box::new(Test::new(key, context))),
+                let op = |node: &SearchNode| match node {
+                    SearchNode::Key(key) => Op::Test(Box::new(Test::new(key, context))),
                     node => Op::Join(node.clone()),
                 };
                 Self { nodes: program.nodes().iter().map(op).collect(), constant: None }
@@ -171,10 +171,10 @@ impl Matcher {
             let Op::Join(node) = op else { continue };
             let of = |id: &u32| values[*id as usize];
             values[at] = match node {
-                Node::Not(id) => of(id).map(|value| !value),
-                Node::And(ids) => joined(ids.iter().map(of), true),
-                Node::Or(ids) => joined(ids.iter().map(of), false),
-                Node::Key(_) => None,
+                SearchNode::Not(id) => of(id).map(|value| !value),
+                SearchNode::And(ids) => joined(ids.iter().map(of), true),
+                SearchNode::Or(ids) => joined(ids.iter().map(of), false),
+                SearchNode::Key(_) => None,
             };
         }
     }

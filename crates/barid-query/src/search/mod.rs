@@ -31,7 +31,8 @@ pub use imap::{SearchRequest, looks_like_imap, parse_imap};
 pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
 pub use number_set::NumberSet;
 pub use program::{
-    AddressField, DateColumn, DateRange, Node, NodeId, ProgramBuilder, SearchKey, SearchProgram,
+    AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
+    SearchProgram,
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use short::parse_short;

@@ -1,6 +1,6 @@
 //! The normal form of programs: no constants, no needless nesting, and no duplicate keys.
 
-use super::{Node, NodeId, ProgramBuilder, SearchError, SearchKey, SearchProgram};
+use super::{NodeId, ProgramBuilder, SearchError, SearchKey, SearchNode, SearchProgram};
 
 /// The normal form of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,21 +12,21 @@ enum Form {
 /// Returns the program in normal form, or as an error its constant answer. One pass; O(keys²) if
 /// all keys differ.
 pub(crate) fn normal(program: &SearchProgram) -> Result<SearchProgram, bool> {
-    let mut out: Vec<Node> = Vec::new();
+    let mut out: Vec<SearchNode> = Vec::new();
     let mut keys: Vec<NodeId> = Vec::new();
     let mut forms: Vec<Form> = Vec::with_capacity(program.nodes().len());
     for node in program.nodes() {
         let form = match node {
-            Node::Key(key) => of_key(key, &mut out, &mut keys),
-            Node::Not(of) => match forms[*of as usize] {
+            SearchNode::Key(key) => of_key(key, &mut out, &mut keys),
+            SearchNode::Not(of) => match forms[*of as usize] {
                 Form::Constant(value) => Form::Constant(!value),
                 Form::Node(of) => match out[of as usize] {
-                    Node::Not(inner) => Form::Node(inner),
-                    _ => push(&mut out, Node::Not(of)),
+                    SearchNode::Not(inner) => Form::Node(inner),
+                    _ => push(&mut out, SearchNode::Not(of)),
                 },
             },
-            Node::And(ids) => joined(ids, &forms, &mut out, true),
-            Node::Or(ids) => joined(ids, &forms, &mut out, false),
+            SearchNode::And(ids) => joined(ids, &forms, &mut out, true),
+            SearchNode::Or(ids) => joined(ids, &forms, &mut out, false),
         };
         forms.push(form);
     }
@@ -37,12 +37,12 @@ pub(crate) fn normal(program: &SearchProgram) -> Result<SearchProgram, bool> {
     }
 }
 
-fn push(out: &mut Vec<Node>, node: Node) -> Form {
+fn push(out: &mut Vec<SearchNode>, node: SearchNode) -> Form {
     out.push(node);
     Form::Node(out.len() as NodeId - 1)
 }
 
-fn of_key(key: &SearchKey, out: &mut Vec<Node>, keys: &mut Vec<NodeId>) -> Form {
+fn of_key(key: &SearchKey, out: &mut Vec<SearchNode>, keys: &mut Vec<NodeId>) -> Form {
     match key {
         SearchKey::All => return Form::Constant(true),
         // Every text contains the empty text.
@@ -51,25 +51,25 @@ fn of_key(key: &SearchKey, out: &mut Vec<Node>, keys: &mut Vec<NodeId>) -> Form 
         }
         _ => {}
     }
-    let same = |id: &&NodeId| matches!(&out[**id as usize], Node::Key(known) if known == key);
+    let same = |id: &&NodeId| matches!(&out[**id as usize], SearchNode::Key(known) if known == key);
     if let Some(known) = keys.iter().find(same) {
         return Form::Node(*known);
     }
-    let form = push(out, Node::Key(key.clone()));
+    let form = push(out, SearchNode::Key(key.clone()));
     keys.push(out.len() as NodeId - 1);
     form
 }
 
 /// Joins forms with And, whose neutral value is true, or Or, whose neutral value is false.
-fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<Node>, neutral: bool) -> Form {
+fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<SearchNode>, neutral: bool) -> Form {
     let mut parts: Vec<NodeId> = Vec::new();
     for id in ids {
         match forms[*id as usize] {
             Form::Constant(value) if value == neutral => {}
             Form::Constant(value) => return Form::Constant(value),
             Form::Node(id) => match &out[id as usize] {
-                Node::And(inner) if neutral => parts.extend(inner),
-                Node::Or(inner) if !neutral => parts.extend(inner),
+                SearchNode::And(inner) if neutral => parts.extend(inner),
+                SearchNode::Or(inner) if !neutral => parts.extend(inner),
                 _ => parts.push(id),
             },
         }
@@ -79,13 +79,13 @@ fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<Node>, neutral: bool) ->
     match *parts {
         [] => Form::Constant(neutral),
         [only] => Form::Node(only),
-        _ if neutral => push(out, Node::And(parts)),
-        _ => push(out, Node::Or(parts)),
+        _ if neutral => push(out, SearchNode::And(parts)),
+        _ => push(out, SearchNode::Or(parts)),
     }
 }
 
 /// Returns the nodes that a root refers to, with the root last.
-fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
+fn reachable(nodes: &[SearchNode], root: NodeId) -> SearchProgram {
     let mut used = vec![false; root as usize + 1];
     used[root as usize] = true;
     for (at, node) in nodes[..=root as usize].iter().enumerate().rev() {
@@ -99,10 +99,10 @@ fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
     for (at, node) in nodes[..=root as usize].iter().enumerate().filter(|(at, _)| used[*at]) {
         let all = |ids: &[NodeId]| ids.iter().map(|id| moved[*id as usize]).collect();
         let added: Result<NodeId, SearchError> = match node {
-            Node::Key(key) => builder.key(key.clone()),
-            Node::Not(of) => builder.not(moved[*of as usize]),
-            Node::And(ids) => builder.and(all(ids)),
-            Node::Or(ids) => builder.or(all(ids)),
+            SearchNode::Key(key) => builder.key(key.clone()),
+            SearchNode::Not(of) => builder.not(moved[*of as usize]),
+            SearchNode::And(ids) => builder.and(all(ids)),
+            SearchNode::Or(ids) => builder.or(all(ids)),
         };
         last = added.expect("because it has no more nodes than before");
         moved[at] = last;
@@ -111,11 +111,11 @@ fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
 }
 
 /// Returns the nodes to which a node refers.
-pub(crate) fn children(node: &Node) -> &[NodeId] {
+pub(crate) fn children(node: &SearchNode) -> &[NodeId] {
     match node {
-        Node::Key(_) => &[],
-        Node::Not(of) => std::slice::from_ref(of),
-        Node::And(ids) | Node::Or(ids) => ids,
+        SearchNode::Key(_) => &[],
+        SearchNode::Not(of) => std::slice::from_ref(of),
+        SearchNode::And(ids) | SearchNode::Or(ids) => ids,
     }
 }
 

@@ -47,7 +47,7 @@ impl DateRange {
 }
 
 /// A search key (RFC 9051 §6.4.4). The negative keys of the RFC, such as UNANSWERED, are a
-/// [`Node::Not`] of it; NEW and OLD combine \Recent and \Seen (RFC 3501).
+/// [`SearchNode::Not`] of it; NEW and OLD combine \Recent and \Seen (RFC 3501).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchKey {
     /// Every message.
@@ -93,7 +93,7 @@ pub type NodeId = u32;
 
 /// A search key or an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum SearchNode {
     /// A search key.
     Key(SearchKey),
     /// Messages that the other node does not match.
@@ -110,19 +110,19 @@ pub enum Node {
 /// computes all values, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchProgram {
-    nodes: Vec<Node>,
+    nodes: Vec<SearchNode>,
 }
 
 impl SearchProgram {
     /// Returns the program that matches every message.
     #[must_use]
     pub fn all() -> Self {
-        Self { nodes: vec![Node::Key(SearchKey::All)] }
+        Self { nodes: vec![SearchNode::Key(SearchKey::All)] }
     }
 
     /// Returns the nodes; the last is the root.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[SearchNode] {
         &self.nodes
     }
 }
@@ -130,7 +130,7 @@ impl SearchProgram {
 /// A builder of programs from their leaves up, which enforces the limits.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramBuilder {
-    nodes: Vec<Node>,
+    nodes: Vec<SearchNode>,
     text_len: usize,
 }
 
@@ -153,7 +153,7 @@ impl ProgramBuilder {
             let max = SEARCH_TEXT_LEN_MAX;
             return Err(SearchError::TooMuch { what: "bytes of text", max });
         }
-        self.push(Node::Key(key))
+        self.push(SearchNode::Key(key))
     }
 
     /// Adds the negation of a node.
@@ -161,7 +161,7 @@ impl ProgramBuilder {
     /// # Errors
     /// As [`ProgramBuilder::key`].
     pub fn not(&mut self, node: NodeId) -> Result<NodeId, SearchError> {
-        self.push(Node::Not(node))
+        self.push(SearchNode::Not(node))
     }
 
     /// Joins nodes that must all match; a single node is returned unchanged.
@@ -173,7 +173,7 @@ impl ProgramBuilder {
             (Some(only), true) => Ok(only),
             (last, _) => {
                 nodes.extend(last);
-                self.push(Node::And(nodes))
+                self.push(SearchNode::And(nodes))
             }
         }
     }
@@ -187,12 +187,12 @@ impl ProgramBuilder {
             (Some(only), true) => Ok(only),
             (last, _) => {
                 nodes.extend(last);
-                self.push(Node::Or(nodes))
+                self.push(SearchNode::Or(nodes))
             }
         }
     }
 
-    fn push(&mut self, node: Node) -> Result<NodeId, SearchError> {
+    fn push(&mut self, node: SearchNode) -> Result<NodeId, SearchError> {
         if self.nodes.len() == SEARCH_KEYS_MAX {
             return Err(SearchError::TooMuch { what: "keys", max: SEARCH_KEYS_MAX });
         }
@@ -222,10 +222,10 @@ pub(crate) fn render(program: &SearchProgram) -> String {
             format!("{name}({})", parts.join(" "))
         };
         let text = match node {
-            Node::Key(key) => format!("{key:?}"),
-            Node::Not(id) => join("not", &[*id]),
-            Node::And(ids) => join("and", ids),
-            Node::Or(ids) => join("or", ids),
+            SearchNode::Key(key) => format!("{key:?}"),
+            SearchNode::Not(id) => join("not", &[*id]),
+            SearchNode::And(ids) => join("and", ids),
+            SearchNode::Or(ids) => join("or", ids),
         };
         texts.push(text);
     }

@@ -28,8 +28,8 @@ use crate::limits::SEARCH_DEPTH_MAX;
 /// # Errors
 /// Returns a [`SearchError`] if the text is not a valid query.
 pub fn parse_short(text: &str, today: Day) -> Result<SearchProgram, SearchError> {
-    let mut parser = Parser {
-        lexer: Lexer { text, at: 0, depth: 0 },
+    let mut parser = QueryParser {
+        lexer: QueryLexer { text, at: 0, depth: 0 },
         builder: ProgramBuilder::default(),
         open: vec![Level::default()],
         today,
@@ -40,7 +40,7 @@ pub fn parse_short(text: &str, today: Day) -> Result<SearchProgram, SearchError>
 
 /// A word of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+enum QueryToken {
     Open,
     Close,
     Minus,
@@ -53,23 +53,23 @@ enum Token {
     },
 }
 
-struct Lexer<'a> {
+struct QueryLexer<'a> {
     text: &'a str,
     at: usize,
     /// Number of open parentheses; a closing one without an open one is part of a word.
     depth: usize,
 }
 
-impl Lexer<'_> {
-    fn next(&mut self) -> Result<Option<Token>, SearchError> {
+impl QueryLexer<'_> {
+    fn next(&mut self) -> Result<Option<QueryToken>, SearchError> {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
         let token = match rest.bytes().next() {
             None => return Ok(None),
-            Some(b'(') => Token::Open,
-            Some(b')') if self.depth > 0 => Token::Close,
+            Some(b'(') => QueryToken::Open,
+            Some(b')') if self.depth > 0 => QueryToken::Close,
             Some(b'-' | b'!') if rest[1..].starts_with(|c: char| !c.is_whitespace()) => {
-                Token::Minus
+                QueryToken::Minus
             }
             _ => return self.word(rest).map(Some),
         };
@@ -77,7 +77,7 @@ impl Lexer<'_> {
         Ok(Some(token))
     }
 
-    fn word(&mut self, rest: &str) -> Result<Token, SearchError> {
+    fn word(&mut self, rest: &str) -> Result<QueryToken, SearchError> {
         let (mut key, mut text, mut is_quoted) = (None, String::new(), false);
         let mut chars = rest.char_indices();
         let mut len = rest.len();
@@ -108,7 +108,7 @@ impl Lexer<'_> {
             }
         }
         self.at += len;
-        Ok(Token::Word { key, text, is_quoted })
+        Ok(QueryToken::Word { key, text, is_quoted })
     }
 }
 
@@ -136,21 +136,21 @@ struct Level {
     was_negated: bool,
 }
 
-struct Parser<'a> {
-    lexer: Lexer<'a>,
+struct QueryParser<'a> {
+    lexer: QueryLexer<'a>,
     builder: ProgramBuilder,
     open: Vec<Level>,
     today: Day,
 }
 
-impl Parser<'_> {
+impl QueryParser<'_> {
     fn run(&mut self) -> Result<NodeId, SearchError> {
         while let Some(token) = self.lexer.next()? {
             match token {
-                Token::Open => self.begin()?,
-                Token::Close => self.end()?,
-                Token::Minus => self.negate(),
-                Token::Word { key: None, text, is_quoted: false } => match &*text {
+                QueryToken::Open => self.begin()?,
+                QueryToken::Close => self.end()?,
+                QueryToken::Minus => self.negate(),
+                QueryToken::Word { key: None, text, is_quoted: false } => match &*text {
                     "or" | "OR" | "|" => self.or()?,
                     "and" | "AND" => {}
                     "not" | "NOT" => self.negate(),
@@ -161,7 +161,7 @@ impl Parser<'_> {
                     _ if is_range(&text) => return Err(SearchError::Numbers(text)),
                     _ => self.term(None, text)?,
                 },
-                Token::Word { key, text, .. } => self.term(key, text)?,
+                QueryToken::Word { key, text, .. } => self.term(key, text)?,
             }
         }
         let missing = |what, behind: &str| SearchError::Missing { what, behind: behind.into() };

@@ -25,12 +25,12 @@ pub struct Threads {
     rows: u32,
     /// For each thread the index of its first node.
     roots: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<ThreadRow>,
 }
 
 /// A row, or [`DUMMY`], and its depth with [`HAS_SIBLINGS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
+struct ThreadRow {
     row: u32,
     depth: u32,
 }
@@ -75,7 +75,7 @@ impl Threads {
         Self::iterate(&self.nodes[start..])
     }
 
-    fn iterate(nodes: &[Node]) -> impl ExactSizeIterator<Item = ThreadNode> + '_ {
+    fn iterate(nodes: &[ThreadRow]) -> impl ExactSizeIterator<Item = ThreadNode> + '_ {
         nodes.iter().map(|node| ThreadNode {
             row: (node.row != DUMMY).then_some(node.row),
             depth: node.depth & DEPTH,
@@ -159,7 +159,7 @@ impl Threads {
             roots: words(roots).collect(),
             nodes: nodes
                 .chunks_exact(8)
-                .map(|node| Node { row: word(&node[..4]), depth: word(&node[4..]) })
+                .map(|node| ThreadRow { row: word(&node[..4]), depth: word(&node[4..]) })
                 .collect(),
         };
         threads.check()?;
@@ -223,13 +223,13 @@ impl ThreadsBuilder {
 
     pub(super) fn root(&mut self, row: Option<u32>) {
         self.threads.roots.push(self.threads.nodes.len() as u32);
-        self.threads.nodes.push(Node { row: row.unwrap_or(DUMMY), depth: 0 });
+        self.threads.nodes.push(ThreadRow { row: row.unwrap_or(DUMMY), depth: 0 });
     }
 
     #[inline]
     pub(super) fn child(&mut self, row: u32, depth: u32, has_siblings: bool) {
         let depth = if has_siblings { depth | HAS_SIBLINGS } else { depth };
-        self.threads.nodes.push(Node { row, depth });
+        self.threads.nodes.push(ThreadRow { row, depth });
     }
 
     pub(super) fn finish(mut self, rows: u32) -> Threads {

@@ -48,7 +48,7 @@ pub struct Point {
 
 /// A scored message.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scored {
+pub(super) struct ScoredMessage {
     pub(super) spamicity: f64,
     pub(super) is_spam: bool,
     pub(super) fold: usize,
@@ -67,12 +67,12 @@ const HAM_CUTOFF_MIN: f64 = 0.1;
 const HAM_CUTOFF_MAX: f64 = 0.45;
 
 /// Sorts messages by descending score.
-pub(super) fn sort(scored: &mut [Scored]) {
+pub(super) fn sort(scored: &mut [ScoredMessage]) {
     scored.sort_unstable_by(|one, other| other.spamicity.total_cmp(&one.spamicity));
 }
 
 /// Returns the errors at each cut-off, for messages in order: one point for each distinct score.
-pub(super) fn curve(scored: &[Scored]) -> Vec<Point> {
+pub(super) fn curve(scored: &[ScoredMessage]) -> Vec<Point> {
     let all = counts(scored.iter());
     let (mut points, mut seen) = (Vec::new(), Counts::default());
     for group in groups(scored) {
@@ -87,7 +87,7 @@ pub(super) fn curve(scored: &[Scored]) -> Vec<Point> {
 /// Returns the mean share of spam that is missed at several allowed numbers of false positives:
 /// those around `rate`, to reduce the effect of chance. The messages must be in order; those of
 /// fold `excluded` are left out.
-pub(super) fn missed_around(scored: &[Scored], excluded: usize, rate: f64) -> f64 {
+pub(super) fn missed_around(scored: &[ScoredMessage], excluded: usize, rate: f64) -> f64 {
     let kept = || scored.iter().filter(|one| one.fold != excluded);
     let all = counts(kept());
     if all.spam == 0 {
@@ -124,7 +124,7 @@ fn allowed(count: u32, share: f64) -> u32 {
 /// Returns cut-offs with which at most a share `rate` of ham is classified as spam, and of spam as
 /// ham as far as possible. The messages must be in order; those of fold `excluded` are left out. A
 /// message without known tokens has the score `unknown`, and is not spam.
-pub(super) fn cut(scored: &[Scored], excluded: usize, rate: f64, unknown: f64) -> Cut {
+pub(super) fn cut(scored: &[ScoredMessage], excluded: usize, rate: f64, unknown: f64) -> Cut {
     let kept = || scored.iter().filter(|one| one.fold != excluded);
     let all = counts(kept());
     let ham_scores = kept().filter(|one| !one.is_spam).map(|one| one.spamicity);
@@ -149,11 +149,11 @@ fn short_between(low: f64, high: f64) -> f64 {
 }
 
 /// Returns the groups of messages with the same score, for messages in order.
-fn groups(scored: &[Scored]) -> impl Iterator<Item = &[Scored]> {
+fn groups(scored: &[ScoredMessage]) -> impl Iterator<Item = &[ScoredMessage]> {
     scored.chunk_by(|one, other| one.spamicity == other.spamicity)
 }
 
-fn counts<'a>(scored: impl Iterator<Item = &'a Scored>) -> Counts {
+fn counts<'a>(scored: impl Iterator<Item = &'a ScoredMessage>) -> Counts {
     let mut counts = Counts::default();
     for one in scored {
         *if one.is_spam { &mut counts.spam } else { &mut counts.ham } += 1;
@@ -166,13 +166,13 @@ mod tests {
     use super::*;
 
     /// Messages in order: `s` is spam, `h` ham, of the fold 0, or of the fold 1 if large.
-    fn scored(text: &str, scores: &[f64]) -> Vec<Scored> {
-        let scored = text.chars().zip(scores).map(|(kind, spamicity)| Scored {
+    fn scored(text: &str, scores: &[f64]) -> Vec<ScoredMessage> {
+        let scored = text.chars().zip(scores).map(|(kind, spamicity)| ScoredMessage {
             spamicity: *spamicity,
             is_spam: kind.eq_ignore_ascii_case(&'s'),
             fold: usize::from(kind.is_ascii_uppercase()),
         });
-        let mut scored: Vec<Scored> = scored.collect();
+        let mut scored: Vec<ScoredMessage> = scored.collect();
         sort(&mut scored);
         scored
     }

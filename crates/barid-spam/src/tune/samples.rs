@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use barid::{Outcome, Work};
 use barid_bayes::Place;
 use barid_message::{fields, parse_date};
-use barid_wordlist::{Class, Interner, Tokens};
+use barid_wordlist::{Class, DistinctTokens, Interner};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::matrix::Role;
@@ -58,10 +58,10 @@ struct Message {
     count: usize,
 }
 
-struct Made {
+struct SampleResult {
     content: u128,
     date: Option<i64>,
-    tokens: Tokens,
+    tokens: DistinctTokens,
 }
 
 impl<'a> Samples<'a> {
@@ -93,7 +93,7 @@ impl<'a> Samples<'a> {
                 let (content, date) = (content_of(text), arrived(text));
                 maker.tokenize(profile);
                 maker.sort();
-                Made { content, date, tokens: maker.packed() }
+                SampleResult { content, date, tokens: maker.packed() }
             })
         };
         let mut done = 0;
@@ -110,8 +110,8 @@ impl<'a> Samples<'a> {
         })
     }
 
-    fn take(&mut self, class: Class, made: &Made) -> Result<Taken> {
-        let Made { content, date, ref tokens } = *made;
+    fn take(&mut self, class: Class, made: &SampleResult) -> Result<Taken> {
+        let SampleResult { content, date, ref tokens } = *made;
         match self.known.entry(content) {
             Entry::Vacant(place) => drop(place.insert(class)),
             Entry::Occupied(known) if *known.get() == class => return Ok(Taken::Twice),

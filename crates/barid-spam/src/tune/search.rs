@@ -8,7 +8,7 @@ use barid::Work;
 use barid_bayes::{Parameters, Rule, Scorer, Weight};
 
 use super::Trialed;
-use super::curve::{Cut, Errors, Scored, curve, cut, missed_around, sort};
+use super::curve::{Cut, Errors, ScoredMessage, curve, cut, missed_around, sort};
 use super::matrix::Matrix;
 use super::samples::Samples;
 use crate::limits::{THREADS_MAX, TUNE_STEPS_MAX};
@@ -229,8 +229,8 @@ impl<'a> Search<'a> {
         rows.map(|row| self.matrix.weigh(scorer, parameters, row)).collect()
     }
 
-    fn scored(&self, parameters: &Parameters, weights: &[Weight]) -> Vec<Scored> {
-        let scored = self.matrix.rows.iter().zip(weights).map(|(row, weight)| Scored {
+    fn scored(&self, parameters: &Parameters, weights: &[Weight]) -> Vec<ScoredMessage> {
+        let scored = self.matrix.rows.iter().zip(weights).map(|(row, weight)| ScoredMessage {
             spamicity: weight.score(parameters).spamicity,
             is_spam: row.is_spam,
             fold: row.fold,

@@ -22,14 +22,14 @@ use crate::batch::{Bent, Op};
 use crate::entry::{is_receipt, keys};
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, SEEDS_MAX};
-use crate::{Counts, Entry, Error, Receipt, Result};
+use crate::{Counts, Error, Receipt, Result, TokenEntry};
 
 /// Writes the first table and log of a list.
 pub(crate) fn begin(
     vfs: &dyn Vfs,
     path: &Path,
     mut header: Header,
-    entries: &[(&[u8], Entry)],
+    entries: &[(&[u8], TokenEntry)],
 ) -> Result<()> {
     header.day = today(vfs);
     Log::create(vfs, &log_path(path, header.generation), &header.log())?;
@@ -80,7 +80,7 @@ impl Native {
     }
 
     /// Merges the log and changes into the delta table, which overrides the base.
-    pub(super) fn commit_delta(&mut self, changes: &[(&[u8], Entry)]) -> Result<()> {
+    pub(super) fn commit_delta(&mut self, changes: &[(&[u8], TokenEntry)]) -> Result<()> {
         let header = &self.view.top.header;
         let base = match header.base {
             0 => self.stay_behind(header.generation)?,
@@ -215,7 +215,7 @@ fn keep_damaged(vfs: &dyn Vfs, path: &Path, view: &View) {
 }
 
 /// Entries by token.
-type Entries<'a> = HashMap<&'a [u8], Entry>;
+type Entries<'a> = HashMap<&'a [u8], TokenEntry>;
 
 /// Tokens that may be in damaged sorted blocks, with their counts from the hashed part.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl<'a> Lost<'a> {
         let mut lost = Self { ops: Vec::with_capacity(ops.len()), entries: HashMap::new() };
         for (token, counts) in tokens.into_iter().zip(found) {
             let Some(Counts { spam, ham }) = counts else { continue };
-            lost.entries.insert(token, Entry { spam, ham, date: 0 });
+            lost.entries.insert(token, TokenEntry { spam, ham, date: 0 });
             if keys::ALL.contains(&token) {
                 lost.ops.push((token, Op::Stay));
             }
@@ -261,7 +261,7 @@ fn merge(
         rest = added(rest, (Some(token), lost), bent, writer)?;
         // If a delta table is damaged, the entry read here may be one that it overrides.
         let found = lost.and_then(|lost| lost.get(token));
-        let sound = found.map_or(entry, |found| Entry { date: entry.date, ..*found });
+        let sound = found.map_or(entry, |found| TokenEntry { date: entry.date, ..*found });
         let had = (!drops(nth)).then_some(sound);
         nth += 1;
         let (entry, left) = changed(rest, token, had, bent);
@@ -301,9 +301,9 @@ fn added<'a, 'b>(
 fn changed<'a, 'b>(
     mut rest: &'a [(&'b [u8], Op)],
     token: &[u8],
-    mut entry: Option<Entry>,
+    mut entry: Option<TokenEntry>,
     bent: &mut Bent,
-) -> (Option<Entry>, &'a [(&'b [u8], Op)]) {
+) -> (Option<TokenEntry>, &'a [(&'b [u8], Op)]) {
     while let Some(((own, op), left)) = rest.split_first()
         && *own == token
     {
@@ -314,7 +314,7 @@ fn changed<'a, 'b>(
 }
 
 /// Writes an entry, except receipts of undone trainings.
-fn put(writer: &mut Writer<'_>, token: &[u8], entry: Entry) -> Result<()> {
+fn put(writer: &mut Writer<'_>, token: &[u8], entry: TokenEntry) -> Result<()> {
     match is_receipt(token) && Receipt::of_counts(entry.counts()).is_none() {
         true => Ok(()),
         false => writer.push(token, entry),

@@ -1,10 +1,10 @@
 //! Merging tables and changes in the order of their tokens.
 
 use super::header::BLOCKS_OFFSET;
-use super::sorted::{BLOCK_LEN, Tokens};
+use super::sorted::{BLOCK_LEN, BlockTokens};
 use super::table::Table;
 use crate::limits::CHUNK_LEN;
-use crate::{Entry, Result};
+use crate::{Result, TokenEntry};
 
 /// An iterator over a table, which skips what is damaged.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Cursor<'a> {
     at: usize,
     until: usize,
     /// Rescued tokens of a damaged block, and the next sound block with its first token.
-    rescued: std::vec::IntoIter<(Vec<u8>, Entry)>,
+    rescued: std::vec::IntoIter<(Vec<u8>, TokenEntry)>,
     sound: (u32, Vec<u8>),
 }
 
@@ -36,11 +36,12 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn advance(&mut self, token: &mut Vec<u8>) -> Result<Option<Entry>> {
+    fn advance(&mut self, token: &mut Vec<u8>) -> Result<Option<TokenEntry>> {
         loop {
             if self.left > 0 {
                 let rest = &self.chunk[self.at..self.until];
-                let mut all = Tokens::resume(self.table.header.day, self.date, self.left, rest);
+                let mut all =
+                    BlockTokens::resume(self.table.header.day, self.date, self.left, rest);
                 if let Some(entry) = all.next(token) {
                     let (date, left, rest) = all.pause();
                     (self.date, self.left, self.at) = (date, left, self.until - rest.len());
@@ -63,11 +64,11 @@ impl<'a> Cursor<'a> {
     fn begin(&mut self, token: &mut Vec<u8>) -> Result<()> {
         let start = (self.next - self.first) as usize * BLOCK_LEN;
         let block = &self.chunk[start..start + BLOCK_LEN];
-        match Tokens::of(&self.table.header, self.next, block) {
+        match BlockTokens::of(&self.table.header, self.next, block) {
             Some(tokens) => {
                 let (date, left, rest) = tokens.pause();
                 (self.date, self.left) = (date, left);
-                self.at = start + Tokens::OFFSET;
+                self.at = start + BlockTokens::OFFSET;
                 self.until = self.at + rest.len();
                 token.clear();
             }
@@ -99,13 +100,13 @@ impl<'a> Cursor<'a> {
 pub(crate) struct Source<'a> {
     from: From<'a>,
     token: Vec<u8>,
-    entry: Option<Entry>,
+    entry: Option<TokenEntry>,
 }
 
 #[derive(Debug)]
 enum From<'a> {
     Table(Cursor<'a>),
-    Changes(std::slice::Iter<'a, (&'a [u8], Entry)>),
+    Changes(std::slice::Iter<'a, (&'a [u8], TokenEntry)>),
 }
 
 impl<'a> Source<'a> {
@@ -115,7 +116,7 @@ impl<'a> Source<'a> {
     }
 
     /// Creates a source of sorted changes.
-    pub(crate) fn changes(changes: &'a [(&'a [u8], Entry)]) -> Result<Self> {
+    pub(crate) fn changes(changes: &'a [(&'a [u8], TokenEntry)]) -> Result<Self> {
         Self::new(From::Changes(changes.iter()))
     }
 
@@ -143,7 +144,7 @@ impl<'a> Source<'a> {
 /// until `visit` returns `false`.
 pub(crate) fn each(
     mut sources: Vec<Source<'_>>,
-    visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,
+    visit: &mut dyn FnMut(&[u8], TokenEntry) -> Result<bool>,
 ) -> Result<()> {
     while sources.len() > 1 {
         sources.retain(|source| source.entry.is_some());

@@ -16,7 +16,7 @@ use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader, u32_at, u64
 use super::table::FILE_MODE;
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOG_LEN_FULL};
-use crate::{Counts, Damage, Entry, Error, Result, varint};
+use crate::{Counts, Damage, Error, Result, TokenEntry, varint};
 
 /// The first bytes of a record.
 const MAGIC: [u8; 4] = *b"BREC";
@@ -211,7 +211,7 @@ impl Log {
         if let Some(index) = &self.index {
             for (token, found) in tokens.iter().zip(found) {
                 let at = index.get(hash(token), |at| text_at(&self.bytes, at) == Some(*token));
-                *found = at.and_then(|at| entry_at(&self.bytes, at)).map(Entry::counts);
+                *found = at.and_then(|at| entry_at(&self.bytes, at)).map(TokenEntry::counts);
             }
             return;
         }
@@ -237,7 +237,7 @@ impl Log {
                 let at = start + u32_at(place, 4) as usize;
                 for nth in wanted.get(&hash).into_iter().flatten() {
                     if text_at(&self.bytes, at) == Some(tokens[*nth]) {
-                        found[*nth] = entry_at(&self.bytes, at).map(Entry::counts);
+                        found[*nth] = entry_at(&self.bytes, at).map(TokenEntry::counts);
                     }
                 }
             }
@@ -257,7 +257,7 @@ impl Log {
     }
 
     /// Returns the newest entry of a token in the log.
-    pub(crate) fn entry(&self, token: &[u8]) -> Option<Entry> {
+    pub(crate) fn entry(&self, token: &[u8]) -> Option<TokenEntry> {
         let wanted = hash(token);
         let mut newest = None;
         for &(start, count) in &self.records {
@@ -273,7 +273,7 @@ impl Log {
     }
 
     /// Returns the newest entry of every token, sorted by token.
-    pub(crate) fn sorted(&self) -> Vec<(&[u8], Entry)> {
+    pub(crate) fn sorted(&self) -> Vec<(&[u8], TokenEntry)> {
         let mut all = Vec::new();
         for &(start, count) in self.records.iter().rev() {
             for nth in 0..count {
@@ -295,7 +295,7 @@ impl Log {
 
     /// Appends a record of sorted tokens and makes it durable, which is the commit point. Before
     /// that, truncates the file after the last whole record.
-    pub(crate) fn append(&mut self, vfs: &dyn Vfs, changes: &[(&[u8], Entry)]) -> Result<()> {
+    pub(crate) fn append(&mut self, vfs: &dyn Vfs, changes: &[(&[u8], TokenEntry)]) -> Result<()> {
         let record = encode(changes, self.sequence + 1, self.header.salt());
         let len = self.len();
         let file = vfs.open(&self.path, OpenOptions::WRITE).at(&self.path)?;
@@ -316,7 +316,7 @@ impl Log {
     }
 }
 
-fn encode(changes: &[(&[u8], Entry)], sequence: u64, salt: u64) -> Vec<u8> {
+fn encode(changes: &[(&[u8], TokenEntry)], sequence: u64, salt: u64) -> Vec<u8> {
     let places = changes.len() * PLACE_LEN;
     let mut record = vec![0; HEAD_LEN + places];
     for (nth, (token, entry)) in changes.iter().enumerate() {
@@ -392,12 +392,12 @@ fn text_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
 }
 
 /// Returns the entry of the token at `at`.
-fn entry_at(bytes: &[u8], at: usize) -> Option<Entry> {
+fn entry_at(bytes: &[u8], at: usize) -> Option<TokenEntry> {
     let mut rest = bytes.get(at..)?;
     let len = usize::try_from(varint::take(&mut rest)?).ok()?;
     rest = rest.get(len..)?;
     let mut number = || varint::take_u32(&mut rest);
-    Some(Entry { spam: number()?, ham: number()?, date: number()? })
+    Some(TokenEntry { spam: number()?, ham: number()?, date: number()? })
 }
 
 /// A hash table of the offsets of tokens, with linear probing.

@@ -33,8 +33,8 @@ use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOCK_TIMEOUT, LOG_LEN_FULL, LOG_LEN_MAX};
 use crate::{
-    Batch, Beside, Change, Conflict, Conflicts, Counts, Damage, Decide, Entry, Error, Receipt,
-    Result, Rewritten, Updated, Visit, WordList,
+    Batch, Beside, Change, Conflict, Conflicts, Counts, Damage, Decide, Error, Receipt, Result,
+    Rewritten, TokenEntry, Updated, Visit, WordList,
 };
 
 /// Options of a new list.
@@ -90,7 +90,7 @@ impl Native {
         header.seed = header::u64_at(&random, 16);
         let mut entries = Vec::new();
         if let Some(encoding) = created.encoding {
-            let entry = |spam| Entry { spam, ham: 0, date: created.date };
+            let entry = |spam| TokenEntry { spam, ham: 0, date: created.date };
             entries.push((keys::ENCODING, entry(encoding)));
             entries.push((keys::WORDLIST_VERSION, entry(keys::VERSION)));
         }
@@ -155,8 +155,8 @@ impl Native {
     }
 
     /// Computes the new receipts of a batch and the conflicts with existing ones.
-    fn train(&mut self, batch: &Batch, generation: u64) -> Result<Trained> {
-        let mut trained = Trained::default();
+    fn train(&mut self, batch: &Batch, generation: u64) -> Result<NativeReceiptChanges> {
+        let mut trained = NativeReceiptChanges::default();
         if batch.trainings().is_empty() {
             return Ok(trained);
         }
@@ -184,7 +184,7 @@ impl Native {
         trained.receipts = receipts
             .into_iter()
             .map(|(content, receipt)| {
-                let void = Entry { date: batch.date(), ..Entry::default() };
+                let void = TokenEntry { date: batch.date(), ..TokenEntry::default() };
                 (receipt_key(content), receipt.map_or(void, Receipt::to_entry))
             })
             .collect();
@@ -196,18 +196,18 @@ impl Native {
         &mut self,
         ops: &[(&'a [u8], Op)],
         bent: &mut Bent,
-    ) -> Result<Vec<(&'a [u8], Entry)>> {
+    ) -> Result<Vec<(&'a [u8], TokenEntry)>> {
         let mut tokens: Vec<&[u8]> = ops.iter().map(|(token, _)| *token).collect();
         tokens.dedup();
         self.find(&tokens)?;
-        let mut changes: Vec<(&[u8], Entry)> = Vec::with_capacity(tokens.len());
+        let mut changes: Vec<(&[u8], TokenEntry)> = Vec::with_capacity(tokens.len());
         let mut found = tokens.iter().zip(&self.found);
         for (token, op) in ops {
             match changes.last_mut() {
                 Some((last, entry)) if last == token => *entry = op.apply(Some(*entry), bent),
                 _ => {
                     let counts = found.next().and_then(|(_, counts)| *counts);
-                    let had = counts.map(|Counts { spam, ham }| Entry { spam, ham, date: 0 });
+                    let had = counts.map(|Counts { spam, ham }| TokenEntry { spam, ham, date: 0 });
                     changes.push((token, op.apply(had, bent)));
                 }
             }
@@ -256,8 +256,8 @@ impl Native {
 
 /// The receipts that a batch changes, with their new entries, and conflicts.
 #[derive(Debug, Default)]
-struct Trained {
-    receipts: Vec<([u8; crate::entry::RECEIPT_KEY_LEN], Entry)>,
+struct NativeReceiptChanges {
+    receipts: Vec<([u8; crate::entry::RECEIPT_KEY_LEN], TokenEntry)>,
     conflicts: Vec<Conflict>,
 }
 
@@ -281,7 +281,7 @@ impl WordList for Native {
         Ok(())
     }
 
-    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let entry = self.view.entry(token);
         self.collect_damage();
         entry

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::header::{Header, Part, u16_at, u32_at};
 use crate::date::{date_of, day_of};
 use crate::limits::TOKEN_LEN_MAX;
-use crate::{Entry, varint};
+use crate::{TokenEntry, varint};
 
 /// Length of a block in bytes.
 pub(crate) const BLOCK_LEN: usize = 4096;
@@ -44,7 +44,13 @@ impl Builder {
     }
 
     /// Appends a token, which must sort after all before it; appends finished blocks to `out`.
-    pub(crate) fn push(&mut self, header: &Header, token: &[u8], entry: Entry, out: &mut Vec<u8>) {
+    pub(crate) fn push(
+        &mut self,
+        header: &Header,
+        token: &[u8],
+        entry: TokenEntry,
+        out: &mut Vec<u8>,
+    ) {
         self.encode(token, entry);
         if HEAD_LEN + self.body.len() + self.entry.len() > BLOCK_LEN {
             self.flush(header, out);
@@ -57,7 +63,7 @@ impl Builder {
         self.count += 1;
     }
 
-    fn encode(&mut self, token: &[u8], entry: Entry) {
+    fn encode(&mut self, token: &[u8], entry: TokenEntry) {
         let shared = match self.count {
             0 => 0,
             _ => self.last.iter().zip(token).take_while(|(one, two)| one == two).count(),
@@ -134,14 +140,14 @@ fn date_of_code(code: u64, day: u32) -> Option<u32> {
 
 /// An iterator over the tokens of a block.
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens<'a> {
+pub(crate) struct BlockTokens<'a> {
     rest: &'a [u8],
     left: u16,
     day: u32,
     date: u32,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> BlockTokens<'a> {
     /// Byte offset of the first token in a block.
     pub(crate) const OFFSET: usize = HEAD_LEN;
 
@@ -161,12 +167,12 @@ impl<'a> Tokens<'a> {
         Self { rest, left: u16::MAX, day: header.day, date: 0 }
     }
 
-    /// Continues an iteration at the state of [`Tokens::pause`].
+    /// Continues an iteration at the state of [`BlockTokens::pause`].
     pub(crate) fn resume(day: u32, date: u32, left: u16, rest: &'a [u8]) -> Self {
         Self { rest, left, day, date }
     }
 
-    /// Returns the state for [`Tokens::resume`], except the day.
+    /// Returns the state for [`BlockTokens::resume`], except the day.
     pub(crate) fn pause(&self) -> (u32, u16, &'a [u8]) {
         (self.date, self.left, self.rest)
     }
@@ -174,7 +180,7 @@ impl<'a> Tokens<'a> {
     /// Replaces `token`, which must be the previous one, by the next; returns its entry, or `None`
     /// at the end.
     #[inline]
-    pub(crate) fn next(&mut self, token: &mut Vec<u8>) -> Option<Entry> {
+    pub(crate) fn next(&mut self, token: &mut Vec<u8>) -> Option<TokenEntry> {
         self.left = self.left.checked_sub(1)?;
         let (&lens, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -196,7 +202,7 @@ impl<'a> Tokens<'a> {
         if spam & 1 == 0 {
             self.date = date_of_code(varint::take(&mut self.rest)?, self.day)?;
         }
-        Some(Entry { spam: u32::try_from(spam >> 1).ok()?, ham, date: self.date })
+        Some(TokenEntry { spam: u32::try_from(spam >> 1).ok()?, ham, date: self.date })
     }
 }
 
@@ -217,13 +223,13 @@ mod tests {
     fn blocks_come_back() {
         let header = Header { generation: 5, day: 20_779, ..Header::default() };
         let mut random = fastrand::Rng::with_seed(3);
-        let mut tokens: Vec<(Vec<u8>, Entry)> = (0..5_000)
+        let mut tokens: Vec<(Vec<u8>, TokenEntry)> = (0..5_000)
             .map(|_| {
                 let len = if random.u8(..) == 0 { TOKEN_LEN_MAX } else { random.usize(1..30) };
                 let token = (0..len).map(|_| random.u8(b'a'..b'd')).collect();
                 let (spam, ham) = (random.u32(..) >> random.u32(0..32), random.u32(0..3));
                 let date = [0, 20_261_122, 20_200_101][random.usize(0..3)];
-                (token, Entry { spam, ham, date })
+                (token, TokenEntry { spam, ham, date })
             })
             .collect();
         tokens.sort_by(|one, two| one.0.cmp(&two.0));
@@ -236,12 +242,12 @@ mod tests {
         assert!(blocks > 5 && out.len() == blocks as usize * BLOCK_LEN);
         let mut found = Vec::new();
         for (number, block) in out.chunks(BLOCK_LEN).enumerate() {
-            let mut tokens = Tokens::of(&header, number as u32, block).unwrap();
+            let mut tokens = BlockTokens::of(&header, number as u32, block).unwrap();
             let mut token = Vec::new();
             while let Some(entry) = tokens.next(&mut token) {
                 found.push((token.clone(), entry));
             }
-            assert!(Tokens::of(&header, number as u32 + 1, block).is_none());
+            assert!(BlockTokens::of(&header, number as u32 + 1, block).is_none());
         }
         assert!(found == tokens);
     }
@@ -259,7 +265,7 @@ mod tests {
             block[HEAD_LEN..].iter_mut().for_each(|byte| *byte &= low | 7);
             let sum = sum(&header, 1, &block);
             block[..4].copy_from_slice(&sum.to_le_bytes());
-            let mut tokens = Tokens::of(&header, 1, &block).unwrap();
+            let mut tokens = BlockTokens::of(&header, 1, &block).unwrap();
             let mut token = Vec::new();
             while tokens.next(&mut token).is_some() {
                 assert!(token.len() <= TOKEN_LEN_MAX);

@@ -9,13 +9,13 @@ use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 
 use super::hashed::{self, Answer, Collision, Hashed};
 use super::header::{BLOCKS_OFFSET, HEADER_LEN, Header, NoHeader, Part};
-use super::sorted::{self, Builder, Tokens};
+use super::sorted::{self, BlockTokens, Builder};
 use crate::entry::is_receipt;
 use crate::error::At;
 use crate::limits::{
     CHUNK_LEN, COLD, DAMAGE_MAX, ENTRIES_MAX, KEPT_LEN_MAX, PREFETCH_LEN_MAX, WHOLE_LEN_MAX,
 };
-use crate::{Counts, Damage, Entry, Error, Result};
+use crate::{Counts, Damage, Error, Result, TokenEntry};
 
 /// Length of the hashed part, in bytes, above which it is assumed not to stay in the processor's
 /// cache.
@@ -218,7 +218,7 @@ impl Table {
     ) -> Result<Option<Counts>> {
         match self.find_hash(header, hash, block)? {
             Answer::Found(counts) => Ok(Some(counts)),
-            Answer::Damaged => Ok(self.entry(token)?.map(Entry::counts)),
+            Answer::Damaged => Ok(self.entry(token)?.map(TokenEntry::counts)),
             Answer::Absent | Answer::Next => Ok(None),
         }
     }
@@ -307,7 +307,7 @@ impl Table {
     }
 
     /// Returns the entry of a token, by a binary search of the sorted blocks.
-    pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let (mut low, mut high) = (0, self.header.sorted_blocks);
         let (mut block, mut found) = (vec![0; sorted::BLOCK_LEN], Vec::new());
         // Searches for the last block whose first token is not greater than `token`.
@@ -326,7 +326,7 @@ impl Table {
             if !self.first_of(number, &mut block, &mut found)? {
                 continue;
             }
-            let Some(mut tokens) = Tokens::of(&self.header, number, &block) else { continue };
+            let Some(mut tokens) = BlockTokens::of(&self.header, number, &block) else { continue };
             found.clear();
             while let Some(entry) = tokens.next(&mut found) {
                 match found[..].cmp(token) {
@@ -357,11 +357,11 @@ impl Table {
         &mut self,
         bytes: &[u8],
         (after, before): (&[u8], &[u8]),
-    ) -> Result<Vec<(Vec<u8>, Entry)>> {
-        let (mut token, mut rescued) = (Vec::new(), Vec::<(Vec<u8>, Entry)>::new());
+    ) -> Result<Vec<(Vec<u8>, TokenEntry)>> {
+        let (mut token, mut rescued) = (Vec::new(), Vec::<(Vec<u8>, TokenEntry)>::new());
         let header = self.header.clone();
         let mut block = [0; hashed::BLOCK_LEN];
-        let mut tokens = Tokens::of_damaged(&header, bytes);
+        let mut tokens = BlockTokens::of_damaged(&header, bytes);
         while let Some(entry) = tokens.next(&mut token) {
             let last = rescued.last().map_or(after, |(last, _)| &last[..]);
             let is_in_order = *last < token[..] && (before.is_empty() || token[..] < *before);
@@ -376,7 +376,7 @@ impl Table {
 
     /// Returns the entry of a token; if sorted blocks are damaged, at least its counts from the
     /// hashed part, without a date.
-    pub(crate) fn entry_or_counts(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    pub(crate) fn entry_or_counts(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let entry = self.entry(token)?;
         if entry.is_some() || self.bad_sorted.is_empty() {
             return Ok(entry);
@@ -384,7 +384,7 @@ impl Table {
         let (header, mut block) = (self.header.clone(), [0; hashed::BLOCK_LEN]);
         let hash = hashed::hash(&header, token);
         Ok(match self.find_hash(&header, hash, &mut block)? {
-            Answer::Found(Counts { spam, ham }) => Some(Entry { spam, ham, date: 0 }),
+            Answer::Found(Counts { spam, ham }) => Some(TokenEntry { spam, ham, date: 0 }),
             _ => None,
         })
     }
@@ -397,7 +397,7 @@ impl Table {
                 (self.header.sorted_blocks - first).min((CHUNK_LEN / sorted::BLOCK_LEN) as u32);
             self.read_sorted(first, blocks, &mut bytes)?;
             for (number, block) in (first..).zip(bytes.chunks_exact(sorted::BLOCK_LEN)) {
-                if Tokens::of(&self.header, number, block).is_none() {
+                if BlockTokens::of(&self.header, number, block).is_none() {
                     let before = u64::from(number) * sorted::BLOCK_LEN as u64;
                     self.damaged(BLOCKS_OFFSET + before, "tokens in order");
                     self.bad_sorted.insert(number);
@@ -416,7 +416,7 @@ impl Table {
         }
         let offset = BLOCKS_OFFSET + u64::from(number) * sorted::BLOCK_LEN as u64;
         let len = self.file.read_full_at(block, offset).at(&self.path)?;
-        let tokens = (len == block.len()).then(|| Tokens::of(&self.header, number, block));
+        let tokens = (len == block.len()).then(|| BlockTokens::of(&self.header, number, block));
         let sound = tokens.flatten().and_then(|mut tokens| tokens.next(token)).is_some();
         if !sound {
             self.damaged(offset, "tokens in order");
@@ -511,7 +511,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a token, which must sort after all before it.
-    pub(crate) fn push(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+    pub(crate) fn push(&mut self, token: &[u8], entry: TokenEntry) -> Result<()> {
         self.sorted.push(self.header, token, entry, &mut self.out);
         let hash = hashed::hash(self.header, token);
         self.hashed.push(Hashed { hash, counts: entry.counts() });

@@ -11,7 +11,7 @@ use super::log::Log;
 use super::table::Table;
 use crate::error::At;
 use crate::limits::{DELTA_PART, OPENINGS_MAX, SMALL_ENTRIES};
-use crate::{Counts, Damage, Entry, Error, Result};
+use crate::{Counts, Damage, Error, Result, TokenEntry};
 
 /// Returns the path `<path>.<what>`.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
@@ -98,7 +98,7 @@ impl View {
     }
 
     /// Returns the entry of a token; `None` if it has none.
-    pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         if let Some(entry) = self.log.entry(token) {
             return Ok(Some(entry));
         }
@@ -111,7 +111,7 @@ impl View {
     /// Visits all keys in order, receipts included, until `visit` returns `false`.
     pub(crate) fn each(
         &mut self,
-        visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,
+        visit: &mut dyn FnMut(&[u8], TokenEntry) -> Result<bool>,
     ) -> Result<()> {
         let changes = self.log.sorted();
         let mut sources = Vec::new();
@@ -129,8 +129,8 @@ impl View {
     /// table.
     pub(crate) fn each_newer(
         &mut self,
-        changes: &[(&[u8], Entry)],
-        visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,
+        changes: &[(&[u8], TokenEntry)],
+        visit: &mut dyn FnMut(&[u8], TokenEntry) -> Result<bool>,
     ) -> Result<()> {
         let log = self.log.sorted();
         let mut sources = vec![Source::changes(changes)?, Source::changes(&log)?];

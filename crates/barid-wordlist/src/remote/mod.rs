@@ -17,7 +17,7 @@ pub use self::frame::Frame;
 
 use crate::limits::DAEMON_ANSWER_LEN_MAX;
 use crate::{
-    AnyList, Batch, Beside, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit,
+    AnyList, Batch, Beside, Counts, Decide, Receipt, Result, Rewritten, TokenEntry, Updated, Visit,
     WordList, open_list,
 };
 
@@ -130,7 +130,7 @@ impl WordList for Remote {
         self.local()?.counts(tokens, counts)
     }
 
-    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         self.local()?.entry(token)
     }
 

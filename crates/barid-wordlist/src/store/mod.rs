@@ -22,8 +22,8 @@ use self::session::Writing;
 use crate::batch::{Bent, Op, Training};
 use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::{
-    Batch, Beside, Change, Conflict, Conflicts, Counts, Created, Decide, Entry, Error, Receipt,
-    Result, Rewritten, Updated, Visit, WordList,
+    Batch, Beside, Change, Conflict, Conflicts, Counts, Created, Decide, Error, Receipt, Result,
+    Rewritten, TokenEntry, Updated, Visit, WordList,
 };
 
 /// Key of the generation in a list of our own.
@@ -76,7 +76,7 @@ impl OnStore {
         let mut writing = place.create()?;
         let mut batch = barid_kv::Batch::new();
         let mut put = |key, spam| {
-            let entry = Entry { spam, ham: 0, date: created.date };
+            let entry = TokenEntry { spam, ham: 0, date: created.date };
             batch.put_with(key, |bytes| place.order.put(bytes, entry));
         };
         if let Some(encoding) = created.encoding {
@@ -111,8 +111,13 @@ impl OnStore {
     }
 
     /// Computes the new receipts of a batch and the conflicts with existing ones.
-    fn train(&self, batch: &Batch, generation: u64, writing: &mut Writing) -> Result<Trained> {
-        let mut trained = Trained::default();
+    fn train(
+        &self,
+        batch: &Batch,
+        generation: u64,
+        writing: &mut Writing,
+    ) -> Result<ReceiptChanges> {
+        let mut trained = ReceiptChanges::default();
         if batch.trainings().is_empty() {
             return Ok(trained);
         }
@@ -126,7 +131,7 @@ impl OnStore {
                 Some(found) => *found,
                 None => writing
                     .get(&receipt_key(content))?
-                    .map(Entry::counts)
+                    .map(TokenEntry::counts)
                     .and_then(Receipt::of_counts),
             };
             let expected = match profile {
@@ -154,7 +159,7 @@ impl OnStore {
     fn finish(&mut self, mut writing: Writing, mut batch: barid_kv::Batch) -> Result<u64> {
         if self.own() {
             let next = self.generation_in(&mut |key| writing.get(key))? + 1;
-            let entry = Entry { spam: next as u32, ham: (next >> 32) as u32, date: 0 };
+            let entry = TokenEntry { spam: next as u32, ham: (next >> 32) as u32, date: 0 };
             batch.put_with(GENERATION, |bytes| Order::Little.put(bytes, entry));
         }
         writing.apply(&batch)?;
@@ -164,11 +169,11 @@ impl OnStore {
     }
 }
 
-type Get<'a> = dyn FnMut(&[u8]) -> Result<Option<Entry>> + 'a;
+type Get<'a> = dyn FnMut(&[u8]) -> Result<Option<TokenEntry>> + 'a;
 
 /// The receipts that a batch changes (`None` removes one), and conflicts.
 #[derive(Debug, Default)]
-struct Trained {
+struct ReceiptChanges {
     receipts: Vec<(u128, Option<Receipt>)>,
     conflicts: Vec<Conflict>,
 }
@@ -204,7 +209,7 @@ impl WordList for OnStore {
         Ok(())
     }
 
-    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    fn entry(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         self.place.read()?.get(token)
     }
 
@@ -215,7 +220,7 @@ impl WordList for OnStore {
         let mut reading = self.place.read()?;
         let mut receipt = |content: &u128| -> Result<Option<Receipt>> {
             let entry = reading.get(&receipt_key(*content))?;
-            Ok(entry.map(Entry::counts).and_then(Receipt::of_counts))
+            Ok(entry.map(TokenEntry::counts).and_then(Receipt::of_counts))
         };
         contents.iter().map(&mut receipt).collect()
     }
@@ -249,7 +254,7 @@ impl WordList for OnStore {
             }
         }
         let mut bent = Bent::default();
-        let mut last: Option<(&[u8], Entry)> = None;
+        let mut last: Option<(&[u8], TokenEntry)> = None;
         for (token, op) in batch.sorted() {
             let had = match last {
                 Some((before, entry)) if before == token => Some(entry),
@@ -294,7 +299,7 @@ impl WordList for OnStore {
         let mut writing = self.place.write()?;
         let mut rewritten = Rewritten::default();
         let (mut dropped, mut joins) = (Vec::new(), Vec::new());
-        let mut set: HashMap<Vec<u8>, Entry> = HashMap::new();
+        let mut set: HashMap<Vec<u8>, TokenEntry> = HashMap::new();
         let scanned = writing.scan(&mut |key, entry| {
             if is_receipt(key) {
                 return true;

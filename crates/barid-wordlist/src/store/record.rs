@@ -1,6 +1,6 @@
 //! The value of a token in bogofilter's record format.
 
-use crate::Entry;
+use crate::TokenEntry;
 
 /// The byte order of numbers: that of the machine that created the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Order {
     }
 
     /// Appends a value; without the date if that is 0.
-    pub(crate) fn put(self, bytes: &mut Vec<u8>, entry: Entry) {
+    pub(crate) fn put(self, bytes: &mut Vec<u8>, entry: TokenEntry) {
         let numbers = [entry.spam, entry.ham, entry.date];
         let len = if entry.date == 0 { 2 } else { 3 };
         for number in &numbers[..len] {
@@ -35,7 +35,7 @@ impl Order {
     }
 
     /// Reads a value; missing numbers are 0.
-    pub(crate) fn take(self, bytes: &[u8]) -> Entry {
+    pub(crate) fn take(self, bytes: &[u8]) -> TokenEntry {
         let number = |nth: usize| {
             let number = bytes.get(nth * 4..).and_then(|rest| rest.first_chunk());
             number.map_or(0, |number| match self {
@@ -43,7 +43,7 @@ impl Order {
                 Self::Big => u32::from_be_bytes(*number),
             })
         };
-        Entry { spam: number(0), ham: number(1), date: number(2) }
+        TokenEntry { spam: number(0), ham: number(1), date: number(2) }
     }
 }
 
@@ -53,13 +53,13 @@ mod tests {
 
     #[test]
     fn values_come_back() {
-        let check = |order: Order, entry: Entry, expected: &[u8]| {
+        let check = |order: Order, entry: TokenEntry, expected: &[u8]| {
             let mut bytes = Vec::new();
             order.put(&mut bytes, entry);
             assert_eq!(bytes, expected);
             assert_eq!(order.take(&bytes), entry);
         };
-        let entry = |spam, ham, date| Entry { spam, ham, date };
+        let entry = |spam, ham, date| TokenEntry { spam, ham, date };
         check(Order::Little, entry(1, 2, 3), &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
         check(Order::Big, entry(1, 2, 3), &[0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3]);
         check(Order::Little, entry(1, 2, 0), &[1, 0, 0, 0, 2, 0, 0, 0]);

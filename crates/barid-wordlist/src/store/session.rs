@@ -10,7 +10,7 @@ use super::Sharing;
 use super::record::Order;
 use crate::error::At;
 use crate::limits::LOCK_TIMEOUT;
-use crate::{Entry, Error, Result};
+use crate::{Error, Result, TokenEntry};
 
 /// Name of the store whose files have the byte order of the machine that created them.
 const BDB: &str = "bdb";
@@ -136,7 +136,7 @@ impl Place {
     /// Adds the byte-order record of a new file, if it has one.
     pub(super) fn mark(&self, batch: &mut barid_kv::Batch) {
         if let Some(key) = self.hidden() {
-            let entry = Entry { spam: ENDIAN_NUMBER, ham: ENDIAN_NUMBER, date: 0 };
+            let entry = TokenEntry { spam: ENDIAN_NUMBER, ham: ENDIAN_NUMBER, date: 0 };
             batch.put_with(key, |bytes| Order::HERE.put(bytes, entry));
         }
     }
@@ -216,7 +216,7 @@ impl Place {
 
 impl Reading {
     /// Returns the entry of a token; `None` if it has none.
-    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let (mut found, order) = (None, self.order);
         let mut take = |value: &[u8]| found = Some(order.take(value));
         match &mut self.open {
@@ -228,7 +228,7 @@ impl Reading {
 
     /// Visits all records in the order of the store, except the byte-order record, until `visit`
     /// returns `false`.
-    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
+    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], TokenEntry) -> bool) -> Result<()> {
         let (order, hidden) = (self.order, self.hidden);
         let mut visit =
             |key: &[u8], value: &[u8]| Some(key) == hidden || visit(key, order.take(value));
@@ -241,7 +241,7 @@ impl Reading {
 
 impl Writing {
     /// Returns the entry of a token; `None` if it has none.
-    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let (mut found, order) = (None, self.order);
         let mut take = |value: &[u8]| found = Some(order.take(value));
         match &mut self.open {
@@ -253,7 +253,7 @@ impl Writing {
 
     /// Visits all records in the order of the store, except the byte-order record, until `visit`
     /// returns `false`.
-    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
+    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], TokenEntry) -> bool) -> Result<()> {
         let (order, hidden) = (self.order, self.hidden);
         let mut visit =
             |key: &[u8], value: &[u8]| Some(key) == hidden || visit(key, order.take(value));

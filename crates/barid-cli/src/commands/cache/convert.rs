@@ -31,7 +31,7 @@ Examples:
 /// Exit status: 1 if a MAILBOX has no cache, 2 if a cache could not be moved.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub(super) struct ConvertArgs {
+pub(super) struct CacheConvertArgs {
     /// The mailboxes: paths, or FORMAT:PATH
     #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
@@ -41,7 +41,7 @@ pub(super) struct ConvertArgs {
 pub(super) fn run(
     context: &mut Context,
     dir: &Path,
-    args: &ConvertArgs,
+    args: &CacheConvertArgs,
 ) -> anyhow::Result<Outcome> {
     let (store, compression) = (context.global.store, context.global.compress);
     if store.is_none() && compression.is_none() {

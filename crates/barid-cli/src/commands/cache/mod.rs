@@ -47,9 +47,9 @@ impl CacheArgs {
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
     Populate(populate::PopulateArgs),
-    Status(status::StatusArgs),
+    Status(status::CacheStatusArgs),
     Verify(verify::VerifyArgs),
-    Convert(convert::ConvertArgs),
+    Convert(convert::CacheConvertArgs),
     Clear(remove::ClearArgs),
     Prune(remove::PruneArgs),
     Stores(stores::StoresArgs),

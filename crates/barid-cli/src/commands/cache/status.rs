@@ -29,13 +29,17 @@ Examples:
 /// `verify`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub(super) struct StatusArgs {
+pub(super) struct CacheStatusArgs {
     #[command(flatten)]
     which: OneOrAll,
 }
 
 /// Prints a table, or all figures of the requested caches.
-pub(super) fn run(context: &mut Context, dir: &Path, args: &StatusArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    context: &mut Context,
+    dir: &Path,
+    args: &CacheStatusArgs,
+) -> anyhow::Result<Outcome> {
     let mailbox = args.which.path();
     let all = mailbox.is_some() || context.global.verbose || context.global.json;
     let list = if all { caches::list_all_of(dir, mailbox.as_deref()) } else { caches::list(dir) };

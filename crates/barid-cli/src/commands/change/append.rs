@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 
 use super::incoming::{self, Incoming, check_large};
 use super::report::{Report, Verb};
-use super::{ChangeArgs, Session, one_message};
+use super::{ChangeArgs, ChangeCommand, one_message};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::APPEND_BATCH_LEN;
@@ -98,7 +98,7 @@ struct AppendPosition {
 
 /// Messages waiting to be appended together.
 struct Batch<'a> {
-    session: Session,
+    session: ChangeCommand,
     args: &'a AppendArgs,
     flags: FlagNames,
     waiting: Vec<Incoming>,
@@ -115,7 +115,7 @@ pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Ou
     if args.create && !context.global.read_only {
         incoming::create_mailbox(context, &args.mailbox)?;
     }
-    let session = Session::open(context, Verb::Append, &args.mailbox, &args.change)?;
+    let session = ChangeCommand::open(context, Verb::Append, &args.mailbox, &args.change)?;
     let mut flags = FlagNames::default();
     args.flags.iter().for_each(|name| flags.insert(name));
     let mut batch = Batch {

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use super::keep::Keep;
 use super::report::{Report, Verb};
 use super::which::{Chosen, Which};
-use super::{ChangeArgs, Session};
+use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
@@ -74,7 +74,7 @@ pub(crate) struct ExpungeArgs {
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
     let which = Which::parse(&args.which, args.deleted)?;
-    let mut session = Session::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
+    let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, which.names_uids())?;
     let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, selected)?;
@@ -88,7 +88,7 @@ pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<O
 fn expunge(
     context: &mut Context,
     args: &ExpungeArgs,
-    session: &mut Session,
+    session: &mut ChangeCommand,
     selected: SelectedUids,
 ) -> anyhow::Result<Outcome> {
     let mut report = Report { missing: selected.missing, ..Report::default() };

@@ -6,7 +6,7 @@ use barid::{ChangeRequest, Changed, FlagChanges, WriteWhen};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
-use super::{ChangeArgs, Session};
+use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::flags::{FlagRequest, FlagWord};
@@ -57,7 +57,7 @@ pub(crate) struct FlagArgs {
 pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outcome> {
     let wanted = FlagRequest::new(&args.flags)
         .map_err(|error| WithHint::error(error, "`barid flag --help` shows how flags are named"))?;
-    let mut session = Session::open(context, Verb::Flag, &args.mailbox, &args.change)?;
+    let mut session = ChangeCommand::open(context, Verb::Flag, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, args.uids.names_uids())?;
     let selected = args.uids.select(&session.mailbox)?;
     let mut report = Report { missing: selected.missing, ..Report::default() };

@@ -66,7 +66,7 @@ pub(crate) struct ChangeArgs {
 }
 
 /// A mailbox to change.
-struct Session {
+struct ChangeCommand {
     verb: Verb,
     /// The mailbox as named on the command line.
     name: OsString,
@@ -76,7 +76,7 @@ struct Session {
     stop: Arc<AtomicBool>,
 }
 
-impl Session {
+impl ChangeCommand {
     /// Opens a mailbox to change it, or read-only for a dry run.
     fn open(
         context: &Context,

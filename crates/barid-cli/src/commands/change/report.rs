@@ -3,7 +3,7 @@
 use barid::vfs::Timestamp;
 use barid::{Changed, KeptSummary, SyncFigures, Uid};
 
-use super::Session;
+use super::ChangeCommand;
 use crate::context::Context;
 use crate::limits::UID_RANGES_SHOWN;
 use crate::output::date::write_short;
@@ -48,7 +48,11 @@ impl Verb {
 
 impl Report {
     /// Prints the report as text or JSON.
-    pub(super) fn print(&self, context: &mut Context, session: &Session) -> anyhow::Result<()> {
+    pub(super) fn print(
+        &self,
+        context: &mut Context,
+        session: &ChangeCommand,
+    ) -> anyhow::Result<()> {
         if context.global.json {
             self.write_json(context.out.buffer(), session);
             return Ok(());
@@ -142,7 +146,7 @@ impl Report {
         text
     }
 
-    fn write_json(&self, out: &mut Vec<u8>, session: &Session) {
+    fn write_json(&self, out: &mut Vec<u8>, session: &ChangeCommand) {
         let changed = &self.changed;
         let mut json = Json::line(out, "change");
         json.key("command").str(session.verb.name());

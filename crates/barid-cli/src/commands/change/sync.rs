@@ -6,7 +6,7 @@ use barid::{FlagSet, Keyword, Mailbox};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
-use super::{ChangeArgs, Session};
+use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outc
     if args.list {
         return list(context, &args.mailbox);
     }
-    let mut session = Session::open(context, Verb::Sync, &args.mailbox, &args.change)?;
+    let mut session = ChangeCommand::open(context, Verb::Sync, &args.mailbox, &args.change)?;
     if args.discard_pending {
         let count = session.mailbox.discard_pending()?;
         return dropped(context, &args.mailbox, count);

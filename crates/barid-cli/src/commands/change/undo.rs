@@ -7,7 +7,7 @@ use barid::{KeptExpunge, KeptState, KeptSummary, Undo};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
-use super::{ChangeArgs, Session};
+use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome};
 use crate::output::date::{SHORT_WIDTH, write_short};
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outc
     if args.list {
         return list(context, args);
     }
-    let mut session = Session::open(context, Verb::Undo, &args.mailbox, &args.change)?;
+    let mut session = ChangeCommand::open(context, Verb::Undo, &args.mailbox, &args.change)?;
     if args.discard {
         return discard(context, args, &mut session);
     }
@@ -131,7 +131,7 @@ pub(crate) fn warn_of_replaced(
 fn discard(
     context: &mut Context,
     args: &UndoArgs,
-    session: &mut Session,
+    session: &mut ChangeCommand,
 ) -> anyhow::Result<Outcome> {
     let count = u64::from(session.mailbox.discard_kept()?);
     if context.global.json {

@@ -1,6 +1,6 @@
 //! The messages that an expunge removes: UIDs, a query, or those marked \Deleted.
 
-use barid::query::{Node, SearchKey, SearchProgram, looks_like_imap};
+use barid::query::{SearchKey, SearchNode, SearchProgram, looks_like_imap};
 use barid::{Flag, Mailbox, Uid, UidSet};
 
 use crate::commands::search;
@@ -77,9 +77,10 @@ impl Which {
     pub(super) fn names_uids(&self) -> bool {
         match self {
             Self::Uids(ranges) => ranges.names_uids(),
-            Self::Query(program) => {
-                program.nodes().iter().any(|node| matches!(node, Node::Key(SearchKey::Uid(_))))
-            }
+            Self::Query(program) => program
+                .nodes()
+                .iter()
+                .any(|node| matches!(node, SearchNode::Key(SearchKey::Uid(_)))),
             Self::Deleted => false,
         }
     }
@@ -111,8 +112,8 @@ fn is_like_uids(word: &str) -> bool {
     word.bytes().all(is_part) || word.eq_ignore_ascii_case("all")
 }
 
-fn is_empty_text(node: &Node) -> bool {
-    let Node::Key(key) = node else { return false };
+fn is_empty_text(node: &SearchNode) -> bool {
+    let SearchNode::Key(key) = node else { return false };
     match key {
         SearchKey::Address(_, text)
         | SearchKey::Subject(text)

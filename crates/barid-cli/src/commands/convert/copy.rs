@@ -6,8 +6,8 @@ use std::sync::Arc;
 use barid::convert::ConvertOptions;
 use clap::{Args, ValueHint};
 
-use super::report::{self, Pair, Teller};
-use super::{HowArgs, Session};
+use super::report::{self, CopyPrinter, Pair};
+use super::{CopyCommand, HowArgs};
 use crate::commands::change::incoming::create_mailbox;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report as report_error};
@@ -72,7 +72,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     if args.create && !context.global.read_only {
         create_mailbox(context, &args.target)?;
     }
-    let session = Session::start(context, "copy", &args.how)?;
+    let session = CopyCommand::start(context, "copy", &args.how)?;
     let (mut source, is_settled) =
         context.open_and(&args.source, |source| source.wait_for_arrivals())?;
     if !is_settled && !args.uids.names_uids() {
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     let mut proofs = session.proofs()?;
     let pair = Pair::new(&args.source, &args.target);
     context.has_changed.set(true);
-    let mut teller = Teller::new(context, &pair, &mut proofs)?;
+    let mut teller = CopyPrinter::new(context, &pair, &mut proofs)?;
     let copied = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         let options = ConvertOptions { progress, ..session.options() };
         let tell = &mut |event: barid::convert::ConvertEvent<'_>| teller.tell(&event);

@@ -19,7 +19,7 @@ use crate::commands::change::locks::LockArgs;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report as report_error};
 use crate::signals;
-use report::{Pair, Proofs, Teller};
+use report::{CopyPrinter, Pair, Proofs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,13 +79,13 @@ enum By {
 }
 
 /// A running command that copies messages.
-struct Session {
+struct CopyCommand {
     started: Instant,
     stop: Arc<AtomicBool>,
     how: HowArgs,
 }
 
-impl Session {
+impl CopyCommand {
     /// Checks that writing is allowed, and starts a session, in which signals request the end.
     fn start(context: &Context, verb: &str, how: &HowArgs) -> anyhow::Result<Self> {
         if context.global.read_only {
@@ -124,7 +124,7 @@ impl Session {
 
 /// Converts a mailbox, or all mailboxes of a tree.
 pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<Outcome> {
-    let session = Session::start(context, "convert", &args.how)?;
+    let session = CopyCommand::start(context, "convert", &args.how)?;
     let source = parse_spec(&args.source);
     let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
     let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
@@ -163,7 +163,7 @@ fn is_dir(path: &Path) -> bool {
 /// Converts all mailboxes of a tree. An error of one is reported, and the others are converted.
 fn convert_tree(
     context: &mut Context,
-    session: &Session,
+    session: &CopyCommand,
     (target, folders): (&OsString, &[Folder]),
     proofs: &mut Option<Proofs>,
     done: &mut Vec<PathBuf>,
@@ -212,7 +212,7 @@ fn target_spec(target: &OsString) -> MailboxSpec {
 
 fn convert_one(
     context: &mut Context,
-    session: &Session,
+    session: &CopyCommand,
     (pair, (source, target)): (&Pair, &(MailboxSpec, MailboxSpec)),
     keeps_note: bool,
     proofs: &mut Option<Proofs>,
@@ -223,7 +223,7 @@ fn convert_one(
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let specs = (source, target);
     context.has_changed.set(true);
-    let mut teller = Teller::new(context, pair, proofs)?;
+    let mut teller = CopyPrinter::new(context, pair, proofs)?;
     // No change is in progress while the source is opened.
     signals::set_idle(true);
     let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {

@@ -98,7 +98,7 @@ fn at(path: &Path, error: io::Error) -> anyhow::Error {
 }
 
 /// A receiver of the events of a copy.
-pub(super) struct Teller<'a> {
+pub(super) struct CopyPrinter<'a> {
     proofs: Option<&'a mut Proofs>,
     json: bool,
     /// Text for standard output, printed once the progress line is cleared.
@@ -106,7 +106,7 @@ pub(super) struct Teller<'a> {
     asides: Vec<PathBuf>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> CopyPrinter<'a> {
     pub(super) fn new(
         context: &Context,
         pair: &Pair,

@@ -159,13 +159,13 @@ pub(crate) fn retrain(context: &mut Context, args: &RetrainArgs) -> anyhow::Resu
 
 /// Messages that could not be trained, and notes on single messages.
 #[derive(Default)]
-struct Told {
+struct SkippedMessages {
     failed: Vec<(String, Became)>,
     details: Vec<String>,
     is_detailed: bool,
 }
 
-impl Told {
+impl SkippedMessages {
     fn add(&mut self, name: String, became: Became) {
         let what = match became {
             Became::Unreadable(_) | Became::Unknown => return self.failed.push((name, became)),
@@ -194,7 +194,8 @@ fn teach(
     }
     let stop = stop_on_signal(context)?;
     context.has_changed.set(true);
-    let mut told = Told { is_detailed: context.global.verbose, ..Told::default() };
+    let mut told =
+        SkippedMessages { is_detailed: context.global.verbose, ..SkippedMessages::default() };
     let shown = Arc::clone(&stop);
     let (filter, trained) = context.with_line(Some(shown), |progress| {
         let options = SpamOptions {
@@ -225,7 +226,7 @@ fn take(
     context: &Context,
     trainer: &mut Trainer<'_>,
     (input, args): (&Input, &WhatArgs),
-    told: &mut Told,
+    told: &mut SkippedMessages,
 ) -> anyhow::Result<()> {
     match input {
         Input::Mailbox(name) => {
@@ -372,7 +373,7 @@ fn finish(
     context: &Context,
     lesson: Lesson,
     trained: &Trained,
-    told: Told,
+    told: SkippedMessages,
 ) -> anyhow::Result<Outcome> {
     told.details.iter().for_each(|text| context.detail(text));
     if trained.floored > 0 {

@@ -91,7 +91,7 @@ const FEW_SAMPLES: u32 = 100;
 
 /// Messages that could not be used, or were given twice.
 #[derive(Default)]
-struct Told {
+struct UnusedMessages {
     twice: u64,
     otherwise: u64,
     failed: Vec<anyhow::Error>,
@@ -108,7 +108,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
     let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
     let stop = stop_on_signal(context)?;
     let options = SpamOptions { stop: Some(Arc::clone(&stop)), ..SpamOptions::default() };
-    let (mut told, line) = (Told::default(), &*context);
+    let (mut told, line) = (UnusedMessages::default(), &*context);
     let (filter, tuned) = context.with_line(Some(stop), |progress| {
         let options = SpamOptions { progress, ..options };
         let filter = args.scoring.filter(line, options)?;
@@ -194,7 +194,7 @@ fn add(
     samples: &mut Samples<'_>,
     class: Class,
     input: &Input,
-    told: &mut Told,
+    told: &mut UnusedMessages,
 ) -> anyhow::Result<()> {
     let mut take = |name: &dyn Fn() -> String, taken: Taken| match taken {
         Taken::Twice => told.twice += 1,

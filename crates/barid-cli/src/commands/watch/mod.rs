@@ -82,7 +82,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         }
     }
     signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
-    let mut teller = Teller::new(context, args, &stopped);
+    let mut teller = ChangePrinter::new(context, args, &stopped);
     teller.begin(&watcher)?;
     let mut outcome = Outcome::NothingMatched;
     while !stopped() {
@@ -105,14 +105,14 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
 }
 
 /// Prints changes and runs the command for them.
-struct Teller<'a> {
+struct ChangePrinter<'a> {
     context: &'a mut Context,
     args: &'a WatchArgs,
     hook: Option<Hook<'a>>,
     stopped: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> ChangePrinter<'a> {
     fn new(context: &'a mut Context, args: &'a WatchArgs, stopped: &'a dyn Fn() -> bool) -> Self {
         let hook = args.exec.as_deref().map(Hook::new);
         Self { context, args, hook, stopped }

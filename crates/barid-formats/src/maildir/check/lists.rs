@@ -11,7 +11,7 @@ use super::super::keywords::parse_line;
 use super::super::layout::{KEYWORDS, KEYWORDS_LEN_MAX, LETTERS, UIDLIST, UIDLIST_LEN_MAX};
 use super::super::name;
 use crate::check::{
-    DOUBT, Damage, Diagnosis, NEW_UIDVALIDITY, Severity, Step, Uids, new_uidvalidity,
+    DOUBT, Damage, Diagnosis, FolderStep, NEW_UIDVALIDITY, Severity, UidsFound, new_uidvalidity,
     uidvalidity_now,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn look_at_lists(
         if list.is_damaged {
             let text = list.text(maildir)?;
             // Before any rename: a line without its file does no harm.
-            let step = Step::write(&*maildir.vfs, &maildir.path, Path::new(UIDLIST), text)?;
+            let step = FolderStep::write(&*maildir.vfs, &maildir.path, Path::new(UIDLIST), text)?;
             diagnosis.plan.steps.insert(0, step);
         }
     }
@@ -49,7 +49,7 @@ struct List {
     header: Option<Vec<u8>>,
     uidvalidity: Option<u32>,
     uidnext: Option<u32>,
-    lines: Vec<Line>,
+    lines: Vec<ReadableLine>,
     is_damaged: bool,
     /// Offset of the last line with an unreadable UID.
     unreadable: Option<u64>,
@@ -60,7 +60,7 @@ struct List {
 }
 
 /// A readable line.
-struct Line {
+struct ReadableLine {
     offset: u64,
     uid: u32,
     /// The bytes between UID and name.
@@ -106,7 +106,7 @@ impl List {
                 }
                 continue;
             }
-            match Line::parse(line, offset, version) {
+            match ReadableLine::parse(line, offset, version) {
                 Ok((line, is_sound)) => {
                     if !is_sound {
                         list.is_damaged = true;
@@ -183,7 +183,7 @@ impl List {
     fn order(&mut self, path: &Path, diagnosis: &mut Diagnosis) {
         let damage = |kind, severity| Damage::new(kind, severity, path);
         let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();
-        let uids = Uids { found: &found, last: None };
+        let uids = UidsFound { found: &found, last: None };
         let rise = uids.longest_rise();
         let mended = uids.mend_by(&rise);
         // A file whose line is removed gets a new UID: nothing else becomes void.
@@ -263,7 +263,7 @@ fn with_uidvalidity(header: &[u8], uidvalidity: u32) -> Vec<u8> {
     fields.join(&b' ')
 }
 
-impl Line {
+impl ReadableLine {
     /// Parses a line; returns it and `true` if all its fields are valid, or a description of the
     /// damage.
     fn parse(
@@ -351,7 +351,7 @@ fn look_at_keywords(
             new.extend_from_slice(format!("{number} {}\n", name.as_str()).as_bytes());
         }
     }
-    let step = Step::write(&*maildir.vfs, &maildir.path, Path::new(KEYWORDS), new)?;
+    let step = FolderStep::write(&*maildir.vfs, &maildir.path, Path::new(KEYWORDS), new)?;
     diagnosis.plan.steps.push(step);
     Ok(())
 }

@@ -20,7 +20,9 @@ use super::Maildir;
 use super::layout::{CUR, NEW, TMP};
 use super::name;
 use super::uids::take_lock;
-use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use crate::check::{
+    self, CheckPurpose, Damage, Diagnosis, Doctor, FolderStep, LockedMailbox, Severity,
+};
 
 /// Age, in seconds, at which a file in `tmp` is abandoned (maildir(5)).
 const TMP_AGE_MAX: i64 = 36 * 3600;
@@ -29,17 +31,17 @@ const VOID_AGE_MIN: i64 = 24 * 3600;
 
 impl Doctor for Maildir {
     /// Readers take no lock; writers take that of the UIDs.
-    fn hold(&self, purpose: Purpose) -> Result<Held> {
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
         let mode = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?.mode & 0o666;
         let lock = match purpose {
-            Purpose::Look => None,
-            Purpose::Write => take_lock(&self.vfs, &self.paths.uidlist)?,
+            CheckPurpose::Look => None,
+            CheckPurpose::Write => take_lock(&self.vfs, &self.paths.uidlist)?,
         };
-        Ok(Held::folder(&self.path, mode, lock))
+        Ok(LockedMailbox::folder(&self.path, mode, lock))
     }
 
-    fn diagnose(&self, _held: &Held) -> Result<Diagnosis> {
-        let mut look = Look {
+    fn diagnose(&self, _held: &LockedMailbox) -> Result<Diagnosis> {
+        let mut look = MaildirCheck {
             maildir: self,
             diagnosis: Diagnosis::default(),
             taken: HashSet::new(),
@@ -59,25 +61,25 @@ impl Doctor for Maildir {
             look.entry(NEW, entry)?;
         }
         look.tmp()?;
-        let Look { mut diagnosis, letters, .. } = look;
+        let MaildirCheck { mut diagnosis, letters, .. } = look;
         look_at_lists(self, letters, &mut diagnosis)?;
         Ok(diagnosis)
     }
 }
 
 /// A name in a folder.
-struct Entry {
+struct FileName {
     name: Vec<u8>,
     metadata: Metadata,
 }
 
-impl Entry {
+impl FileName {
     fn path(&self) -> &OsStr {
         OsStr::from_bytes(&self.name)
     }
 }
 
-struct Look<'a> {
+struct MaildirCheck<'a> {
     maildir: &'a Maildir,
     diagnosis: Diagnosis,
     /// Paths in use.
@@ -88,7 +90,7 @@ struct Look<'a> {
     letters: u32,
 }
 
-impl Look<'_> {
+impl MaildirCheck<'_> {
     fn damage(&self, kind: &'static str, severity: Severity, path: &PathBuf) -> Damage {
         Damage::new(kind, severity, self.maildir.path.join(path))
     }
@@ -107,13 +109,13 @@ impl Look<'_> {
             self.diagnosis.note(damage.what("the folder is missing").repair("it is made"));
             let at = Error::at(&self.maildir.path);
             let mode = self.maildir.vfs.metadata(&self.maildir.path).map_err(at)?.mode & 0o777;
-            self.diagnosis.plan.steps.push(Step::MakeDir { path: folder.into(), mode });
+            self.diagnosis.plan.steps.push(FolderStep::MakeDir { path: folder.into(), mode });
         }
         Ok(())
     }
 
     /// Returns the entries of a folder, by name; none if it is missing.
-    fn list(&self, folder: &str) -> Result<Vec<Entry>> {
+    fn list(&self, folder: &str) -> Result<Vec<FileName>> {
         let path = self.maildir.path.join(folder);
         let dir = match self.maildir.vfs.open_dir(&path) {
             Ok(dir) => dir,
@@ -129,7 +131,7 @@ impl Look<'_> {
         dir.list(list).map_err(Error::at(&path))?;
         names.sort_unstable();
         let entry = |name: Vec<u8>| match dir.metadata(&name) {
-            Ok(metadata) => Some(Ok(Entry { name, metadata })),
+            Ok(metadata) => Some(Ok(FileName { name, metadata })),
             // Another program renamed it meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => Some(Err(Error::at(&path)(error))),
@@ -138,7 +140,7 @@ impl Look<'_> {
     }
 
     /// Examines a message.
-    fn entry(&mut self, folder: &'static str, entry: &Entry) -> Result<()> {
+    fn entry(&mut self, folder: &'static str, entry: &FileName) -> Result<()> {
         let path = PathBuf::from(folder).join(entry.path());
         match entry.metadata.file_type {
             FileType::File => {}
@@ -191,7 +193,7 @@ impl Look<'_> {
     fn right_name(
         &mut self,
         folder: &'static str,
-        entry: &Entry,
+        entry: &FileName,
         path: &PathBuf,
     ) -> (&'static str, Vec<u8>) {
         let (mut to_folder, mut to_name) = (folder, entry.name.clone());
@@ -260,7 +262,7 @@ impl Look<'_> {
     }
 
     /// Returns a base name that no message has.
-    fn fresh_base(&mut self, entry: &Entry) -> Vec<u8> {
+    fn fresh_base(&mut self, entry: &FileName) -> Vec<u8> {
         let seconds = entry.metadata.modified.unix_seconds().max(0);
         let mut number = 0;
         loop {
@@ -278,7 +280,7 @@ impl Look<'_> {
         let to = PathBuf::from(folder).join(OsStr::from_bytes(&name));
         // If the name is in use, the file stays as it is: the next repair may find the name free.
         if self.taken.insert(to.clone()) {
-            self.diagnosis.plan.steps.push(Step::Rename { from, to, size });
+            self.diagnosis.plan.steps.push(FolderStep::Rename { from, to, size });
         }
     }
 
@@ -294,7 +296,7 @@ impl Look<'_> {
             let what = format!("it was never delivered, for {} hours", age / 3600);
             let damage = self.damage("tmp-old", Severity::Note, &path).what(what);
             self.diagnosis.note(damage.repair("it is removed"));
-            let step = Step::remove(&*self.maildir.vfs, &self.maildir.path, &path)?;
+            let step = FolderStep::remove(&*self.maildir.vfs, &self.maildir.path, &path)?;
             self.diagnosis.plan.steps.extend(step);
         }
         Ok(())

@@ -39,7 +39,7 @@ pub fn write_message(
 ) -> Result<()> {
     let form = Form { variant, is_crlf: false, zone };
     let mut out = Composed { bytes: out, flush: None };
-    write_numbered(&form, message, Numbered::default(), date, &mut out)
+    write_numbered(&form, message, UidHeader::default(), date, &mut out)
 }
 
 /// Receiver of composed bytes.
@@ -94,7 +94,7 @@ fn with_crlf(text: &[u8]) -> Vec<u8> {
 
 /// Fields with UIDs for one message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::mbox) struct Numbered<'a> {
+pub(in crate::mbox) struct UidHeader<'a> {
     /// Its own UID.
     pub(in crate::mbox) uid: Option<Uid>,
     /// The `X-IMAPbase` of the first message of a mailbox, with its line end.
@@ -105,7 +105,7 @@ pub(in crate::mbox) struct Numbered<'a> {
 pub(in crate::mbox) fn write_numbered(
     form: &Form<'_>,
     message: &NewMessage<'_>,
-    numbered: Numbered<'_>,
+    numbered: UidHeader<'_>,
     date: InternalDate,
     composed: &mut Composed<'_, '_>,
 ) -> Result<()> {

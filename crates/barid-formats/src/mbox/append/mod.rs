@@ -38,14 +38,14 @@ use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
 
 pub use self::compose::write_message;
-use self::compose::{Composed, Form, Numbered, write_numbered};
+use self::compose::{Composed, Form, UidHeader, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
 use super::change::{AppendJournal, IntentBuilder, Raise};
 use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, SECTOR_LEN, WRITE_LEN};
 #[cfg(test)]
-use super::lock::Purpose;
-use super::lock::WriteLocks;
+use super::lock::MboxLockPurpose;
+use super::lock::MboxWriteLocks;
 use super::{MboxMailbox, Variant};
 
 /// Bytes read at the end of a file, to see what is missing before the next separator.
@@ -54,7 +54,7 @@ const TAIL_LEN: u64 = 8;
 const FIRST_LINE_LEN: u64 = 512;
 /// Result of an append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Appended {
+pub(super) struct MboxAppend {
     /// UIDs of the messages, durable in the mailbox; `None` for those that the next scan assigns.
     pub(super) uids: Vec<Option<Uid>>,
     /// Bytes written behind the old end.
@@ -71,11 +71,11 @@ pub(super) fn append(
     mailbox: &MboxMailbox,
     messages: &[NewMessage<'_>],
     known: &dyn Known,
-) -> Result<Appended> {
+) -> Result<MboxAppend> {
     if messages.is_empty() {
-        return Ok(Appended::default());
+        return Ok(MboxAppend::default());
     }
-    let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
+    let locks = MboxWriteLocks::acquire(mailbox, MboxLockPurpose::Append)?;
     let believed = Believed::of(mailbox, &locks, known, None)?;
     append_locked(mailbox, &locks, messages, Base::of(believed.as_ref(), None), None)
 }
@@ -111,13 +111,13 @@ impl<'a> Base<'a> {
 /// UIDs may have been used up.
 pub(super) fn append_locked(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     messages: &[NewMessage<'_>],
     base: Base<'_>,
     state_dir: Option<&Path>,
-) -> Result<Appended> {
+) -> Result<MboxAppend> {
     if messages.is_empty() {
-        return Ok(Appended::default());
+        return Ok(MboxAppend::default());
     }
     for message in messages {
         check(mailbox, message)?;
@@ -168,7 +168,7 @@ pub(super) fn append_locked(
     }
     let uid = |index| texts.numbers.as_ref().and_then(|numbers| numbers.uid(index));
     let uids = (0..messages.len()).map(uid).collect();
-    Ok(Appended { uids, bytes: len, size: end.size + len, barriers })
+    Ok(MboxAppend { uids, bytes: len, size: end.size + len, barriers })
 }
 
 /// Rejects a large message whose header does not end within the bytes in memory, and one that would
@@ -306,7 +306,7 @@ impl Texts<'_> {
             let uid = numbers.and_then(|numbers| numbers.uid(index));
             let mut flush = |text: &[u8]| visit(text, false);
             let mut composed = Composed { bytes: &mut out, flush: Some(&mut flush) };
-            write_numbered(&self.form, message, Numbered { uid, base }, date, &mut composed)?;
+            write_numbered(&self.form, message, UidHeader { uid, base }, date, &mut composed)?;
             visit(&out, true)?;
             out.clear();
         }
@@ -317,7 +317,7 @@ impl Texts<'_> {
 /// Writes messages behind the end of a file.
 struct Writer<'a> {
     mailbox: &'a MboxMailbox,
-    locks: &'a WriteLocks,
+    locks: &'a MboxWriteLocks,
     /// Offset of the first message.
     offset: u64,
     /// Size of the file before the append, NULs included.
@@ -418,7 +418,7 @@ mod tests {
         file.write_all_at(&[OLD, &vec![0; nuls]].concat(), 0).unwrap();
         let options = MboxOptions::default();
         let mailbox = MboxMailbox::open_with(vfs.clone(), path, None, options).unwrap();
-        let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+        let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Append).unwrap();
         let (offset, end) = (OLD.len() as u64, Cell::new(size));
         let (mailbox, locks) = (&mailbox, &locks);
         let writer = Writer { mailbox, locks, offset, size, raise: None, head: None, end };

@@ -22,8 +22,8 @@ use crate::file_stamps::FileStamps;
 use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::{Raise, is_portable};
-use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, Notes, SECTOR_LEN};
-use crate::mbox::lock::WriteLocks;
+use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, MboxScanState, SECTOR_LEN};
+use crate::mbox::lock::MboxWriteLocks;
 use crate::mbox::scan::key_of;
 use crate::mbox::status::{self, Owned};
 
@@ -31,7 +31,7 @@ use crate::mbox::status::{self, Owned};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mbox) struct Believed {
     /// The notes of that scan, or of a change since.
-    pub(in crate::mbox) notes: Notes,
+    pub(in crate::mbox) notes: MboxScanState,
     /// The UID of the last message; `None` if there is none.
     pub(in crate::mbox) last: Option<Uid>,
     /// The lowest UID not assigned yet.
@@ -44,7 +44,7 @@ impl Believed {
     /// and its UID in the ledger.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
-        locks: &WriteLocks,
+        locks: &MboxWriteLocks,
         known: &dyn Known,
         ledger: Option<&Ledger>,
     ) -> Result<Option<Self>> {
@@ -53,7 +53,7 @@ impl Believed {
             let file = stamp.files[0];
             (file.inode, file.size) == (metadata.inode, metadata.size)
         });
-        let notes = Notes::from_bytes(known.state()).filter(|notes| {
+        let notes = MboxScanState::from_bytes(known.state()).filter(|notes| {
             notes.variant == mailbox.variant && notes.profile == mailbox.options.profile
         });
         let (true, Some(notes), Some(uidnext)) = (as_it_was, notes, known.uidnext()) else {
@@ -89,7 +89,7 @@ impl FirstBase {
     /// keywords, and there are keywords to list or messages with a UID of their own.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
-        locks: &WriteLocks,
+        locks: &MboxWriteLocks,
         (changes, messages): (&ChangeSet, &[NewMessage<'_>]),
         context: &SyncContext<'_>,
     ) -> Result<Option<Self>> {
@@ -128,12 +128,12 @@ impl FirstBase {
 #[derive(Debug)]
 pub(super) struct Numbers {
     uids: Vec<Uid>,
-    last: Last,
+    last: LastUidField,
 }
 
 /// Place of the last UID of the mailbox.
 #[derive(Debug)]
-enum Last {
+enum LastUidField {
     /// An existing field, whose digits are raised.
     Raised(Raise),
     /// A new field of the first message, which is this.
@@ -146,7 +146,7 @@ impl Numbers {
     /// Costs two reads: the headers of the first and the last message.
     pub(super) fn plan(
         mailbox: &MboxMailbox,
-        locks: &WriteLocks,
+        locks: &MboxWriteLocks,
         believed: &Believed,
         messages: &[NewMessage<'_>],
     ) -> Result<Option<Self>> {
@@ -176,7 +176,7 @@ impl Numbers {
         }
         let offset = notes.base_offset + digits_at as u64;
         let raise = raise(offset, digits, format!("{last:010}").as_bytes());
-        Ok(raise.map(|raise| Self { uids, last: Last::Raised(raise) }))
+        Ok(raise.map(|raise| Self { uids, last: LastUidField::Raised(raise) }))
     }
 
     /// Numbers the first messages of a mailbox.
@@ -188,7 +188,7 @@ impl Numbers {
             field.push_str(keyword.as_str());
         }
         field.push('\n');
-        Some(Self { uids, last: Last::First(field) })
+        Some(Self { uids, last: LastUidField::First(field) })
     }
 
     /// Returns the UID of a message.
@@ -199,16 +199,16 @@ impl Numbers {
     /// Returns the field that the first message gets, if it gets one.
     pub(super) fn base(&self) -> Option<&str> {
         match &self.last {
-            Last::First(field) => Some(field),
-            Last::Raised { .. } => None,
+            LastUidField::First(field) => Some(field),
+            LastUidField::Raised { .. } => None,
         }
     }
 
     /// Returns the change of the last UID, unless that comes with the first message.
     pub(super) fn raise(&self) -> Option<Raise> {
         match &self.last {
-            Last::Raised(raise) => Some(*raise),
-            Last::First(_) => None,
+            LastUidField::Raised(raise) => Some(*raise),
+            LastUidField::First(_) => None,
         }
     }
 }
@@ -219,7 +219,7 @@ impl Numbers {
 /// Reads the first header if any message has keywords.
 pub(in crate::mbox) fn unlisted_keywords(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     believed: &Believed,
     messages: &[NewMessage<'_>],
 ) -> Result<Vec<Keyword>> {
@@ -247,7 +247,9 @@ pub(in crate::mbox) fn listed_keywords(
     mailbox: &MboxMailbox,
     known: &dyn Known,
 ) -> Result<KeywordTable> {
-    let Some(notes) = Notes::from_bytes(known.state()) else { return Ok(KeywordTable::default()) };
+    let Some(notes) = MboxScanState::from_bytes(known.state()) else {
+        return Ok(KeywordTable::default());
+    };
     if notes.base_validity.is_none() {
         return Ok(KeywordTable::default());
     }

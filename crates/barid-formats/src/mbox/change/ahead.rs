@@ -16,15 +16,15 @@ use super::assemble::assemble;
 use super::header::HEADER_LEN;
 use super::journal::JournalFile;
 use super::limits::{PIECES_AHEAD, SCRIPTS_READ_LEN, SOURCE_LEN};
-use super::source::Source;
-use super::steps::{Step, Steps};
+use super::source::BufferedFile;
+use super::steps::{Steps, WriteStep};
 use super::unit::Unit;
-use super::work::{Work, decompress};
+use super::work::{PlannedChange, decompress};
 
 /// Next action of the writer.
-enum Piece {
+enum WriterStep {
     /// Begin a step: everything before must be durable first.
-    Begin(Step),
+    Begin(WriteStep),
     /// Write these bytes at this offset.
     Bytes(u64, Vec<u8>),
 }
@@ -50,7 +50,7 @@ struct Parts<'a> {
     buffer_len: usize,
 }
 
-impl Work<'_> {
+impl PlannedChange<'_> {
     /// Runs the steps from `first` up to `end`, all of which are direct. The last bytes written may
     /// not be synced on return.
     pub(super) fn apply_direct(
@@ -72,7 +72,7 @@ impl Work<'_> {
             buffer_len,
         };
         let total = units.iter().map(|unit| unit.write_len).sum();
-        let mut writer = Writer { work: self, parts: &parts, step: None, total, context };
+        let mut writer = PieceWriter { work: self, parts: &parts, step: None, total, context };
         let done = parts.run(first..end, &mut writer);
         (self.units, self.steps, self.journal) = (units, steps, journal);
         done
@@ -80,7 +80,7 @@ impl Work<'_> {
 }
 
 impl Parts<'_> {
-    fn run(&self, steps: Range<usize>, writer: &mut Writer<'_, '_, '_, '_>) -> Result<()> {
+    fn run(&self, steps: Range<usize>, writer: &mut PieceWriter<'_, '_, '_, '_>) -> Result<()> {
         let indices = || steps.clone().map(|index| self.steps.get(index));
         let len: u64 = indices().map(|step| self.steps.write_len(step, self.units)).sum();
         if len > 2 * self.buffer_len as u64
@@ -107,7 +107,7 @@ impl Parts<'_> {
     fn run_ahead(
         &self,
         steps: Range<usize>,
-        writer: &mut Writer<'_, '_, '_, '_>,
+        writer: &mut PieceWriter<'_, '_, '_, '_>,
     ) -> Option<Result<()>> {
         let (pieces, coming) = sync_channel(PIECES_AHEAD);
         let (used, free) = channel();
@@ -131,20 +131,20 @@ impl Parts<'_> {
 }
 
 /// Writes the pieces that arrive, and syncs between steps.
-struct Writer<'w, 'a, 'p, 'c> {
-    work: &'w mut Work<'a>,
+struct PieceWriter<'w, 'a, 'p, 'c> {
+    work: &'w mut PlannedChange<'a>,
     parts: &'p Parts<'p>,
     /// The step that is being written.
-    step: Option<Step>,
+    step: Option<WriteStep>,
     /// Bytes that all steps write.
     total: u64,
     context: &'w SyncContext<'c>,
 }
 
-impl Writer<'_, '_, '_, '_> {
+impl PieceWriter<'_, '_, '_, '_> {
     fn run(
         &mut self,
-        coming: Receiver<std::result::Result<Piece, Trouble>>,
+        coming: Receiver<std::result::Result<WriterStep, Trouble>>,
         used: &Sender<Vec<u8>>,
     ) -> Result<()> {
         for piece in coming {
@@ -160,10 +160,10 @@ impl Writer<'_, '_, '_, '_> {
     }
 
     /// Runs a piece; returns a buffer for reuse.
-    fn take(&mut self, piece: Piece) -> (Result<()>, Vec<u8>) {
+    fn take(&mut self, piece: WriterStep) -> (Result<()>, Vec<u8>) {
         match piece {
-            Piece::Begin(step) => (self.begin(step), Vec::new()),
-            Piece::Bytes(offset, bytes) => {
+            WriterStep::Begin(step) => (self.begin(step), Vec::new()),
+            WriterStep::Bytes(offset, bytes) => {
                 self.work.is_unsynced = true;
                 let written = self.work.file().write_all_at(&bytes, offset);
                 let written = written.map_err(self.work.at());
@@ -172,7 +172,7 @@ impl Writer<'_, '_, '_, '_> {
         }
     }
 
-    fn begin(&mut self, step: Step) -> Result<()> {
+    fn begin(&mut self, step: WriteStep) -> Result<()> {
         self.end();
         self.work.flush()?;
         if self.context.is_stopped() {
@@ -203,12 +203,12 @@ impl Writer<'_, '_, '_, '_> {
 }
 
 /// Receiver of pieces; returns a buffer for the next one.
-type Sink<'s> = &'s mut dyn FnMut(Piece) -> std::result::Result<Vec<u8>, Trouble>;
+type Sink<'s> = &'s mut dyn FnMut(WriterStep) -> std::result::Result<Vec<u8>, Trouble>;
 
 /// Makes new bytes from old ones.
 struct Assembler<'a> {
     parts: &'a Parts<'a>,
-    source: Source<'a>,
+    source: BufferedFile<'a>,
     scripts: Scripts<'a>,
     /// Consecutive bytes of the new file, and their offset.
     bytes: Vec<u8>,
@@ -219,15 +219,15 @@ impl<'a> Assembler<'a> {
     fn new(parts: &'a Parts<'a>) -> Self {
         Self {
             parts,
-            source: Source::new(parts.file, parts.buffer_len.min(SOURCE_LEN)),
+            source: BufferedFile::new(parts.file, parts.buffer_len.min(SOURCE_LEN)),
             scripts: Scripts::new(parts.journal),
             bytes: Vec::new(),
             offset: 0,
         }
     }
 
-    fn step(&mut self, step: Step, sink: Sink<'_>) -> std::result::Result<(), Trouble> {
-        let buffer = sink(Piece::Begin(step))?;
+    fn step(&mut self, step: WriteStep, sink: Sink<'_>) -> std::result::Result<(), Trouble> {
+        let buffer = sink(WriterStep::Begin(step))?;
         self.keep(buffer);
         let members = self.parts.steps.units(step);
         let unit = |index: &u32| self.parts.units[*index as usize];
@@ -264,7 +264,7 @@ impl<'a> Assembler<'a> {
             let follows = at == *offset + bytes.len() as u64;
             if !follows || bytes.len() + more.len() > parts.buffer_len {
                 if !bytes.is_empty() {
-                    match sink(Piece::Bytes(*offset, std::mem::take(bytes))) {
+                    match sink(WriterStep::Bytes(*offset, std::mem::take(bytes))) {
                         Ok(buffer) => *bytes = buffer,
                         Err(trouble) => {
                             stopped = Some(trouble);
@@ -295,7 +295,7 @@ impl<'a> Assembler<'a> {
             let bytes = std::mem::take(&mut self.bytes);
             self.offset += bytes.len() as u64;
             let at = self.offset - bytes.len() as u64;
-            let buffer = sink(Piece::Bytes(at, bytes))?;
+            let buffer = sink(WriterStep::Bytes(at, bytes))?;
             self.keep(buffer);
         }
         Ok(())

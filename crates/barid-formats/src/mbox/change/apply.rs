@@ -6,11 +6,11 @@ use barid_mailbox::{Error, Result, SyncContext};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::assemble::{assemble, chunks, pieces, runs};
-use super::header::Kind;
+use super::header::RecordKind;
 use super::journal::JournalFile;
-use super::source::Source;
-use super::steps::{Step, StepKind};
-use super::work::Work;
+use super::source::BufferedFile;
+use super::steps::{StepKind, WriteStep};
+use super::work::PlannedChange;
 
 /// Bytes of the hash of a piece: written bytes within one sector.
 pub(super) const PIECE_LEN: u64 = 4;
@@ -20,7 +20,7 @@ pub(super) fn piece_hash(bytes: &[u8]) -> [u8; PIECE_LEN as usize] {
     (xxh3_64(bytes) as u32).to_le_bytes()
 }
 
-impl Work<'_> {
+impl PlannedChange<'_> {
     /// Runs the steps from `first` on; the last bytes written may not be synced on return.
     ///
     /// Costs one barrier of the mailbox between two steps that depend on each other, and one of the
@@ -100,13 +100,13 @@ impl Work<'_> {
         window.flush(self).map_err(self.at_journal())?;
         let len = window.offset - self.header.window_at();
         let words = [index as u64, payload_len, len, window.hash.digest()];
-        self.put_record(Kind::Window, words)?;
+        self.put_record(RecordKind::Window, words)?;
         self.window = Some(index);
         Ok(())
     }
 
     /// Writes the window in the journal, which is that of `step`, to the mailbox.
-    pub(super) fn apply_window(&mut self, step: Step) -> Result<()> {
+    pub(super) fn apply_window(&mut self, step: WriteStep) -> Result<()> {
         let file = self.file();
         let mut offset = self.header.window_at();
         let mut bytes = Vec::new();
@@ -114,7 +114,7 @@ impl Work<'_> {
             let script = self.script(index)?;
             let unit = self.units[index as usize];
             let Some(journal) = self.journal.file() else { return Err(self.changed()) };
-            let mut source = Source::new(journal, self.options.buffer_len);
+            let mut source = BufferedFile::new(journal, self.options.buffer_len);
             let written = runs(&unit, &script, |at, len| {
                 chunks(at, len, self.options.buffer_len as u64, |at, len| {
                     read_or_zeros(&mut source, u64::MAX, offset, len, &mut bytes)?;
@@ -132,7 +132,7 @@ impl Work<'_> {
 
 /// Reads `len` bytes, with zeros beyond the end of the file.
 pub(super) fn read_or_zeros(
-    source: &mut Source<'_>,
+    source: &mut BufferedFile<'_>,
     size: u64,
     at: u64,
     len: u64,
@@ -156,7 +156,7 @@ struct WindowOut {
 }
 
 impl WindowOut {
-    fn put(&mut self, work: &mut Work<'_>, bytes: &[u8]) -> io::Result<()> {
+    fn put(&mut self, work: &mut PlannedChange<'_>, bytes: &[u8]) -> io::Result<()> {
         if self.bytes.len() + bytes.len() > work.options.buffer_len {
             self.flush(work)?;
         }
@@ -164,7 +164,7 @@ impl WindowOut {
         Ok(())
     }
 
-    fn flush(&mut self, work: &mut Work<'_>) -> io::Result<()> {
+    fn flush(&mut self, work: &mut PlannedChange<'_>) -> io::Result<()> {
         self.hash.update(&self.bytes);
         let written = work.write_journal(&self.bytes, self.offset);
         self.offset += self.bytes.len() as u64;

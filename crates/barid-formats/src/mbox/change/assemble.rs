@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::limits::{SECTOR_LEN, SKIP_HASHED_MAX};
 use super::script::{Op, ops};
-use super::source::Source;
+use super::source::BufferedFile;
 use super::unit::Unit;
 
 /// Makes the new bytes of `unit` and passes those that are written to `put`, with their offsets.
@@ -14,7 +14,7 @@ use super::unit::Unit;
 pub(super) fn assemble(
     unit: &Unit,
     script: &[u8],
-    source: &mut Source<'_>,
+    source: &mut BufferedFile<'_>,
     mut put: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut hash = Xxh3::new();
@@ -101,7 +101,7 @@ pub(super) fn chunks(
 pub(super) fn hash_old(
     unit: &Unit,
     script: &[u8],
-    source: &mut Source<'_>,
+    source: &mut BufferedFile<'_>,
 ) -> io::Result<(u64, u64)> {
     let (mut hash, mut skip_hash) = (Xxh3::new(), Xxh3::new());
     let mut old = unit.old;
@@ -124,12 +124,20 @@ pub(super) fn hash_old(
 }
 
 /// Returns `true` if `source` has all old bytes of `unit` that were hashed.
-pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+pub(super) fn has_old(
+    unit: &Unit,
+    script: &[u8],
+    source: &mut BufferedFile<'_>,
+) -> io::Result<bool> {
     Ok(hash_old(unit, script, source)? == (unit.hash, unit.skip_hash))
 }
 
 /// Returns `true` if `source` has all new bytes of `unit`.
-pub(super) fn has_new(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+pub(super) fn has_new(
+    unit: &Unit,
+    script: &[u8],
+    source: &mut BufferedFile<'_>,
+) -> io::Result<bool> {
     let mut hash = Xxh3::new();
     let (mut new, mut is_new) = (unit.new, true);
     for op in ops(script) {
@@ -160,8 +168,8 @@ pub(super) fn has_new(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io
 pub(super) fn has_kept(
     unit: &Unit,
     script: &[u8],
-    source: &mut Source<'_>,
-    payload: &mut Source<'_>,
+    source: &mut BufferedFile<'_>,
+    payload: &mut BufferedFile<'_>,
     mut offset: u64,
 ) -> io::Result<bool> {
     let mut hash = Xxh3::new();

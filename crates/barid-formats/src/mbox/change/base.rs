@@ -9,7 +9,7 @@ use barid_vfs::Timestamp;
 use super::block::Fields;
 use super::targets::Targets;
 use crate::mbox::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MMDF_SEPARATOR};
-use crate::mbox::status::{Base, Separators};
+use crate::mbox::status::{MailboxFields, Separators};
 
 /// Plan for X-IMAPbase.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Wish<'_> {
         table: &mut KeywordTable,
     ) -> Result<BasePlan> {
         let text = fields.base.as_ref().and_then(|base| header.get(base.clone()));
-        let found = text.and_then(|text| Base::read(text, fields.base_is_pseudo));
+        let found = text.and_then(|text| MailboxFields::read(text, fields.base_is_pseudo));
         let uids_are_written = self.changes.write_uids || self.is_last_home;
         let mut names = found.as_ref().map(|base| base.keywords.clone()).unwrap_or_default();
         let is_named = self.name_keywords(&mut names, table)?;

@@ -43,7 +43,7 @@ pub(super) struct Fields {
 
 /// Kind of field that a continuation line belongs to.
 #[derive(Clone, Copy, PartialEq)]
-enum Line {
+enum FieldKind {
     Foreign,
     Owned,
     Keywords,
@@ -54,7 +54,7 @@ impl Fields {
     /// Parses a header, which may end with a blank line.
     pub(super) fn read(&mut self, header: &[u8]) {
         self.clear(header.len());
-        let (mut start, mut kind) = (0, Line::Foreign);
+        let (mut start, mut kind) = (0, FieldKind::Foreign);
         let mut take = |fields: &mut Self, start: usize, end: usize| {
             let line = &header[start..end];
             kind = match line[0] {
@@ -62,7 +62,7 @@ impl Fields {
                 b'\r' if line == b"\r\n" => return false,
                 b' ' | b'\t' => kind,
                 b'S' | b's' | b'X' | b'x' => fields.line(line, start),
-                _ => Line::Foreign,
+                _ => FieldKind::Foreign,
             };
             fields.take(kind, start, end);
             true
@@ -97,12 +97,12 @@ impl Fields {
     }
 
     /// Records an owned line; `kind` is the field that it belongs to.
-    fn take(&mut self, kind: Line, start: usize, end: usize) {
+    fn take(&mut self, kind: FieldKind, start: usize, end: usize) {
         let text = match kind {
-            Line::Foreign => return,
-            Line::Owned => None,
-            Line::Keywords => self.keywords.as_mut(),
-            Line::Base => self.base.as_mut(),
+            FieldKind::Foreign => return,
+            FieldKind::Owned => None,
+            FieldKind::Keywords => self.keywords.as_mut(),
+            FieldKind::Base => self.base.as_mut(),
         };
         if let Some(text) = text {
             text.end = end;
@@ -114,8 +114,8 @@ impl Fields {
         }
     }
 
-    fn line(&mut self, line: &[u8], offset: usize) -> Line {
-        let Some(colon) = memchr(b':', line) else { return Line::Foreign };
+    fn line(&mut self, line: &[u8], offset: usize) -> FieldKind {
+        let Some(colon) = memchr(b':', line) else { return FieldKind::Foreign };
         let (name, value) = (line[..colon].trim_ascii_end(), &line[colon + 1..]);
         let text = offset + colon + 1..offset + line.len();
         let is = |expected: &[u8]| name.eq_ignore_ascii_case(expected);
@@ -124,29 +124,29 @@ impl Fields {
             8 if is(b"X-Status") => self.letters(value, 1),
             5 if is(b"X-UID") => {
                 self.uid = self.uid.or_else(|| unpadded(value));
-                Line::Owned
+                FieldKind::Owned
             }
             10 if is(b"X-Keywords") && self.keywords.is_none() => {
                 self.keywords = Some(text);
-                Line::Keywords
+                FieldKind::Keywords
             }
             6 if is(b"X-IMAP") => self.note_base(text, true),
             10 if is(b"X-IMAPbase") => self.note_base(text, false),
-            10 if is(b"X-Keywords") => Line::Owned,
-            _ => Line::Foreign,
+            10 if is(b"X-Keywords") => FieldKind::Owned,
+            _ => FieldKind::Foreign,
         }
     }
 
-    fn note_base(&mut self, text: Range<usize>, pseudo: bool) -> Line {
+    fn note_base(&mut self, text: Range<usize>, pseudo: bool) -> FieldKind {
         if self.base.is_some() {
-            return Line::Owned;
+            return FieldKind::Owned;
         }
         self.base = Some(text);
         self.base_is_pseudo = pseudo;
-        Line::Base
+        FieldKind::Base
     }
 
-    fn letters(&mut self, value: &[u8], field: usize) -> Line {
+    fn letters(&mut self, value: &[u8], field: usize) -> FieldKind {
         for letter in value {
             let flag = match letter {
                 b'R' => Flag::Seen,
@@ -167,7 +167,7 @@ impl Fields {
             };
             self.flags = self.flags.with(flag);
         }
-        Line::Owned
+        FieldKind::Owned
     }
 
     /// Returns the number of bytes that are not owned, without the blank line.
@@ -176,15 +176,15 @@ impl Fields {
     }
 
     /// Returns the place for a block; `None` if there is none.
-    pub(super) fn place(&self, header: &[u8]) -> Option<Place> {
+    pub(super) fn place(&self, header: &[u8]) -> Option<BlockRange> {
         if !self.ends_in_line {
-            return Some(Place::Last);
+            return Some(BlockRange::Last);
         }
         let first = match self.stretches.first() {
             Some(owned) if owned.start == 0 => header.get(owned.end),
             _ => header.first(),
         };
-        (!matches!(first, Some(b' ' | b'\t'))).then_some(Place::First)
+        (!matches!(first, Some(b' ' | b'\t'))).then_some(BlockRange::First)
     }
 
     /// Writes the bytes of `header` from `from` to the blank line that are not owned.
@@ -202,7 +202,7 @@ impl Fields {
 
 /// Place of a block in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BlockRange {
     /// Before the blank line.
     Last,
     /// Before everything else, because the header ends in the middle of a line.
@@ -211,7 +211,7 @@ pub(super) enum Place {
 
 /// A block of owned fields to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
+pub(super) struct FieldBlock<'a> {
     /// The value of X-IMAPbase, or of X-IMAP.
     pub(super) base: Option<&'a [u8]>,
     /// `true` for the pseudo message, which gets only X-IMAP and Status.
@@ -232,7 +232,7 @@ const STATUS_LETTERS: [(Flag, u8); 1] = [(Flag::Seen, b'R')];
 const X_STATUS_LETTERS: [(Flag, u8); 4] =
     [(Flag::Deleted, b'D'), (Flag::Flagged, b'F'), (Flag::Answered, b'A'), (Flag::Draft, b'T')];
 
-impl Block<'_> {
+impl FieldBlock<'_> {
     fn line_end(&self) -> &'static [u8] {
         if self.fields.is_crlf { b"\r\n" } else { b"\n" }
     }
@@ -283,9 +283,9 @@ impl Block<'_> {
         self.uid.map_or(0, |uid| b"X-UID: ".len() + digits(uid) + self.line_end().len())
     }
 
-    /// Writes it with padding up to `len` bytes, which must be at least [`Block::compact_len`]. The
-    /// padding stands at the end of X-Keywords, else of X-UID, else of the field before; in the
-    /// pseudo message, of X-IMAP.
+    /// Writes it with padding up to `len` bytes, which must be at least
+    /// [`FieldBlock::compact_len`]. The padding stands at the end of X-Keywords, else of X-UID,
+    /// else of the field before; in the pseudo message, of X-IMAP.
     pub(super) fn write(&self, len: usize, out: &mut Vec<u8>) {
         let is_compact = self.is_pseudo || len < self.full_len();
         let mut padding = match is_compact {

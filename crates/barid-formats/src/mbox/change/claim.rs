@@ -47,7 +47,7 @@ pub(super) struct Claim {
 
 /// Result of comparing the file with the intended bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Compared {
+struct AppendState {
     /// Number of bytes that are as intended.
     equal: u64,
     /// Number of bytes that are as intended, or NULs.
@@ -74,7 +74,7 @@ pub(super) fn claim(
     variant: Variant,
 ) -> io::Result<Option<Claim>> {
     let Some(len) = size.checked_sub(intent.start) else { return Ok(None) };
-    let look = Look { file, intent, len, separator: separator_of(variant) };
+    let look = InterruptedAppend { file, intent, len, separator: separator_of(variant) };
     let compared = look.compare()?;
     let ends = intent.ends.iter().copied();
     let complete = ends.take_while(|end| *end <= compared.equal).last().unwrap_or(0);
@@ -95,7 +95,7 @@ fn separator_of(variant: Variant) -> &'static [u8] {
 }
 
 /// A file in which an append was interrupted.
-struct Look<'a> {
+struct InterruptedAppend<'a> {
     file: &'a dyn File,
     intent: &'a Intent,
     /// Bytes in the file behind the start of the append.
@@ -103,15 +103,15 @@ struct Look<'a> {
     separator: &'static [u8],
 }
 
-impl Look<'_> {
+impl InterruptedAppend<'_> {
     fn read(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len.min(self.len.saturating_sub(at)) as usize];
         self.file.read_exact_at(&mut bytes, self.intent.start + at)?;
         Ok(bytes)
     }
 
-    fn compare(&self) -> io::Result<Compared> {
-        let mut compared = Compared { equal: 0, own: 0, other: None };
+    fn compare(&self) -> io::Result<AppendState> {
+        let mut compared = AppendState { equal: 0, own: 0, other: None };
         let mut hashes = match &self.intent.proof {
             Proof::Bytes(intended) => {
                 let found = self.read(0, self.intent.len())?;
@@ -236,7 +236,7 @@ impl Look<'_> {
     }
 }
 
-impl Compared {
+impl AppendState {
     /// Compares bytes with those intended.
     fn bytes(&mut self, found: &[u8], intended: &[u8]) {
         let pairs = || found.iter().zip(intended);
@@ -269,7 +269,7 @@ mod tests {
 
     use barid_vfs::{MemVfs, OpenOptions, Vfs as _};
 
-    use super::super::header::{Origin, Tail};
+    use super::super::header::{Origin, TailHash};
     use super::super::intent::IntentBuilder;
     use super::*;
 
@@ -287,7 +287,7 @@ mod tests {
             builder.push(message.as_bytes());
             builder.end_message();
         }
-        builder.finish([0; 16], Origin::of(1, b""), Tail::default())
+        builder.finish([0; 16], Origin::of(1, b""), TailHash::default())
     }
 
     fn found_in(intent: &Intent, content: &[u8]) -> Option<Claim> {

@@ -12,15 +12,15 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{File, Vfs};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{Kind, Tail};
+use super::header::{RecordKind, TailHash};
 use super::recover::unless_short;
 use super::run::Stage;
-use super::source::{Source, hash_of};
+use super::source::{BufferedFile, hash_of};
 use super::unit::Collapse;
-use super::work::Work;
+use super::work::PlannedChange;
 
 /// Returns the block size of the file system if it can collapse ranges of this file, of `size`
-/// bytes, and is known to leave only states that [`Work::find_midway`] understands.
+/// bytes, and is known to leave only states that [`PlannedChange::find_midway`] understands.
 ///
 /// Costs a few system calls. The one that asks if the file can be collapsed always fails, with
 /// `InvalidInput` if it can. For a file that is open for reading only, which fails with `EBADF`,
@@ -53,7 +53,7 @@ pub(super) enum Midway {
     Hole(u64),
 }
 
-impl<'a> Work<'a> {
+impl<'a> PlannedChange<'a> {
     /// Collapses the remaining ranges.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl<'a> Work<'a> {
     /// Returns `true` if the old file ends as it did.
     fn has_end(&self, collapsed: usize, midway: Midway) -> io::Result<bool> {
         let mut source = self.jumping(collapsed, midway);
-        let mut has = |tail: Tail| -> io::Result<bool> {
+        let mut has = |tail: TailHash| -> io::Result<bool> {
             let mut hash = Xxh3::new();
             let Some(at) = self.header.base_size.checked_sub(tail.len) else { return Ok(false) };
             source.hash(at, tail.len, &mut hash)?;
@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns a source that reads the file as it will be when everything is collapsed.
-    pub(super) fn jumping(&self, collapsed: usize, midway: Midway) -> Source<'a> {
+    pub(super) fn jumping(&self, collapsed: usize, midway: Midway) -> BufferedFile<'a> {
         let mut source = self.source();
         self.jumps(collapsed, midway).into_iter().for_each(|jump| source.collapse(jump));
         source
@@ -180,7 +180,7 @@ impl<'a> Work<'a> {
 
     /// Records durably that this number of ranges is collapsed.
     pub(super) fn record_collapsed(&mut self, collapsed: usize) -> Result<()> {
-        self.record(Kind::Collapsed, [collapsed as u64, 0, 0, 0])
+        self.record(RecordKind::Collapsed, [collapsed as u64, 0, 0, 0])
     }
 
     /// Returns the size of the old file when this number of ranges is collapsed.
@@ -192,7 +192,7 @@ impl<'a> Work<'a> {
     /// Returns `true` if the bytes before `end` are those that the old file ended with; any behind
     /// were delivered since.
     fn ends_at(&self, size: u64, end: u64) -> Result<bool> {
-        let Tail { len, hash } = self.header.tail;
+        let TailHash { len, hash } = self.header.tail;
         if end > size || end < len {
             return Ok(false);
         }

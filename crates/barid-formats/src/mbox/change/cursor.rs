@@ -14,7 +14,7 @@ use crate::mbox::layout::{BATCH_MAX, HEADERS_GAP_MAX, HEADERS_READ_LEN};
 
 /// A known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct CursorMessage {
     pub(super) uid: Uid,
     pub(super) flags: FlagSet,
     pub(super) keywords: KeywordMask,
@@ -26,7 +26,7 @@ pub(super) struct Item {
     pub(super) body_len: u64,
 }
 
-impl Item {
+impl CursorMessage {
     /// Returns the offset of its header.
     pub(super) fn header(&self) -> u64 {
         self.offset + u64::from(self.separator_len)
@@ -44,17 +44,17 @@ impl Item {
 }
 
 /// Reads the known messages in batches.
-pub(super) struct Cursor<'k> {
+pub(super) struct KnownCursor<'k> {
     known: &'k dyn Known,
     path: &'k Path,
     len: u32,
-    batch: Vec<Item>,
+    batch: Vec<CursorMessage>,
     first: u32,
     /// Number of messages in the next batch.
     ahead: usize,
 }
 
-impl<'k> Cursor<'k> {
+impl<'k> KnownCursor<'k> {
     pub(super) fn new(known: &'k dyn Known, path: &'k Path) -> Self {
         Self { known, path, len: known.len(), batch: Vec::new(), first: 0, ahead: 0 }
     }
@@ -65,7 +65,7 @@ impl<'k> Cursor<'k> {
     }
 
     /// Returns the message at `index`; `None` behind the last.
-    pub(super) fn get(&mut self, index: u32) -> Result<Option<Item>> {
+    pub(super) fn get(&mut self, index: u32) -> Result<Option<CursorMessage>> {
         if index >= self.len {
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl<'k> Cursor<'k> {
             else {
                 return false;
             };
-            batch.push(Item {
+            batch.push(CursorMessage {
                 uid: message.uid,
                 flags: message.flags,
                 keywords: message.keywords,

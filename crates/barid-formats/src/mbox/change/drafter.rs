@@ -1,7 +1,7 @@
 //! Turns a draft into units and scripts.
 //!
-//! A complete unit goes to the [`Reader`](super::reader::Reader), which reads its old bytes; if
-//! there are many, in a thread of its own.
+//! A complete unit goes to the [`UnitReader`](super::reader::UnitReader), which reads its old
+//! bytes; if there are many, in a thread of its own.
 
 use std::thread::Scope;
 
@@ -9,7 +9,7 @@ use super::draft::Draft;
 use super::limits::{
     COLLAPSES_MAX, CONTEXT_LEN, SCRIPT_LEN_MAX, SECTOR_LEN, UNITS_MAX, WritingOptions,
 };
-use super::reader::{Read, Reader, Readers};
+use super::reader::{Read, Readers, UnitReader};
 use super::script::{Op, Script};
 use super::unit::{Collapse, Unit};
 use barid_mailbox::Result;
@@ -47,7 +47,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
     /// Creates a drafter of changes to a file of `size` bytes, whose units go to `reader`.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
-        reader: Reader<'env>,
+        reader: UnitReader<'env>,
         size: u64,
         options: &WritingOptions,
     ) -> Self {

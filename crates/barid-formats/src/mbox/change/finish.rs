@@ -3,10 +3,10 @@
 use barid_mailbox::{Extent, Result};
 use barid_state::MessageKey;
 
-use super::cursor::Item;
+use super::cursor::CursorMessage;
 use super::measure::Home;
 use super::plan::{Planned, Planner, moved_by};
-use crate::mbox::layout::Notes;
+use crate::mbox::layout::MboxScanState;
 use crate::mbox::status::{self, HeadEnd, Owned, Separators};
 
 impl Planner<'_> {
@@ -30,7 +30,7 @@ impl Planner<'_> {
     }
 
     /// Returns the last message that is kept, with its index.
-    fn last_kept(&mut self) -> Result<Option<(u32, Item)>> {
+    fn last_kept(&mut self) -> Result<Option<(u32, CursorMessage)>> {
         let mut index = self.tools.cursor.len();
         while let Some(before) = index.checked_sub(1) {
             if !self.context.targets.is_expunged(before) {
@@ -42,7 +42,7 @@ impl Planner<'_> {
         Ok(None)
     }
 
-    fn notes(&mut self, last: Option<(u32, Item)>) -> Result<Notes> {
+    fn notes(&mut self, last: Option<(u32, CursorMessage)>) -> Result<MboxScanState> {
         let mut notes = self.notes;
         if let Some((offset, len)) = self.base_header {
             (notes.base_offset, notes.base_len) = (offset, len);
@@ -77,7 +77,7 @@ impl Planner<'_> {
 
     /// Returns `true` if the end of a message stays where it is when others append, and `true` if a
     /// blank line or a separator of its own ends the message.
-    fn judge_end(&mut self, index: u32, item: &Item) -> Result<(bool, bool)> {
+    fn judge_end(&mut self, index: u32, item: &CursorMessage) -> Result<(bool, bool)> {
         let separator_len = self.end_of(index)? - item.end();
         let mut owned = Owned::default();
         let header = self.tools.headers.get(item.header(), item.header_len as usize)?;
@@ -91,8 +91,8 @@ impl Planner<'_> {
     }
 
     /// Returns the notes for a mailbox in which nothing, or only a pseudo message, is left.
-    fn notes_without_messages(&self, notes: Notes) -> Notes {
-        let mut notes = Notes {
+    fn notes_without_messages(&self, notes: MboxScanState) -> MboxScanState {
+        let mut notes = MboxScanState {
             tail_sound: false,
             tail_closed: false,
             last_offset: 0,

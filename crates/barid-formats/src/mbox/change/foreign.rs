@@ -13,10 +13,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::apply::read_or_zeros;
 use super::assemble::pieces;
-use super::header::Kind;
+use super::header::RecordKind;
 use super::limits::FOREIGN_TRIED_MAX;
-use super::source::{Source, hash_of};
-use super::work::Work;
+use super::source::{BufferedFile, hash_of};
+use super::work::PlannedChange;
 use crate::mbox::Variant;
 
 /// The mail is in the journal, and in the file unless it was just cut off.
@@ -72,7 +72,7 @@ impl Foreign {
     }
 }
 
-impl Work<'_> {
+impl PlannedChange<'_> {
     /// Saves the bytes behind `end` to the journal and cuts them off. NULs in front of them are not
     /// mail, but the room that was made for the change.
     ///
@@ -101,7 +101,7 @@ impl Work<'_> {
         if from < size {
             let saved = self.save(from, size, known.map_or(0, |known| known.len))?;
             foreign = Some(saved);
-            self.record(Kind::Foreign, saved.words())?;
+            self.record(RecordKind::Foreign, saved.words())?;
         }
         if size > end {
             self.file().set_len(end).map_err(self.at())?;
@@ -109,7 +109,7 @@ impl Work<'_> {
         }
         if let Some(foreign) = &mut foreign {
             foreign.state = CUT;
-            self.record(Kind::Foreign, foreign.words())?;
+            self.record(RecordKind::Foreign, foreign.words())?;
         }
         Ok(foreign)
     }
@@ -171,7 +171,7 @@ impl Work<'_> {
             self.file().set_len(room).map_err(self.at())?;
             self.sync_all()?;
             let placed = Foreign { state: PLACED, lead: lead.len() as u64, ..foreign };
-            self.record(Kind::Foreign, placed.words())?;
+            self.record(RecordKind::Foreign, placed.words())?;
         }
         self.put_foreign(foreign, end, lead)
     }
@@ -182,7 +182,7 @@ impl Work<'_> {
         let mut at = end + lead.len() as u64;
         file.write_all_at(lead, end).map_err(self.at())?;
         let Some(journal) = self.journal.file() else { return Err(self.changed()) };
-        let mut source = Source::new(journal, self.options.buffer_len);
+        let mut source = BufferedFile::new(journal, self.options.buffer_len);
         let mut hash = Xxh3::new();
         let written = source.visit(self.header.foreign_at(), foreign.len, |bytes| {
             hash.update(bytes);
@@ -210,7 +210,7 @@ impl Work<'_> {
         }
         let Some(journal) = self.journal.file() else { return Err(self.changed()) };
         let mut there = self.source();
-        let mut kept = Source::new(journal, self.options.buffer_len);
+        let mut kept = BufferedFile::new(journal, self.options.buffer_len);
         let mut kept_at = self.header.foreign_at();
         let (mut found, mut mail) = (Vec::new(), lead.to_vec());
         let mut is_room = true;
@@ -251,7 +251,7 @@ impl Work<'_> {
                 let end = self.file().metadata().map_err(self.at())?.size;
                 let lead = self.lead(end)?.len() as u64;
                 let words = Foreign { len, hash, state: RETURNED, lead: end * 4 + lead }.words();
-                self.record(Kind::Foreign, words)?;
+                self.record(RecordKind::Foreign, words)?;
                 self.file().set_len(end + lead + len).map_err(self.at())?;
                 self.sync_all()?;
                 (end, Foreign { len, hash, state: RETURNED, lead })

@@ -26,7 +26,7 @@ const IN_PLACE: u32 = 2;
 
 /// Fingerprint of the end of a file: a number of bytes and their XXH3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tail {
+pub(super) struct TailHash {
     /// Number of bytes.
     pub(super) len: u64,
     /// XXH3 of them.
@@ -82,7 +82,7 @@ pub(super) enum Heading {
     /// A journal whose header is damaged.
     Damaged,
     /// A journal.
-    Journal(Box<Header>),
+    Journal(Box<JournalHeader>),
     /// The journal of an append.
     Append(Box<IntentHeader>),
 }
@@ -108,7 +108,7 @@ impl Heading {
         if !bytes.starts_with(MAGIC) {
             return Self::Foreign;
         }
-        match (u64_at(bytes, 8) as u32, Header::from_bytes(bytes)) {
+        match (u64_at(bytes, 8) as u32, JournalHeader::from_bytes(bytes)) {
             (_, Some(header)) => Self::Journal(Box::new(header)),
             (VERSION, None) => Self::Damaged,
             (version, None) => Self::Version(version),
@@ -118,7 +118,7 @@ impl Heading {
 
 /// Header of a journal: the properties of the whole change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct JournalHeader {
     /// Random id; records and the mailbox's attribute repeat it.
     pub(super) id: [u8; 16],
     /// Identity of the mailbox.
@@ -144,14 +144,14 @@ pub(super) struct Header {
     /// Bytes reserved for a window.
     pub(super) window_cap: u64,
     /// Fingerprint of the end of the old file.
-    pub(super) tail: Tail,
+    pub(super) tail: TailHash,
     /// Fingerprint of the bytes that are cut off at the end, or of the last of them.
-    pub(super) cut: Tail,
+    pub(super) cut: TailHash,
     /// Parameters by which units are grouped into steps.
     pub(super) params: StepParams,
 }
 
-impl Header {
+impl JournalHeader {
     /// Returns the offset of the units.
     pub(super) fn units_at(&self) -> u64 {
         HEADER_LEN + self.scripts_len
@@ -222,7 +222,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes [`Header::to_bytes`]; `None` for damage, another version or absurd numbers.
+    /// Decodes [`JournalHeader::to_bytes`]; `None` for damage, another version or absurd numbers.
     pub(super) fn from_bytes(bytes: &[u8; HEADER_LEN as usize]) -> Option<Self> {
         let is_whole = u64_at(bytes, HASH_AT) == xxh3_64(&bytes[..HASH_AT]);
         let version = u64_at(bytes, 8) as u32;
@@ -244,8 +244,8 @@ impl Header {
             collapses: word(6),
             plan_hash: word(7),
             window_cap: word(8),
-            tail: Tail { len: word(9), hash: word(10) },
-            cut: Tail { len: word(11), hash: word(12) },
+            tail: TailHash { len: word(9), hash: word(10) },
+            cut: TailHash { len: word(11), hash: word(12) },
             params: StepParams {
                 window_len: word(13),
                 direct_len_min: word(14),
@@ -268,7 +268,7 @@ pub(super) const HASH_AT: usize = HEADER_LEN as usize - 8;
 
 /// Kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// Number of ranges that have been collapsed.
     Collapsed,
     /// The file has the size that it needs while bytes are moved.
@@ -285,7 +285,7 @@ pub(super) enum Kind {
     Commit,
 }
 
-impl Kind {
+impl RecordKind {
     /// All kinds, in the order of their sectors.
     pub(super) const ALL: [Self; 6] =
         [Self::Collapsed, Self::Grown, Self::Window, Self::Moved, Self::Foreign, Self::Commit];
@@ -301,14 +301,14 @@ pub(super) const RECORD_LEN: usize = 64;
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct JournalRecord {
     /// Kind of the record.
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     /// Numbers; their meaning depends on the kind.
     pub(super) words: [u64; 4],
 }
 
-impl Record {
+impl JournalRecord {
     /// Encodes the record, bound to the journal `id`.
     pub(super) fn to_bytes(self, id: &[u8; 16]) -> [u8; RECORD_LEN] {
         let mut bytes = [0; RECORD_LEN];
@@ -321,8 +321,8 @@ impl Record {
         bytes
     }
 
-    /// Decodes [`Record::to_bytes`]; `None` unless it is a record of `kind` of this journal.
-    pub(super) fn from_bytes(bytes: &[u8], kind: Kind, id: &[u8; 16]) -> Option<Self> {
+    /// Decodes [`JournalRecord::to_bytes`]; `None` unless it is a record of `kind` of this journal.
+    pub(super) fn from_bytes(bytes: &[u8], kind: RecordKind, id: &[u8; 16]) -> Option<Self> {
         let bytes: &[u8; RECORD_LEN] = bytes.get(..RECORD_LEN)?.try_into().ok()?;
         let words = [24, 32, 40, 48].map(|at| u64_at(bytes, at));
         let record = Self { kind, words };
@@ -348,8 +348,8 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        Header {
+    fn header() -> JournalHeader {
+        JournalHeader {
             id: *b"0123456789abcdef",
             origin: Origin::of(77, b"/mail/box"),
             old_size: 100,
@@ -362,24 +362,26 @@ mod tests {
             collapses: 1,
             plan_hash: 42,
             window_cap: 1000,
-            tail: Tail { len: 1, hash: 2 },
-            cut: Tail { len: 3, hash: 4 },
+            tail: TailHash { len: 1, hash: 2 },
+            cut: TailHash { len: 3, hash: 4 },
             params: StepParams { window_len: 5, direct_len_min: 6, direct_len_max: 7 },
         }
     }
 
     #[test]
     fn a_header_is_read_back_and_nothing_else_is_one() {
-        for header in [header(), Header { pending_through: None, is_in_place: false, ..header() }] {
+        for header in
+            [header(), JournalHeader { pending_through: None, is_in_place: false, ..header() }]
+        {
             let bytes = header.to_bytes();
-            assert_eq!(Header::from_bytes(&bytes), Some(header));
+            assert_eq!(JournalHeader::from_bytes(&bytes), Some(header));
             for at in 0..bytes.len() {
                 let mut torn = bytes;
                 torn[at] ^= 1;
-                assert_eq!(Header::from_bytes(&torn), None, "byte {at}");
+                assert_eq!(JournalHeader::from_bytes(&torn), None, "byte {at}");
             }
         }
-        assert_eq!(Header::from_bytes(&[0; 512]), None);
+        assert_eq!(JournalHeader::from_bytes(&[0; 512]), None);
         assert_eq!(header().origin.path(), Some(Path::new("/mail/box")));
         assert_eq!(Origin::of(1, &[b'x'; 257]).path(), None);
         assert_eq!(Heading::of(&[0; 600]), Heading::Nothing);
@@ -399,14 +401,14 @@ mod tests {
     #[test]
     fn a_record_is_bound_to_its_kind_and_its_journal() {
         let id = *b"0123456789abcdef";
-        for kind in Kind::ALL {
-            let record = Record { kind, words: [1, 2, 3, u64::MAX] };
+        for kind in RecordKind::ALL {
+            let record = JournalRecord { kind, words: [1, 2, 3, u64::MAX] };
             let bytes = record.to_bytes(&id);
-            for other in Kind::ALL {
-                let found = Record::from_bytes(&bytes, other, &id);
+            for other in RecordKind::ALL {
+                let found = JournalRecord::from_bytes(&bytes, other, &id);
                 assert_eq!(found, (other == kind).then_some(record));
             }
-            assert_eq!(Record::from_bytes(&bytes, kind, b"fedcba9876543210"), None);
+            assert_eq!(JournalRecord::from_bytes(&bytes, kind, b"fedcba9876543210"), None);
             assert!(kind.offset() + 512 <= RECORDS_LEN);
         }
     }

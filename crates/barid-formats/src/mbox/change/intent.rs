@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::header::{HASH_AT, HEADER_LEN, ORIGIN_AT, Origin, Tail, put_words, u64_at};
+use super::header::{HASH_AT, HEADER_LEN, ORIGIN_AT, Origin, TailHash, put_words, u64_at};
 use super::limits::{APPEND_BYTES_MAX, CONTEXT_LEN, OFFSET_MAX, SECTOR_LEN};
 
 pub(super) const MAGIC: &[u8; 8] = b"baridMBA";
@@ -53,7 +53,7 @@ pub(in crate::mbox) struct Intent {
     /// Ends of the messages, relative to `start`, ascending.
     pub(super) ends: Vec<u64>,
     /// Fingerprint of the last bytes before `start`.
-    pub(super) before: Tail,
+    pub(super) before: TailHash,
     /// The change of the last UID, if messages get UIDs.
     pub(super) raise: Option<Raise>,
     pub(super) proof: Proof,
@@ -68,7 +68,7 @@ pub(super) struct IntentHeader {
     ends: u64,
     proof_len: u64,
     rest_hash: u64,
-    before: Tail,
+    before: TailHash,
     raise: Option<Raise>,
     has_bytes: bool,
 }
@@ -91,7 +91,7 @@ impl IntentHeader {
             ends: word(1),
             proof_len: word(2),
             rest_hash: word(3),
-            before: Tail { len: word(4), hash: word(5) },
+            before: TailHash { len: word(4), hash: word(5) },
             raise: (bits & HAS_RAISE != 0).then_some(raise),
             has_bytes: bits & HAS_BYTES != 0,
         };
@@ -110,7 +110,7 @@ impl IntentHeader {
         bytes[12..16].copy_from_slice(&bits.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.id);
         let raise = self.raise.unwrap_or_default();
-        let Tail { len, hash } = self.before;
+        let TailHash { len, hash } = self.before;
         let words =
             [self.start, self.ends, self.proof_len, self.rest_hash, len, hash, raise.offset];
         put_words(&mut bytes[32..], &words);
@@ -306,7 +306,7 @@ impl IntentBuilder {
     }
 
     /// Returns the intent, without a change of the last UID.
-    pub(super) fn finish(self, id: [u8; 16], origin: Origin, before: Tail) -> Intent {
+    pub(super) fn finish(self, id: [u8; 16], origin: Origin, before: TailHash) -> Intent {
         let Self { start, ends, bytes, hashes, .. } = self;
         let proof = bytes.map_or(Proof::Hashes(hashes), Proof::Bytes);
         Intent { id, origin, start, ends, before, raise: None, proof }
@@ -324,7 +324,7 @@ mod tests {
             builder.end_message();
         }
         let raise = Raise { offset: 7, old: *b"0000000001", new: *b"0000000002" };
-        let before = Tail { len: start.min(3), hash: 5 };
+        let before = TailHash { len: start.min(3), hash: 5 };
         let intent = builder.finish(*b"0123456789abcdef", Origin::of(77, b"/mail/box"), before);
         Intent { raise: Some(raise), ..intent }
     }

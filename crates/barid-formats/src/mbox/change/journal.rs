@@ -55,7 +55,7 @@ pub(super) struct Named {
 
 /// File at the path of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FileAtJournal {
     /// There is no file.
     Missing,
     /// A file that a stranger may have put there.
@@ -151,11 +151,11 @@ impl Places<'_> {
     }
 
     /// Inspects the file at `path`.
-    pub(super) fn look(&self, path: &Path) -> Result<Place> {
+    pub(super) fn look(&self, path: &Path) -> Result<FileAtJournal> {
         match self.vfs.symlink_metadata(path) {
-            Ok(found) if self.trusts(&found)? => Ok(Place::Ours),
-            Ok(_) => Ok(Place::Strange),
-            Err(error) if is_missing(&error) => Ok(Place::Missing),
+            Ok(found) if self.trusts(&found)? => Ok(FileAtJournal::Ours),
+            Ok(_) => Ok(FileAtJournal::Strange),
+            Err(error) if is_missing(&error) => Ok(FileAtJournal::Missing),
             Err(error) => Err(Error::at(path)(error)),
         }
     }
@@ -219,7 +219,7 @@ impl Places<'_> {
         create_dir_durable(self.vfs, dir, DIR_MODE).map_err(Error::at(dir))?;
         let id = Identity::of(self.vfs, self.mailbox, false)?.id;
         let mut path = dir.join(format!("{id:032x}{state_name_end}"));
-        if self.look(&path)? != Place::Missing {
+        if self.look(&path)? != FileAtJournal::Missing {
             // A journal that no attribute names was never begun; but it may belong to a copy of the
             // mailbox.
             let mut random = [0; 8];

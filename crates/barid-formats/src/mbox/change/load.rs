@@ -11,17 +11,17 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{File, OpenOptions};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{HEADER_LEN, Header, Heading, Origin};
+use super::header::{HEADER_LEN, Heading, JournalHeader, Origin};
 use super::intent::{Intent, IntentHeader};
-use super::journal::{JournalFile, Named, Place, Places};
-use super::source::Source;
+use super::journal::{FileAtJournal, JournalFile, Named, Places};
+use super::source::BufferedFile;
 use super::unit::{Collapse, Unit};
 use super::validate::{self, Flaw};
 use super::work::decompressed;
 
 /// The journal that belongs to a mailbox; its file may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct MailboxJournal {
     /// Its path; `None` if the attribute names a path where no journal can be.
     pub(super) path: Option<PathBuf>,
     /// Its id, if the attribute names it.
@@ -31,17 +31,17 @@ pub(super) struct Found {
 }
 
 /// Returns the journal that the attribute names, else the one beside the mailbox.
-pub(super) fn find(places: &Places<'_>) -> Result<Option<Found>> {
+pub(super) fn find(places: &Places<'_>) -> Result<Option<MailboxJournal>> {
     if let Some(named) = places.named()? {
         let Named { id, path, may_be_gone } = named;
-        return Ok(Some(Found { path, id: Some(id), may_be_gone }));
+        return Ok(Some(MailboxJournal { path, id: Some(id), may_be_gone }));
     }
     let beside = places.beside();
-    if places.look(&beside)? != Place::Ours {
+    if places.look(&beside)? != FileAtJournal::Ours {
         return Ok(None);
     }
     match is_of_another(places, &beside) {
-        Ok(false) => Ok(Some(Found { path: Some(beside), id: None, may_be_gone: false })),
+        Ok(false) => Ok(Some(MailboxJournal { path: Some(beside), id: None, may_be_gone: false })),
         Ok(true) => Ok(None),
         // Removed at this moment: the change is complete.
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
@@ -87,8 +87,8 @@ fn holds(places: &Places<'_>, inode: u64) -> std::io::Result<bool> {
 }
 
 /// The plan in a journal.
-pub(super) struct Loaded {
-    pub(super) header: Header,
+pub(super) struct LoadedPlan {
+    pub(super) header: JournalHeader,
     pub(super) units: Vec<Unit>,
     pub(super) collapses: Vec<Collapse>,
 }
@@ -96,7 +96,7 @@ pub(super) struct Loaded {
 /// Result of reading a journal.
 pub(super) enum Load {
     /// The plan of a change.
-    Whole(Box<Loaded>),
+    Whole(Box<LoadedPlan>),
     /// The journal of an append.
     Append(Box<Intent>),
     /// Nothing of it was written: nothing was begun.
@@ -119,7 +119,7 @@ fn load_append(file: &dyn File, header: IntentHeader) -> std::io::Result<Load> {
     Ok(header.with_rest(&rest).map_or(Load::Incomplete, |intent| Load::Append(Box::new(intent))))
 }
 
-impl Loaded {
+impl LoadedPlan {
     /// Reads and checks the plan.
     pub(super) fn load(journal: &JournalFile) -> std::io::Result<Load> {
         let Some(file) = journal.file() else { return Ok(Load::Nothing) };
@@ -141,7 +141,7 @@ impl Loaded {
             return Ok(Load::Incomplete);
         }
         let mut hash = Xxh3::new();
-        let mut source = Source::new(file, 1 << 20);
+        let mut source = BufferedFile::new(file, 1 << 20);
         source.hash(HEADER_LEN, header.scripts_len, &mut hash)?;
         let mut table = vec![0; (header.plan_end() - header.units_at()) as usize];
         file.read_exact_at(&mut table, header.units_at())?;

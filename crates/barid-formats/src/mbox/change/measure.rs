@@ -6,8 +6,8 @@ use barid_mailbox::{Error, Result};
 use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable};
 
 use super::base::BasePlan;
-use super::block::{Block, Fields, Place};
-use super::cursor::{Cursor, Headers, Item};
+use super::block::{BlockRange, FieldBlock, Fields};
+use super::cursor::{CursorMessage, Headers, KnownCursor};
 use super::plan::PlanInput;
 use super::targets::Targets;
 use crate::mbox::layout::{HEADER_LEN_MAX, PEEK_LEN};
@@ -36,8 +36,8 @@ pub(super) struct Context<'p> {
 }
 
 /// Readers of headers. There are two sets: the other one looks ahead.
-pub(super) struct Tools<'p> {
-    pub(super) cursor: Cursor<'p>,
+pub(super) struct HeaderReaders<'p> {
+    pub(super) cursor: KnownCursor<'p>,
     pub(super) headers: Headers<'p>,
     pub(super) fields: Fields,
     keywords: Vec<u8>,
@@ -53,7 +53,7 @@ pub(super) struct Measured {
     /// The least length.
     pub(super) compact: usize,
     /// Place of the block; `None` if the header cannot be written.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<BlockRange>,
     /// `true` if the new content differs from the present one.
     pub(super) is_changed: bool,
     /// `true` if a blank line is added, so that c-client sees the end of the header.
@@ -94,16 +94,16 @@ fn recent(flags: FlagSet, is_old: bool) -> FlagSet {
 
 /// End of a header without a blank line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenHeader {
     Separator { adds_blank: bool },
     Eof,
     Cut,
 }
 
-impl<'p> Tools<'p> {
+impl<'p> HeaderReaders<'p> {
     pub(super) fn new(input: &'p PlanInput<'p>) -> Self {
         Self {
-            cursor: Cursor::new(input.known, input.path),
+            cursor: KnownCursor::new(input.known, input.path),
             headers: Headers::new(input.file, input.path, input.size),
             fields: Fields::default(),
             keywords: Vec::new(),
@@ -115,7 +115,7 @@ impl<'p> Tools<'p> {
         &mut self,
         context: &Context<'_>,
         index: u32,
-        item: &Item,
+        item: &CursorMessage,
     ) -> Result<Measured> {
         let open = self.read(context, item)?;
         let (input, fields) = (context.input, &self.fields);
@@ -164,9 +164,9 @@ impl<'p> Tools<'p> {
             old_len: header.len(),
             full: 0,
             compact: 0,
-            place: if open == Some(Open::Cut) { None } else { fields.place(header) },
+            place: if open == Some(OpenHeader::Cut) { None } else { fields.place(header) },
             is_changed,
-            adds_blank: open == Some(Open::Separator { adds_blank: true }),
+            adds_blank: open == Some(OpenHeader::Separator { adds_blank: true }),
             flags,
             is_old,
             keywords: KeywordMask(mask),
@@ -184,7 +184,7 @@ impl<'p> Tools<'p> {
     pub(super) fn measure_pseudo(
         &mut self,
         context: &Context<'_>,
-        item: &Item,
+        item: &CursorMessage,
     ) -> Result<Measured> {
         let open = self.read(context, item)?;
         let header = self.headers.get(item.header(), item.header_len as usize)?;
@@ -193,7 +193,7 @@ impl<'p> Tools<'p> {
             old_len: header.len(),
             full: 0,
             compact: 0,
-            place: if open == Some(Open::Cut) { None } else { self.fields.place(header) },
+            place: if open == Some(OpenHeader::Cut) { None } else { self.fields.place(header) },
             is_changed: context.base.is_changed,
             adds_blank: false,
             flags: self.fields.flags.with(Flag::Seen),
@@ -223,7 +223,7 @@ impl<'p> Tools<'p> {
     pub(super) fn compose(
         &mut self,
         context: &Context<'_>,
-        item: &Item,
+        item: &CursorMessage,
         measured: &Measured,
         len: usize,
         out: &mut Vec<u8>,
@@ -234,7 +234,7 @@ impl<'p> Tools<'p> {
         let block_len = len - fields.foreign_len() - blank_len(fields, measured);
         out.clear();
         let mut from = 0;
-        if measured.place == Some(Place::First) {
+        if measured.place == Some(BlockRange::First) {
             block.write(block_len, out);
             fields.write_foreign(header, 0, out);
         } else {
@@ -250,14 +250,14 @@ impl<'p> Tools<'p> {
     }
 
     /// Parses the fields of a header; returns its end unless that is a blank line.
-    fn read(&mut self, context: &Context<'_>, item: &Item) -> Result<Option<Open>> {
+    fn read(&mut self, context: &Context<'_>, item: &CursorMessage) -> Result<Option<OpenHeader>> {
         let len = item.header_len as usize;
         self.fields.read(self.headers.get(item.header(), len)?);
         if self.fields.text_end < len {
             return Ok(None);
         }
         if len >= HEADER_LEN_MAX {
-            return Ok(Some(Open::Cut));
+            return Ok(Some(OpenHeader::Cut));
         }
         let separators = context.input.separators;
         let mut owned = Owned::default();
@@ -267,16 +267,16 @@ impl<'p> Tools<'p> {
             Some(_) => {
                 let is_mbox = separators != Separators::Mmdf;
                 let adds_blank = is_mbox && owned.content_length.is_none();
-                Open::Separator { adds_blank }
+                OpenHeader::Separator { adds_blank }
             }
-            None if behind.iter().all(|byte| *byte == 0) => Open::Eof,
+            None if behind.iter().all(|byte| *byte == 0) => OpenHeader::Eof,
             None => return Err(context.changed()),
         };
         Ok(Some(open))
     }
 
     /// Fails unless the message in the file has the known separator, header length and key.
-    pub(super) fn verify(&mut self, context: &Context<'_>, item: &Item) -> Result<()> {
+    pub(super) fn verify(&mut self, context: &Context<'_>, item: &CursorMessage) -> Result<()> {
         let separators = context.input.separators;
         let head_len = item.separator_len as usize + item.header_len as usize;
         let bytes = self.headers.get_some(item.offset, head_len)?;
@@ -317,8 +317,8 @@ fn block<'b>(
     keywords: &'b [u8],
     context: &'b Context<'_>,
     measured: &Measured,
-) -> Block<'b> {
-    Block {
+) -> FieldBlock<'b> {
+    FieldBlock {
         base: context.base.value.as_deref().filter(|_| measured.has_base),
         is_pseudo: measured.is_pseudo,
         fields,

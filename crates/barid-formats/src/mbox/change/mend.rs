@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::claim::{Claim, claim};
 use super::draft::Draft;
-use super::header::{Origin, Tail};
+use super::header::{Origin, TailHash};
 use super::intent::{Intent, IntentBuilder, Raise};
 use super::journal::{ATTRIBUTE, JournalFile, Places};
 use super::limits::CONTEXT_LEN;
@@ -19,7 +19,7 @@ use super::source::hash_of;
 use super::work::places_of;
 use super::write::{Room, write_with};
 use crate::mbox::layout::MMDF_SEPARATOR;
-use crate::mbox::lock::WriteLocks;
+use crate::mbox::lock::MboxWriteLocks;
 use crate::mbox::{MboxMailbox, Variant};
 use barid_mailbox::{Error, Recovered, Result, SyncContext};
 
@@ -29,7 +29,7 @@ const LINE_ENDS_MAX: u64 = 8;
 
 /// Need for the mailbox's attribute to name a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
+enum AttributeNeed {
     /// The journal stands beside the mailbox and is found without.
     NotNeeded,
     /// The attribute names it.
@@ -46,7 +46,7 @@ fn is_refused(error: &io::Error) -> bool {
 /// The journal of an append in progress.
 pub(in crate::mbox) struct AppendJournal<'a> {
     places: Places<'a>,
-    locks: &'a WriteLocks,
+    locks: &'a MboxWriteLocks,
     journal: JournalFile,
     is_named: bool,
     /// Number of fsync calls.
@@ -64,7 +64,7 @@ impl<'a> AppendJournal<'a> {
     /// Errors of the file system; then there is no journal.
     pub(in crate::mbox) fn begin(
         mailbox: &'a MboxMailbox,
-        locks: &'a WriteLocks,
+        locks: &'a MboxWriteLocks,
         state_dir: Option<&'a Path>,
         intent: IntentBuilder,
         raise: Option<Raise>,
@@ -77,7 +77,7 @@ impl<'a> AppendJournal<'a> {
         let origin = Origin::of(inode, places.mailbox.as_os_str().as_encoded_bytes());
         let len = before_len(start, raise.as_ref());
         let hash = hash_of(locks.file(), start - len, len, CONTEXT_LEN as usize);
-        let before = Tail { len, hash: hash.map_err(Error::at(places.mailbox))? };
+        let before = TailHash { len, hash: hash.map_err(Error::at(places.mailbox))? };
         let intent = Intent { raise, ..intent.finish(id, origin, before) };
         let mut journal = JournalFile::of_append();
         let written = journal
@@ -85,12 +85,12 @@ impl<'a> AppendJournal<'a> {
             .and_then(|()| journal.sync(&places))
             .and_then(|barriers| Ok((barriers, Self::name(&places, locks, &journal, &id)?)));
         let is_nowhere = match &written {
-            Ok((_, name)) => *name == Name::Refused,
+            Ok((_, name)) => *name == AttributeNeed::Refused,
             Err(error) => journal.path().is_none() && places.is_closed(error),
         };
         match written {
             Ok((barriers, name)) if !is_nowhere => {
-                let is_named = name == Name::Set;
+                let is_named = name == AttributeNeed::Set;
                 let barriers = barriers + u64::from(is_named);
                 Ok(Some(Self { places, locks, journal, is_named, barriers }))
             }
@@ -104,19 +104,19 @@ impl<'a> AppendJournal<'a> {
     /// Sets the attribute of the mailbox if its journal does not stand beside it.
     fn name(
         places: &Places<'_>,
-        locks: &WriteLocks,
+        locks: &MboxWriteLocks,
         journal: &JournalFile,
         id: &[u8; 16],
-    ) -> Result<Name> {
+    ) -> Result<AttributeNeed> {
         let Some(path) = journal.path().filter(|path| **path != *places.beside()) else {
-            return Ok(Name::NotNeeded);
+            return Ok(AttributeNeed::NotNeeded);
         };
         let file = locks.file();
         match file.set_xattr(ATTRIBUTE, &places.attribute_of_append(path, id)) {
-            Err(error) if is_refused(&error) => return Ok(Name::Refused),
+            Err(error) if is_refused(&error) => return Ok(AttributeNeed::Refused),
             named => named.and_then(|()| file.sync_all()).map_err(Error::at(places.mailbox))?,
         }
-        Ok(Name::Set)
+        Ok(AttributeNeed::Set)
     }
 
     /// Removes the journal, once the append is durable or undone. Does not wait for the disk, as a
@@ -138,7 +138,7 @@ fn before_len(start: u64, raise: Option<&Raise>) -> u64 {
 /// Undoes the incomplete part of an append, and removes its journal.
 pub(super) fn mend(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     (journal, path): (JournalFile, &Path),
     intent: &Intent,
     context: &mut SyncContext<'_>,
@@ -148,7 +148,7 @@ pub(super) fn mend(
     let file = locks.file();
     let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
     let size = file.metadata().map_err(at())?.size;
-    let Tail { len, hash } = intent.before;
+    let TailHash { len, hash } = intent.before;
     let is_same = intent.start <= size && {
         let found = hash_of(file, intent.start - len, len, CONTEXT_LEN as usize);
         unless_short(found.map(|found| found == hash)).map_err(at())?
@@ -181,7 +181,7 @@ pub(super) fn mend(
 /// Removal of the incomplete message of an append.
 struct Cut<'a> {
     mailbox: &'a MboxMailbox,
-    locks: &'a WriteLocks,
+    locks: &'a MboxWriteLocks,
     places: Places<'a>,
     intent: &'a Intent,
     claim: Claim,

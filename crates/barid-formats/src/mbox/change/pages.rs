@@ -33,13 +33,13 @@ pub(super) struct Pages<'a> {
     file: &'a dyn File,
     size: u64,
     page_len: usize,
-    state: Mutex<State>,
+    state: Mutex<PagesState>,
     /// Signals that a page was read.
     ready: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PagesState {
     /// Pages in the order in which they were read.
     pages: VecDeque<Arc<Page>>,
     /// Offsets of the pages that are being read.
@@ -99,7 +99,7 @@ impl<'a> Pages<'a> {
         state.find(start).filter(|page| offset < page.end())
     }
 
-    fn read(&self, mut state: MutexGuard<'_, State>, start: u64) -> io::Result<Arc<Page>> {
+    fn read(&self, mut state: MutexGuard<'_, PagesState>, start: u64) -> io::Result<Arc<Page>> {
         state.reading.push(start);
         let mut bytes = state.free.pop().unwrap_or_default();
         drop(state);
@@ -124,12 +124,12 @@ impl<'a> Pages<'a> {
         page
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PagesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PagesState {
     fn find(&self, start: u64) -> Option<Arc<Page>> {
         self.pages.iter().find(|page| page.offset == start).map(Arc::clone)
     }

@@ -8,16 +8,16 @@ use barid_types::{Flag, KeywordTable, Uid};
 use barid_vfs::{File, Timestamp};
 
 use super::base;
-use super::cursor::Item;
+use super::cursor::CursorMessage;
 use super::draft::Draft;
 use super::edit::Editor;
-use super::measure::{Context, Home, Measured, Tools};
+use super::measure::{Context, HeaderReaders, Home, Measured};
 use super::pages::Pages;
 use super::prepare::{Prepared, pseudo_item};
-use super::room::{self, Length, Mode, Search};
+use super::room::{self, HeaderLength, Mode, RoomSearch};
 use crate::mbox::layout::{
     ABSORB_TOTAL_MAX, ABSORB_TOTAL_MIN, COLLAPSE_FRACTION, COLLAPSE_MIN, COLLAPSES_MAX,
-    MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
+    MMDF_SEPARATOR, MOVE_FRACTION, MboxScanState, UNWRITABLE_MAX,
 };
 use crate::mbox::status::Separators;
 
@@ -74,7 +74,7 @@ pub(super) struct Planned {
     /// notes describe the file up to here.
     pub(super) known_end: u64,
     /// The notes for the next scan.
-    pub(super) notes: Notes,
+    pub(super) notes: MboxScanState,
     /// `true` if every known message has its UID in the file, and X-IMAPbase covers them.
     pub(super) has_all_uids: bool,
 }
@@ -104,13 +104,13 @@ pub(super) fn plan(
 /// State of the planner.
 pub(super) struct Planner<'p> {
     pub(super) context: Context<'p>,
-    pub(super) tools: Tools<'p>,
-    search: Search<'p>,
+    pub(super) tools: HeaderReaders<'p>,
+    search: RoomSearch<'p>,
     pub(super) editor: Editor<'p>,
     moved: &'p mut dyn FnMut(&MovedMessage),
     mode: Mode,
     /// Notes of the scan.
-    pub(super) notes: Notes,
+    pub(super) notes: MboxScanState,
     /// End of the last known message, with its separator from others.
     pub(super) known_end: u64,
     /// Size of the file when it was scanned.
@@ -147,7 +147,7 @@ impl<'p> Planner<'p> {
         Ok(Self {
             context: prepared.context,
             tools: prepared.tools,
-            search: Search::new(input),
+            search: RoomSearch::new(input),
             editor: Editor::new(draft),
             moved,
             mode: Mode::Local,
@@ -192,7 +192,7 @@ impl<'p> Planner<'p> {
     }
 
     /// Fails unless a message lies between its neighbours.
-    fn check_place(&mut self, index: u32, item: &Item) -> Result<()> {
+    fn check_place(&mut self, index: u32, item: &CursorMessage) -> Result<()> {
         let is_behind = item.offset >= self.told && item.offset >= self.editor.at();
         match is_behind && item.end() <= self.end_of(index)? {
             true => Ok(()),
@@ -249,7 +249,7 @@ impl<'p> Planner<'p> {
     }
 
     /// Handles a message that is kept.
-    fn keep(&mut self, index: u32, item: &Item) -> Result<()> {
+    fn keep(&mut self, index: u32, item: &CursorMessage) -> Result<()> {
         let input = self.context.input;
         if input.verify {
             self.tools.verify(&self.context, item)?;
@@ -290,7 +290,7 @@ impl<'p> Planner<'p> {
 
     /// Fails if the stamp is not trusted and a credible X-UID differs from the known UID: another
     /// program has numbered the messages.
-    fn check_uid(&self, item: &Item, measured: &Measured) -> Result<()> {
+    fn check_uid(&self, item: &CursorMessage, measured: &Measured) -> Result<()> {
         let previous = self.previous;
         let is_other = |uid: u32| {
             uid != item.uid.get() && uid > previous && uid <= self.context.base.uid_last_found
@@ -303,7 +303,12 @@ impl<'p> Planner<'p> {
 
     /// Writes the new header of a message, which `next` follows. Returns its length, and `true` if
     /// its fields now have their new values.
-    fn rewrite(&mut self, next: u32, item: &Item, measured: &Measured) -> Result<(usize, bool)> {
+    fn rewrite(
+        &mut self,
+        next: u32,
+        item: &CursorMessage,
+        measured: &Measured,
+    ) -> Result<(usize, bool)> {
         let shift = self.editor.shift();
         if !measured.is_writable() {
             if measured.is_changed {
@@ -312,8 +317,8 @@ impl<'p> Planner<'p> {
             return Ok((measured.old_len, false));
         }
         let len = match room::length(self.mode, shift, measured) {
-            Length::Is(len) => len,
-            Length::Grows => {
+            HeaderLength::Is(len) => len,
+            HeaderLength::Grows => {
                 let missing = |kept| room::missing(shift, measured, kept);
                 self.mode = self.search.find(&self.context, next, &missing)?;
                 room::grown(self.mode, measured)
@@ -338,7 +343,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    fn unwritable(&mut self, item: &Item) {
+    fn unwritable(&mut self, item: &CursorMessage) {
         self.planned.unwritable_count += 1;
         if self.planned.unwritable.len() < UNWRITABLE_MAX {
             self.planned.unwritable.push(item.uid);
@@ -346,7 +351,7 @@ impl<'p> Planner<'p> {
     }
 
     /// Leaves out a run of expunged messages; returns the first message behind it.
-    fn expunge(&mut self, first: u32, item: &Item) -> Result<u32> {
+    fn expunge(&mut self, first: u32, item: &CursorMessage) -> Result<u32> {
         let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
         for index in first..kept {
             let Some(item) = self.tools.cursor.get(index)? else { break };
@@ -380,7 +385,7 @@ impl<'p> Planner<'p> {
 
     /// Returns the length of the part of the separator before the message at `index` that also
     /// closes the message before it: in MMDF, one separator may do both.
-    fn closing_len(&mut self, index: u32, item: &Item) -> Result<u64> {
+    fn closing_len(&mut self, index: u32, item: &CursorMessage) -> Result<u64> {
         if self.context.input.separators != Separators::Mmdf || index == 0 {
             return Ok(0);
         }
@@ -447,7 +452,7 @@ impl<'p> Planner<'p> {
     }
 
     /// Inserts a pseudo message before the message at `index`.
-    fn insert_pseudo(&mut self, item: &Item, index: u32) -> Result<()> {
+    fn insert_pseudo(&mut self, item: &CursorMessage, index: u32) -> Result<()> {
         let input = self.context.input;
         let value = self.context.base.value.as_deref().unwrap_or_default();
         let (text, header) = base::pseudo_message(value, input.now, input.separators);
@@ -465,7 +470,7 @@ impl<'p> Planner<'p> {
 }
 
 /// Returns the message with no change except `shift`.
-pub(super) fn moved_by(item: &Item, shift: i64) -> MovedMessage {
+pub(super) fn moved_by(item: &CursorMessage, shift: i64) -> MovedMessage {
     MovedMessage {
         uid: item.uid,
         flags: item.flags,

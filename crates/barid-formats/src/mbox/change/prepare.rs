@@ -8,20 +8,20 @@ use barid_types::{FlagSet, KeywordMask, Uid};
 
 use super::base::{BasePlan, Wish};
 use super::block::Fields;
-use super::cursor::{Cursor, Item};
-use super::measure::{Context, Home, Tools};
+use super::cursor::{CursorMessage, KnownCursor};
+use super::measure::{Context, HeaderReaders, Home};
 use super::plan::PlanInput;
 use super::targets::Targets;
 use crate::file_stamps::FileStamps;
-use crate::mbox::layout::{MMDF_SEPARATOR, Notes, PEEK_LEN};
+use crate::mbox::layout::{MMDF_SEPARATOR, MboxScanState, PEEK_LEN};
 use crate::mbox::status::Separators;
 use crate::mbox::walk::separator_in;
 
 /// Initial state of the planner.
 pub(super) struct Prepared<'p> {
     pub(super) context: Context<'p>,
-    pub(super) tools: Tools<'p>,
-    pub(super) notes: Notes,
+    pub(super) tools: HeaderReaders<'p>,
+    pub(super) notes: MboxScanState,
     /// Offset of the first known message.
     pub(super) known_start: u64,
     /// End of the last one, with its separator from others.
@@ -38,12 +38,12 @@ impl<'p> Prepared<'p> {
     pub(super) fn new(input: &'p PlanInput<'p>) -> Result<Self> {
         let changed = || Error::Changed { path: input.path.to_owned() };
         let known = input.known;
-        let notes = Notes::from_bytes(known.state()).ok_or_else(changed)?;
+        let notes = MboxScanState::from_bytes(known.state()).ok_or_else(changed)?;
         let scanned = FileStamps::of_known(known).ok_or_else(changed)?.files[0].size;
         if input.size < scanned || (input.size > scanned && !input.verify) {
             return Err(changed());
         }
-        let mut tools = Tools::new(input);
+        let mut tools = HeaderReaders::new(input);
         let targets = Targets::find(input.changes, known)?;
         let last = known.len().checked_sub(1);
         let last = last.map(|last| tools.cursor.get(last)).transpose()?.flatten();
@@ -119,7 +119,7 @@ impl<'p> Prepared<'p> {
     }
 
     /// Makes sure that there is an X-IMAPbase for a new pseudo message.
-    fn force_base(&mut self, first: Item) -> Result<()> {
+    fn force_base(&mut self, first: CursorMessage) -> Result<()> {
         let Self { context, tools, .. } = self;
         if context.base.value.is_none() {
             let header = tools.headers.get(first.header(), first.header_len as usize)?;
@@ -139,8 +139,8 @@ impl<'p> Prepared<'p> {
 }
 
 /// Returns the pseudo message as an item that covers only its header.
-pub(super) fn pseudo_item(notes: &Notes) -> Item {
-    Item {
+pub(super) fn pseudo_item(notes: &MboxScanState) -> CursorMessage {
+    CursorMessage {
         uid: Uid::MIN,
         flags: FlagSet::EMPTY,
         keywords: KeywordMask(0),
@@ -156,8 +156,8 @@ pub(super) fn pseudo_item(notes: &Notes) -> Item {
 /// end may have been added since the scan, or a whole delivery.
 fn end_of_last(
     input: &PlanInput<'_>,
-    tools: &mut Tools<'_>,
-    last: &Item,
+    tools: &mut HeaderReaders<'_>,
+    last: &CursorMessage,
     scanned: u64,
 ) -> Result<u64> {
     let end = last.end();
@@ -188,7 +188,7 @@ fn end_of_last(
 }
 
 /// Returns the number of bytes of all messages to be expunged.
-fn expunged_len(targets: &Targets, cursor: &mut Cursor<'_>, known_end: u64) -> Result<u64> {
+fn expunged_len(targets: &Targets, cursor: &mut KnownCursor<'_>, known_end: u64) -> Result<u64> {
     let (mut len, mut next) = (0, 0);
     while let Some(index) = targets.next(next) {
         let kept = targets.kept_from(index);
@@ -203,7 +203,7 @@ fn expunged_len(targets: &Targets, cursor: &mut Cursor<'_>, known_end: u64) -> R
 }
 
 /// Returns the index of the first message whose UID is above `uid`.
-fn first_above(cursor: &mut Cursor<'_>, uid: u32) -> Result<u32> {
+fn first_above(cursor: &mut KnownCursor<'_>, uid: u32) -> Result<u32> {
     let (mut low, mut high) = (0, if uid == 0 { 0 } else { cursor.len() });
     while low < high {
         let middle = low + (high - low) / 2;

@@ -22,7 +22,7 @@ use super::limits::{
     WritingOptions,
 };
 use super::pages::Pages;
-use super::source::Source;
+use super::source::BufferedFile;
 use super::unit::{Collapse, Unit};
 
 /// Result of reading for a draft.
@@ -37,9 +37,9 @@ pub(super) struct Read {
 }
 
 /// Reads the old bytes of units.
-pub(super) struct Reader<'a> {
+pub(super) struct UnitReader<'a> {
     places: Places<'a>,
-    source: Source<'a>,
+    source: BufferedFile<'a>,
     /// Destination of scripts. With `None`, nothing is read, hashed or written, only counted.
     journal: Option<&'a mut JournalFile>,
     /// Pages that the planner has read.
@@ -50,7 +50,7 @@ pub(super) struct Reader<'a> {
     compressor: Option<zstd::bulk::Compressor<'static>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> UnitReader<'a> {
     /// Creates a reader of `file`. Without `journal` it only counts.
     pub(super) fn new(
         places: Places<'a>,
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     ) -> Self {
         Self {
             places,
-            source: Source::sharing(file, options.buffer_len, pages),
+            source: BufferedFile::sharing(file, options.buffer_len, pages),
             journal,
             pages,
             read: Read::default(),
@@ -158,11 +158,11 @@ enum Part {
 /// A reader, which moves to a thread of its own when there is much to read.
 pub(super) struct Readers<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    state: State<'scope, 'env>,
+    state: ReaderState<'scope, 'env>,
 }
 
-enum State<'scope, 'env> {
-    Here(Box<Reader<'env>>, usize),
+enum ReaderState<'scope, 'env> {
+    Here(Box<UnitReader<'env>>, usize),
     There(SyncSender<Part>, ScopedJoinHandle<'scope, Result<Read>>),
     /// It failed, and the error was returned.
     Over,
@@ -170,8 +170,8 @@ enum State<'scope, 'env> {
 
 impl<'scope, 'env> Readers<'scope, 'env> {
     /// Begins without a thread.
-    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, reader: Reader<'env>) -> Self {
-        Self { scope, state: State::Here(Box::new(reader), 0) }
+    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, reader: UnitReader<'env>) -> Self {
+        Self { scope, state: ReaderState::Here(Box::new(reader), 0) }
     }
 
     /// Passes on the next unit, complete except for its hashes and the position of its script.
@@ -186,7 +186,7 @@ impl<'scope, 'env> Readers<'scope, 'env> {
 
     fn take(&mut self, part: Part) -> Result<()> {
         match &mut self.state {
-            State::Here(reader, count) => {
+            ReaderState::Here(reader, count) => {
                 *count += 1;
                 reader.take(part)?;
                 if *count == READ_ALONE_MAX && reader.journal.is_some() {
@@ -194,18 +194,19 @@ impl<'scope, 'env> Readers<'scope, 'env> {
                 }
                 Ok(())
             }
-            State::There(sender, _) => match sender.send(part) {
+            ReaderState::There(sender, _) => match sender.send(part) {
                 Ok(()) => Ok(()),
                 // The reader has stopped and knows the reason.
                 Err(_) => self.end().map(drop),
             },
-            State::Over => Ok(()),
+            ReaderState::Over => Ok(()),
         }
     }
 
     /// Moves the reader to its own thread, if one can be started.
     fn leave(&mut self) {
-        let State::Here(reader, _) = std::mem::replace(&mut self.state, State::Over) else {
+        let ReaderState::Here(reader, _) = std::mem::replace(&mut self.state, ReaderState::Over)
+        else {
             return;
         };
         let (sender, parts) = sync_channel(READ_QUEUE_LEN);
@@ -220,11 +221,11 @@ impl<'scope, 'env> Readers<'scope, 'env> {
             reader.finish()
         });
         self.state = match spawned {
-            Ok(thread) => State::There(sender, thread),
+            Ok(thread) => ReaderState::There(sender, thread),
             Err(_) => {
                 let reader = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let reader = reader.expect("because a thread that does not run takes nothing");
-                State::Here(reader, READ_ALONE_MAX)
+                ReaderState::Here(reader, READ_ALONE_MAX)
             }
         };
     }
@@ -235,13 +236,13 @@ impl<'scope, 'env> Readers<'scope, 'env> {
     }
 
     fn end(&mut self) -> Result<Read> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Here(reader, _) => reader.finish(),
-            State::There(sender, thread) => {
+        match std::mem::replace(&mut self.state, ReaderState::Over) {
+            ReaderState::Here(reader, _) => reader.finish(),
+            ReaderState::There(sender, thread) => {
                 drop(sender);
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             }
-            State::Over => Ok(Read::default()),
+            ReaderState::Over => Ok(Read::default()),
         }
     }
 }

@@ -16,18 +16,18 @@ use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
 use super::assemble::{has_kept, has_new, has_old, pieces, runs};
 use super::collapse::Midway;
 use super::foreign::Foreign;
-use super::header::{Header, Kind, Origin, RECORDS_LEN, Record};
+use super::header::{JournalHeader, JournalRecord, Origin, RECORDS_LEN, RecordKind};
 use super::intent::Intent;
-use super::journal::{ATTRIBUTE, JournalFile, Place, Places};
+use super::journal::{ATTRIBUTE, FileAtJournal, JournalFile, Places};
 use super::limits::OFFSET_MAX;
-use super::load::{Load, Loaded, find, is_of_append_at, original};
+use super::load::{Load, LoadedPlan, find, is_of_append_at, original};
 use super::mend::mend;
 use super::run::Stage;
-use super::source::{Source, hash_of};
-use super::steps::{Step, StepKind, Steps};
-use super::work::{Work, places_of};
+use super::source::{BufferedFile, hash_of};
+use super::steps::{StepKind, Steps, WriteStep};
+use super::work::{PlannedChange, places_of};
 use crate::mbox::MboxMailbox;
-use crate::mbox::lock::{Purpose, WriteLocks, lock_for_reading};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks, lock_for_reading};
 use crate::redo;
 
 /// Returns the unfinished change, if there is a journal. Costs two system calls if there is none.
@@ -42,7 +42,7 @@ pub(in crate::mbox) fn unfinished(
     let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir };
     let Some(found) = find(&places)? else { return Ok(None) };
     let journal = match found.path {
-        Some(path) => (places.look(&path)? == Place::Ours).then_some(path),
+        Some(path) => (places.look(&path)? == FileAtJournal::Ours).then_some(path),
         None => None,
     };
     let is_append = journal.as_ref().is_some_and(|path| is_of_append_at(&places, path));
@@ -69,17 +69,17 @@ pub(in crate::mbox) fn recover_mailbox(
     mailbox: &MboxMailbox,
     context: &mut SyncContext<'_>,
 ) -> Result<Recovered> {
-    let mut purpose = Purpose::Append;
+    let mut purpose = MboxLockPurpose::Append;
     loop {
         let wanted = || Ok(unfinished(mailbox, context.state_dir)?.map(|_| purpose));
-        let Some(locks) = WriteLocks::acquire_while(mailbox, wanted)? else {
+        let Some(locks) = MboxWriteLocks::acquire_while(mailbox, wanted)? else {
             return Ok(Recovered::default());
         };
         let outcome = recover(mailbox, &locks, context)?;
         if !outcome.is_blocked {
             return Ok(outcome.recovered);
         }
-        purpose = Purpose::Change;
+        purpose = MboxLockPurpose::Change;
     }
 }
 
@@ -111,7 +111,7 @@ impl Outcome {
 /// Completes an unfinished change, under locks for writing.
 pub(super) fn recover(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     context: &mut SyncContext<'_>,
 ) -> Result<Outcome> {
     let places = places_of(mailbox, locks, context.state_dir);
@@ -126,13 +126,13 @@ pub(super) fn recover(
         Ok(is_moved)
     };
     let (journal, path, loaded, id) = match open_journal(&places, locks, &unrecoverable)? {
-        Opened::Over(outcome) => return Ok(outcome),
-        Opened::Append { journal, path, intent, id } => {
+        OpenedJournal::Over(outcome) => return Ok(outcome),
+        OpenedJournal::Append { journal, path, intent, id } => {
             check(&intent.origin, &intent.id, id, &path)?;
             return mend(mailbox, locks, (journal, &path), &intent, context);
         }
-        Opened::Whole { .. } if !locks.may_move() => return Ok(Outcome::blocked()),
-        Opened::Whole { journal, path, loaded, id } => (journal, path, loaded, id),
+        OpenedJournal::Whole { .. } if !locks.may_move() => return Ok(Outcome::blocked()),
+        OpenedJournal::Whole { journal, path, loaded, id } => (journal, path, loaded, id),
     };
     let is_moved = check(&loaded.header.origin, &loaded.header.id, id, &path)?;
     let mut work = work_of(mailbox, locks, places, journal, loaded);
@@ -163,11 +163,11 @@ pub(super) fn recover(
 }
 
 /// Result of opening a journal.
-enum Opened {
+enum OpenedJournal {
     /// Nothing is left to do.
     Over(Outcome),
     /// A change to complete; `id` is the one that the mailbox names.
-    Whole { journal: JournalFile, path: PathBuf, loaded: Box<Loaded>, id: Option<[u8; 16]> },
+    Whole { journal: JournalFile, path: PathBuf, loaded: Box<LoadedPlan>, id: Option<[u8; 16]> },
     /// An append that may be incomplete.
     Append { journal: JournalFile, path: PathBuf, intent: Box<Intent>, id: Option<[u8; 16]> },
 }
@@ -176,51 +176,53 @@ enum Opened {
 /// it is removed.
 fn open_journal(
     places: &Places<'_>,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     unrecoverable: &dyn Fn(String) -> Error,
-) -> Result<Opened> {
-    let Some(found) = find(places)? else { return Ok(Opened::Over(Outcome::default())) };
+) -> Result<OpenedJournal> {
+    let Some(found) = find(places)? else { return Ok(OpenedJournal::Over(Outcome::default())) };
     let may_be_gone = found.may_be_gone;
     let Some(path) = found.path else {
         let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
         return Err(unrecoverable(what));
     };
-    let redo = redo::Place::beside(places.mailbox);
+    let redo = redo::JournalPath::beside(places.mailbox);
     if path == redo.journal() && redo.is_redo(places.vfs)? {
         // The journal of an interrupted repair.
         if !locks.may_move() {
-            return Ok(Opened::Over(Outcome::blocked()));
+            return Ok(OpenedJournal::Over(Outcome::blocked()));
         }
         let recovered = redo::recover(places.vfs, &redo, None, None)?;
-        return Ok(Opened::Over(Outcome::needed(recovered, 0)));
+        return Ok(OpenedJournal::Over(Outcome::needed(recovered, 0)));
     }
     match places.look(&path)? {
-        Place::Ours => {}
-        Place::Missing if may_be_gone => {
+        FileAtJournal::Ours => {}
+        FileAtJournal::Missing if may_be_gone => {
             // An append's journal is removed once the append is durable.
             unname(places, locks)?;
-            return Ok(Opened::Over(Outcome::needed(Recovered::default(), 1)));
+            return Ok(OpenedJournal::Over(Outcome::needed(Recovered::default(), 1)));
         }
-        Place::Missing => return missing(places, locks, &path, found.id).map(Opened::Over),
-        Place::Strange => {
+        FileAtJournal::Missing => {
+            return missing(places, locks, &path, found.id).map(OpenedJournal::Over);
+        }
+        FileAtJournal::Strange => {
             let what = "another user's, or open to others: it is not followed";
             return Err(unrecoverable(format!("{} is {what}", path.display())));
         }
     }
     let journal = JournalFile::open(places, &path)?;
     let never_begun = Outcome::needed(Recovered::default(), 1);
-    match Loaded::load(&journal).map_err(Error::at(&path))? {
-        Load::Whole(loaded) => Ok(Opened::Whole { journal, path, loaded, id: found.id }),
-        Load::Append(intent) => Ok(Opened::Append { journal, path, intent, id: found.id }),
+    match LoadedPlan::load(&journal).map_err(Error::at(&path))? {
+        Load::Whole(loaded) => Ok(OpenedJournal::Whole { journal, path, loaded, id: found.id }),
+        Load::Append(intent) => Ok(OpenedJournal::Append { journal, path, intent, id: found.id }),
         Load::Nothing if found.id.is_none() => {
             journal.forget(places.vfs);
-            Ok(Opened::Over(never_begun))
+            Ok(OpenedJournal::Over(never_begun))
         }
         Load::Incomplete if found.id.is_none() => {
             journal.discard(places.vfs);
-            Ok(Opened::Over(never_begun))
+            Ok(OpenedJournal::Over(never_begun))
         }
-        Load::Incomplete | Load::Damaged => damaged(places, locks, &path).map(Opened::Over),
+        Load::Incomplete | Load::Damaged => damaged(places, locks, &path).map(OpenedJournal::Over),
         Load::Nothing => Err(unrecoverable(format!("its journal {} is empty", path.display()))),
         Load::Unusable(what) => Err(unrecoverable(format!("{} {what}", path.display()))),
     }
@@ -229,12 +231,12 @@ fn open_journal(
 /// Returns the work of a journal, before its progress is known.
 fn work_of<'a>(
     mailbox: &'a MboxMailbox,
-    locks: &'a WriteLocks,
+    locks: &'a MboxWriteLocks,
     places: Places<'a>,
     journal: JournalFile,
-    loaded: Box<Loaded>,
-) -> Work<'a> {
-    Work {
+    loaded: Box<LoadedPlan>,
+) -> PlannedChange<'a> {
+    PlannedChange {
         mailbox,
         locks,
         places,
@@ -267,13 +269,13 @@ fn copied(origin: &Origin, path: &Path) -> String {
 /// Handles a named journal that is missing: it may have been put aside before.
 fn missing(
     places: &Places<'_>,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     path: &Path,
     id: Option<[u8; 16]>,
 ) -> Result<Outcome> {
     let aside = id.map(|id| places.quarantine(path, &id));
     match aside {
-        Some(aside) if places.look(&aside)? == Place::Ours => {
+        Some(aside) if places.look(&aside)? == FileAtJournal::Ours => {
             unname(places, locks)?;
             let quarantined = Some(aside);
             let recovered = Recovered { quarantined, ..Recovered::default() };
@@ -288,14 +290,14 @@ fn missing(
 }
 
 /// Removes the attribute from the mailbox, durably.
-fn unname(places: &Places<'_>, locks: &WriteLocks) -> Result<()> {
+fn unname(places: &Places<'_>, locks: &MboxWriteLocks) -> Result<()> {
     let file = locks.file();
     file.remove_xattr(ATTRIBUTE).map_err(Error::at(places.mailbox))?;
     file.sync_all().map_err(Error::at(places.mailbox))
 }
 
 /// Puts aside a journal that was whole and is damaged.
-fn damaged(places: &Places<'_>, locks: &WriteLocks, path: &Path) -> Result<Outcome> {
+fn damaged(places: &Places<'_>, locks: &MboxWriteLocks, path: &Path) -> Result<Outcome> {
     let mut id = [0; 16];
     places.vfs.random(&mut id).map_err(Error::at(path))?;
     let quarantined = Some(put_aside(places, path, &id)?);
@@ -321,9 +323,9 @@ struct Records {
 }
 
 impl Records {
-    fn get(&self, kind: Kind) -> Option<[u64; 4]> {
+    fn get(&self, kind: RecordKind) -> Option<[u64; 4]> {
         let bytes = self.bytes.get(kind.offset() as usize..)?;
-        Record::from_bytes(bytes, kind, &self.id).map(|record| record.words)
+        JournalRecord::from_bytes(bytes, kind, &self.id).map(|record| record.words)
     }
 }
 
@@ -342,7 +344,7 @@ pub(super) fn unless_short(found: io::Result<bool>) -> io::Result<bool> {
     }
 }
 
-impl Work<'_> {
+impl PlannedChange<'_> {
     fn records(&self) -> Result<Records> {
         let mut bytes = vec![0; RECORDS_LEN as usize];
         let Some(file) = self.journal.file() else { return Err(self.changed()) };
@@ -357,7 +359,7 @@ impl Work<'_> {
     /// [`Error::Changed`] if another program has rewritten the file.
     fn resume(&mut self, context: &mut SyncContext<'_>) -> Result<u64> {
         let records = self.records()?;
-        if records.get(Kind::Commit).is_some() {
+        if records.get(RecordKind::Commit).is_some() {
             // The removal of the attribute may not be on the disk yet.
             self.sync_all()?;
             self.clean_up(context)?;
@@ -368,12 +370,12 @@ impl Work<'_> {
         self.rewrite_records(&records)?;
         self.sync_all()?;
         let mut stage = Stage { is_begun: true, ..Stage::default() };
-        stage.foreign = records.get(Kind::Foreign).map(Foreign::from_words);
+        stage.foreign = records.get(RecordKind::Foreign).map(Foreign::from_words);
         if stage.foreign.is_some_and(|foreign| foreign.len > OFFSET_MAX) {
             return Err(self.changed());
         }
-        stage.is_grown = records.get(Kind::Grown).is_some();
-        stage.collapsed = match records.get(Kind::Collapsed) {
+        stage.is_grown = records.get(RecordKind::Grown).is_some();
+        stage.collapsed = match records.get(RecordKind::Collapsed) {
             Some([done, ..]) => self.collapses.len().min(done as usize),
             None => 0,
         };
@@ -390,7 +392,7 @@ impl Work<'_> {
         if stage.foreign.is_some_and(|foreign| foreign.returned().is_some()) {
             return Err(self.changed());
         }
-        let is_moved = records.get(Kind::Moved).is_some();
+        let is_moved = records.get(RecordKind::Moved).is_some();
         let midway = self.find_midway(&mut stage)?;
         let mut end = self.find_end(&mut stage, is_moved)?;
         self.find_steps_done(&mut stage, end, &records, midway)?;
@@ -399,7 +401,7 @@ impl Work<'_> {
             self.collapse_hole(&mut stage, hole)?;
             end = self.find_end(&mut stage, is_moved)?;
         }
-        let Header { base_size, new_size, .. } = self.header;
+        let JournalHeader { base_size, new_size, .. } = self.header;
         let is_in_the_way = match () {
             () if midway == Midway::Moved => true,
             () if stage.collapsed < self.collapses.len() => new_size != base_size,
@@ -418,7 +420,7 @@ impl Work<'_> {
 
     fn rewrite_records(&mut self, records: &Records) -> Result<()> {
         let mut any = false;
-        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Window) {
+        for kind in RecordKind::ALL.into_iter().filter(|kind| *kind != RecordKind::Window) {
             if let Some(words) = records.get(kind) {
                 self.put_record(kind, words)?;
                 any = true;
@@ -451,7 +453,7 @@ impl Work<'_> {
     /// Returns the end of the file at its stage; bytes behind it were delivered by others, or are
     /// room that was made.
     fn find_end(&mut self, stage: &mut Stage, is_moved: bool) -> Result<u64> {
-        let Header { old_size, base_size, new_size, .. } = self.header;
+        let JournalHeader { old_size, base_size, new_size, .. } = self.header;
         if stage.collapsed < self.collapses.len() {
             let done = &self.collapses[..stage.collapsed];
             let end = old_size - done.iter().map(|collapse| collapse.len).sum::<u64>();
@@ -542,7 +544,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn all(&mut self, step: Step, are: Are, source: &mut Source<'_>) -> Result<bool> {
+    fn all(&mut self, step: WriteStep, are: Are, source: &mut BufferedFile<'_>) -> Result<bool> {
         for unit in self.steps.units(step) {
             if !self.is(unit, are, source)? {
                 return Ok(false);
@@ -552,7 +554,7 @@ impl Work<'_> {
     }
 
     /// Returns `true` if the old, or the new, bytes of a unit are in the file.
-    fn is(&mut self, index: u32, are: Are, source: &mut Source<'_>) -> Result<bool> {
+    fn is(&mut self, index: u32, are: Are, source: &mut BufferedFile<'_>) -> Result<bool> {
         let script = self.script(index)?;
         let unit = &self.units[index as usize];
         let found = match are {
@@ -564,7 +566,7 @@ impl Work<'_> {
 
     /// Returns the step whose window is complete in the journal.
     fn valid_window(&self, records: &Records) -> Result<Option<usize>> {
-        let Some([step, payload_len, len, hash]) = records.get(Kind::Window) else {
+        let Some([step, payload_len, len, hash]) = records.get(RecordKind::Window) else {
             return Ok(None);
         };
         let at = self.header.window_at();
@@ -580,20 +582,20 @@ impl Work<'_> {
 
     /// Returns `true` if every sector that the window covers has its old or its new bytes, and the
     /// kept bytes beside them are there.
-    fn is_old_or_new(&mut self, step: Step, end: u64) -> Result<bool> {
+    fn is_old_or_new(&mut self, step: WriteStep, end: u64) -> Result<bool> {
         let mut payload_at = self.header.window_at();
         let mut piece_at = payload_at + self.steps.write_len(step, &self.units);
         for index in self.steps.units(step) {
             let script = self.script(index)?;
             let unit = self.units[index as usize];
             let Some(journal) = self.journal.file() else { return Ok(false) };
-            let mut payload = Source::new(journal, self.options.buffer_len);
+            let mut payload = BufferedFile::new(journal, self.options.buffer_len);
             let mut there = self.source();
             let has_kept = has_kept(&unit, &script, &mut there, &mut payload, payload_at);
             if !unless_short(has_kept).map_err(self.at())? {
                 return Ok(false);
             }
-            let mut hashes = Source::new(journal, self.options.buffer_len);
+            let mut hashes = BufferedFile::new(journal, self.options.buffer_len);
             let (mut found, mut new, mut hash) = (Vec::new(), Vec::new(), Vec::new());
             let mut is_whole = true;
             let checked = runs(&unit, &script, |at, len| {
@@ -617,7 +619,7 @@ impl Work<'_> {
 
     /// Writes the window again, in case its barrier failed.
     fn rewrite_window(&mut self, records: &Records) -> Result<()> {
-        let Some(words) = records.get(Kind::Window) else { return Ok(()) };
+        let Some(words) = records.get(RecordKind::Window) else { return Ok(()) };
         let [_, _, len, _] = words;
         let mut bytes = vec![0; self.options.buffer_len];
         let mut at = self.header.window_at();
@@ -628,14 +630,14 @@ impl Work<'_> {
             self.write_journal(&bytes[..more], at)?;
             at += more as u64;
         }
-        self.put_record(Kind::Window, words)?;
+        self.put_record(RecordKind::Window, words)?;
         self.sync_journal()
     }
 
     /// Puts the journal aside after another program has rewritten the file. Only mail that was
     /// taken out of the file is put back.
     fn quarantine(mut self) -> Result<Outcome> {
-        let foreign = self.records()?.get(Kind::Foreign).map(Foreign::from_words);
+        let foreign = self.records()?.get(RecordKind::Foreign).map(Foreign::from_words);
         let foreign = foreign.filter(|foreign| foreign.len <= OFFSET_MAX);
         let bytes_delivered = match foreign.map_or(Ok(0), |foreign| self.return_foreign(foreign)) {
             Ok(bytes) => bytes,

@@ -3,7 +3,7 @@
 //!
 //! Any length is valid; lengths only decide how much of the file moves.
 
-use super::measure::{Context, Measured, Tools};
+use super::measure::{Context, HeaderReaders, Measured};
 use super::plan::PlanInput;
 use barid_mailbox::Result;
 
@@ -26,7 +26,7 @@ pub(super) enum Mode {
 
 /// New length of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(super) enum HeaderLength {
     /// This number of bytes.
     Is(usize),
     /// It must grow, and no room was found for that yet.
@@ -53,30 +53,30 @@ pub(super) fn roomy(measured: &Measured) -> usize {
 }
 
 /// Returns the length of a header at a `shift`.
-pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> Length {
+pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> HeaderLength {
     let old = measured.old_len;
     if !measured.is_writable() {
-        return Length::Is(old);
+        return HeaderLength::Is(old);
     }
     let has_room = old >= measured.full + PADDING_KEPT;
     let has_too_much = old > measured.full + ABSORB_MAX / 16;
     // The length that ends the shift.
     let exact = usize::try_from(old as i64 - shift).unwrap_or(0);
     match mode {
-        Mode::Rewrite if !has_room || has_too_much => Length::Is(roomy(measured)),
-        Mode::Move if measured.is_changed && !has_room => Length::Is(roomy(measured)),
-        Mode::Rewrite | Mode::Move => Length::Is(old),
-        Mode::Local if shift == 0 && !measured.is_changed => Length::Is(old),
-        Mode::Borrow(kept) if shift > 0 => Length::Is(exact.max(floor(measured, kept))),
+        Mode::Rewrite if !has_room || has_too_much => HeaderLength::Is(roomy(measured)),
+        Mode::Move if measured.is_changed && !has_room => HeaderLength::Is(roomy(measured)),
+        Mode::Rewrite | Mode::Move => HeaderLength::Is(old),
+        Mode::Local if shift == 0 && !measured.is_changed => HeaderLength::Is(old),
+        Mode::Borrow(kept) if shift > 0 => HeaderLength::Is(exact.max(floor(measured, kept))),
         Mode::Local | Mode::Borrow(_) => match exact.min(ceiling(measured)) {
-            len if len >= measured.compact && shift <= 0 => Length::Is(len),
-            _ if measured.is_changed => Length::Grows,
-            _ => Length::Is(old),
+            len if len >= measured.compact && shift <= 0 => HeaderLength::Is(len),
+            _ if measured.is_changed => HeaderLength::Grows,
+            _ => HeaderLength::Is(old),
         },
     }
 }
 
-/// Returns the length of a growing header, for which [`Search::find`] chose `mode`.
+/// Returns the length of a growing header, for which [`RoomSearch::find`] chose `mode`.
 pub(super) fn grown(mode: Mode, measured: &Measured) -> usize {
     match mode {
         Mode::Borrow(kept) => floor(measured, kept),
@@ -90,14 +90,14 @@ pub(super) fn missing(shift: i64, measured: &Measured, kept: usize) -> i64 {
 }
 
 /// Measures the messages ahead.
-pub(super) struct Search<'p> {
-    tools: Tools<'p>,
+pub(super) struct RoomSearch<'p> {
+    tools: HeaderReaders<'p>,
     /// Offset up to which there is not enough padding to leave some to each header.
     scarce_until: u64,
 }
 
 /// Result of looking ahead.
-enum Found {
+enum RoomAhead {
     Enough,
     /// The mailbox ends, this number of bytes ahead.
     End(u64),
@@ -105,9 +105,9 @@ enum Found {
     Far(u64),
 }
 
-impl<'p> Search<'p> {
+impl<'p> RoomSearch<'p> {
     pub(super) fn new(input: &'p PlanInput<'p>) -> Self {
-        Self { tools: Tools::new(input), scarce_until: 0 }
+        Self { tools: HeaderReaders::new(input), scarce_until: 0 }
     }
 
     /// Returns the mode in which the messages from `next` on make up for the `missing` bytes, which
@@ -125,10 +125,10 @@ impl<'p> Search<'p> {
                 continue;
             }
             match self.borrow(context, next, missing(kept), kept)? {
-                Found::Enough => return Ok(Mode::Borrow(kept)),
-                Found::End(left) if left <= PLAIN_GROWTH_MAX => far = Mode::Move,
-                Found::End(_) => {}
-                Found::Far(offset) => self.scarce_until = offset,
+                RoomAhead::Enough => return Ok(Mode::Borrow(kept)),
+                RoomAhead::End(left) if left <= PLAIN_GROWTH_MAX => far = Mode::Move,
+                RoomAhead::End(_) => {}
+                RoomAhead::Far(offset) => self.scarce_until = offset,
             }
         }
         Ok(far)
@@ -141,15 +141,15 @@ impl<'p> Search<'p> {
         next: u32,
         missing: i64,
         kept: usize,
-    ) -> Result<Found> {
+    ) -> Result<RoomAhead> {
         let (mut next, mut missing, mut start) = (next, missing, None);
         while missing > 0 {
             let Some(item) = self.tools.cursor.get(next)? else {
                 let size = context.input.size;
-                return Ok(Found::End(size.saturating_sub(start.unwrap_or(size))));
+                return Ok(RoomAhead::End(size.saturating_sub(start.unwrap_or(size))));
             };
             if item.offset.saturating_sub(*start.get_or_insert(item.offset)) > LOOKAHEAD_LEN {
-                return Ok(Found::Far(item.offset));
+                return Ok(RoomAhead::Far(item.offset));
             }
             if context.targets.is_expunged(next) {
                 missing -= (item.end() - item.offset) as i64;
@@ -159,7 +159,7 @@ impl<'p> Search<'p> {
             }
             next += 1;
         }
-        Ok(Found::Enough)
+        Ok(RoomAhead::Enough)
     }
 
     /// Returns `true` if the messages from `next` on can absorb `surplus` bytes, as long as these
@@ -183,11 +183,11 @@ impl<'p> Search<'p> {
             } else {
                 let measured = self.tools.measure(context, next, &item)?;
                 match length(Mode::Local, -(surplus as i64), &measured) {
-                    Length::Is(len) => {
+                    HeaderLength::Is(len) => {
                         let absorbed = len as i64 - measured.old_len as i64;
                         surplus = surplus.saturating_add_signed(-absorbed);
                     }
-                    Length::Grows => return Ok(true),
+                    HeaderLength::Grows => return Ok(true),
                 }
             }
             next += 1;

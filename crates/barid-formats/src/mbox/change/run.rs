@@ -16,9 +16,9 @@ use barid_mailbox::{Error, Result, SyncContext};
 use barid_vfs::{File, Timestamp, Vfs};
 
 use super::foreign::Foreign;
-use super::header::Kind;
+use super::header::RecordKind;
 use super::steps::StepKind;
-use super::work::{Work, plan_bytes};
+use super::work::{PlannedChange, plan_bytes};
 
 /// Progress of a change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Stage {
     pub(super) is_begun: bool,
 }
 
-impl Work<'_> {
+impl PlannedChange<'_> {
     /// Writes the journal. On return the change is certain: a recovery completes it after a crash.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Work<'_> {
         }
     }
 
-    /// As [`Work::run`], for a recovery: the journal is kept after any error.
+    /// As [`PlannedChange::run`], for a recovery: the journal is kept after any error.
     ///
     /// # Errors
     /// [`Error::Unfinished`].
@@ -137,7 +137,7 @@ impl Work<'_> {
         if self.header.new_size < self.header.base_size && !stage.is_cut {
             self.flush()?;
             stage.is_begun = true;
-            self.record(Kind::Moved, [0; 4])?;
+            self.record(RecordKind::Moved, [0; 4])?;
             self.file().set_len(self.header.new_size).map_err(self.at())?;
         }
         if let Some(foreign) = stage.foreign {
@@ -147,7 +147,7 @@ impl Work<'_> {
         stage.is_begun = true;
         self.renew_times()?;
         self.sync_all()?;
-        self.record(Kind::Commit, [0; 4])?;
+        self.record(RecordKind::Commit, [0; 4])?;
         self.clean_up(context)
     }
 
@@ -169,7 +169,7 @@ impl Work<'_> {
         }
         stage.is_grown = true;
         self.sync_all()?;
-        self.record(Kind::Grown, [0; 4])
+        self.record(RecordKind::Grown, [0; 4])
     }
 
     /// Undoes everything, while that is possible without the journal.

@@ -13,7 +13,7 @@ use super::unit::Collapse;
 
 /// Reads a file through a buffer. Offsets are those of the file after its collapses.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct BufferedFile<'a> {
     file: &'a dyn File,
     /// Ranges that are still in the file and are skipped.
     collapses: Vec<Collapse>,
@@ -25,11 +25,11 @@ pub(super) struct Source<'a> {
     pages: Option<&'a Pages<'a>>,
     /// Page in use in place of the buffer.
     page: Option<Arc<Page>>,
-    /// Range announced by [`Source::expect`].
+    /// Range announced by [`BufferedFile::expect`].
     expected: Range<u64>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> BufferedFile<'a> {
     /// Creates a source that reads at most `buffer_len` bytes at once.
     pub(super) fn new(file: &'a dyn File, buffer_len: usize) -> Self {
         let collapses = Vec::new();
@@ -147,6 +147,6 @@ pub(super) fn hash_of(
     buffer_len: usize,
 ) -> io::Result<u64> {
     let mut hash = Xxh3::new();
-    Source::new(file, buffer_len).hash(offset, len, &mut hash)?;
+    BufferedFile::new(file, buffer_len).hash(offset, len, &mut hash)?;
     Ok(hash.digest())
 }

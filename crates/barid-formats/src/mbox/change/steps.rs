@@ -34,7 +34,7 @@ pub(super) enum StepKind {
 
 /// Units that are written between two barriers of the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct WriteStep {
     /// Way of writing.
     pub(super) kind: StepKind,
     /// First unit, as an index into the order of writing.
@@ -48,7 +48,7 @@ pub(super) struct Step {
 pub(super) struct Steps {
     /// Indexes of the units that are written, in the order of writing.
     order: Vec<u32>,
-    steps: Vec<Step>,
+    steps: Vec<WriteStep>,
 }
 
 impl Steps {
@@ -63,25 +63,25 @@ impl Steps {
     }
 
     /// Returns a step.
-    pub(super) fn get(&self, index: usize) -> Step {
+    pub(super) fn get(&self, index: usize) -> WriteStep {
         self.steps[index]
     }
 
     /// Iterates over all steps.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Step> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = WriteStep> + '_ {
         self.steps.iter().copied()
     }
 
     /// Returns the indexes of the units of a step, ascending: within a step the order does not
     /// matter.
-    pub(super) fn units(&self, step: Step) -> Vec<u32> {
+    pub(super) fn units(&self, step: WriteStep) -> Vec<u32> {
         let mut units = self.order[step.from..step.to].to_vec();
         units.sort_unstable();
         units
     }
 
     /// Returns the number of bytes that a step writes to the mailbox.
-    pub(super) fn write_len(&self, step: Step, units: &[Unit]) -> u64 {
+    pub(super) fn write_len(&self, step: WriteStep, units: &[Unit]) -> u64 {
         self.order[step.from..step.to].iter().map(|unit| units[*unit as usize].write_len).sum()
     }
 }
@@ -125,8 +125,8 @@ impl<'a> Builder<'a> {
             let is_decent = direct_len >= self.params.direct_len_min;
             let window = if is_decent { from } else { self.window(from) };
             let step = match window <= direct {
-                true => Step { kind: StepKind::Direct, from, to: direct },
-                false => Step { kind: StepKind::Window, from, to: window },
+                true => WriteStep { kind: StepKind::Direct, from, to: direct },
+                false => WriteStep { kind: StepKind::Window, from, to: window },
             };
             from = step.to;
             steps.push(step);

@@ -16,11 +16,11 @@ use super::plan::{PlanInput, Planned, plan};
 use super::recover::{Outcome, recover, recover_mailbox, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
-use super::write::{Room, Written, write};
+use super::write::{Room, WriteResult, write};
 use crate::file_stamps::FileStamps;
 use crate::mbox::MboxMailbox;
 use crate::mbox::append::{self, Base, Believed, FirstBase};
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 
 /// Changes messages and appends others. `docs/design/mbox-writing.md` describes the order and the
 /// states that a crash leaves.
@@ -54,7 +54,7 @@ pub(in crate::mbox) fn sync(
     let written = write(mailbox, places, locks.file(), Some(&locks), context, |room, context| {
         plan_with(mailbox, changes, &before, room, context)
     });
-    let Written { planned, mut figures, is_written, times } = written.map_err(not_stored)?;
+    let WriteResult { planned, mut figures, is_written, times } = written.map_err(not_stored)?;
     figures.barriers += recovered.barriers;
     figures.messages_written = planned.messages_written;
     figures.messages_expunged = planned.expunged.len() as u64;
@@ -96,10 +96,10 @@ fn lock_and_recover(
     mailbox: &MboxMailbox,
     only_appends: bool,
     context: &mut SyncContext<'_>,
-) -> Result<(WriteLocks, Outcome)> {
-    let purpose = if only_appends { Purpose::Append } else { Purpose::Change };
+) -> Result<(MboxWriteLocks, Outcome)> {
+    let purpose = if only_appends { MboxLockPurpose::Append } else { MboxLockPurpose::Change };
     loop {
-        let locks = WriteLocks::acquire(mailbox, purpose)?;
+        let locks = MboxWriteLocks::acquire(mailbox, purpose)?;
         let outcome = recover(mailbox, &locks, context)?;
         if !outcome.is_blocked {
             return Ok((locks, outcome));
@@ -125,7 +125,7 @@ fn not_stored(error: Error, appends: &[NewMessage<'_>]) -> Error {
 /// listed now: open c-client sessions must find their messages where they were.
 fn with_keywords<'c>(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     believed: Option<&Believed>,
     changes: &'c ChangeSet,
     appends: &[NewMessage<'_>],
@@ -157,7 +157,7 @@ fn dry_run(
     let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir: context.state_dir };
     let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(at())?;
     let before = stamp_of(mailbox, &*file)?;
-    let Written { planned, mut figures, .. } =
+    let WriteResult { planned, mut figures, .. } =
         write(mailbox, places, &*file, None, context, |room, context| {
             plan_with(mailbox, changes, &before, room, context)
         })?;
@@ -240,7 +240,7 @@ fn settled(mailbox: &MboxMailbox, file: &dyn File, times: Option<Timestamp>) -> 
 /// written.
 fn follow(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     planned: &Planned,
     before: FileStamps,
     written: Option<Option<Timestamp>>,
@@ -287,7 +287,7 @@ fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
 /// Appends messages to a mailbox that has no other changes.
 fn append_only(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     appends: &[NewMessage<'_>],
     base: Base<'_>,
     before: FileStamps,
@@ -323,7 +323,7 @@ fn append_only(
 
 /// Sets the times of a mailbox after an append; returns its stamp. The messages are durable
 /// already: if this fails, the next scan finds them.
-fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<FileStamps> {
+fn settle(mailbox: &MboxMailbox, locks: &MboxWriteLocks) -> Option<FileStamps> {
     // Not synced: after a crash the next scan just finds another stamp.
     let times = renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;
     settled(mailbox, locks.file(), times).ok()
@@ -332,7 +332,7 @@ fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<FileStamps> {
 /// Appends messages behind those that were just changed.
 fn append_to(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    locks: &MboxWriteLocks,
     planned: &Planned,
     appends: &[NewMessage<'_>],
     context: &SyncContext<'_>,

@@ -8,7 +8,7 @@ use barid_types::Uid;
 
 /// Consecutive messages with the same change.
 #[derive(Clone, Debug)]
-struct Target {
+struct TargetRun {
     places: Range<u32>,
     /// Index of the run of flag changes; `u32::MAX` for none.
     change: u32,
@@ -18,7 +18,7 @@ struct Target {
 /// The messages to be changed, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
-    all: Vec<Target>,
+    all: Vec<TargetRun>,
     /// Result of the last search: most often the next one is there or beside it.
     last: Cell<usize>,
     /// Named messages that are not known.
@@ -50,12 +50,12 @@ impl Targets {
 
     /// Adds a message behind the others.
     fn add(&mut self, index: u32, change: u32, is_expunged: bool) {
-        let is_next = |last: &&mut Target| {
+        let is_next = |last: &&mut TargetRun| {
             last.places.end == index && (last.change, last.is_expunged) == (change, is_expunged)
         };
         match self.all.last_mut().filter(is_next) {
             Some(last) => last.places.end += 1,
-            None => self.all.push(Target { places: index..index + 1, change, is_expunged }),
+            None => self.all.push(TargetRun { places: index..index + 1, change, is_expunged }),
         }
     }
 
@@ -70,7 +70,7 @@ impl Targets {
         at
     }
 
-    fn at(&self, index: u32) -> Option<&Target> {
+    fn at(&self, index: u32) -> Option<&TargetRun> {
         self.all.get(self.find_from(index)).filter(|target| target.places.contains(&index))
     }
 

@@ -1,7 +1,7 @@
 //! Checks that the numbers of a journal are possible: a checksum proves that they are as written,
 //! but not who wrote them.
 
-use super::header::Header;
+use super::header::JournalHeader;
 use super::limits::{OFFSET_MAX, SCRIPT_RAW_MAX, STEP_LEN_MAX, TAIL_LEN_MAX};
 use super::script::{Op, ops};
 use super::unit::{Collapse, Unit};
@@ -10,8 +10,12 @@ use super::unit::{Collapse, Unit};
 pub(super) type Flaw = &'static str;
 
 /// Checks all numbers of a plan against each other, except its scripts.
-pub(super) fn plan(header: &Header, units: &[Unit], collapses: &[Collapse]) -> Result<(), Flaw> {
-    let Header { old_size, base_size, new_size, tail, cut, params, .. } = *header;
+pub(super) fn plan(
+    header: &JournalHeader,
+    units: &[Unit],
+    collapses: &[Collapse],
+) -> Result<(), Flaw> {
+    let JournalHeader { old_size, base_size, new_size, tail, cut, params, .. } = *header;
     let ensure = |is_so: bool, flaw: Flaw| if is_so { Ok(()) } else { Err(flaw) };
     ensure(old_size.max(new_size) <= OFFSET_MAX && base_size <= old_size, "its sizes")?;
     ensure(tail.len <= TAIL_LEN_MAX.min(old_size), "the end of the old file")?;
@@ -80,12 +84,12 @@ pub(super) fn script(unit: &Unit, script: &[u8]) -> Result<(), Flaw> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::{Origin, Tail};
+    use super::super::header::{Origin, TailHash};
     use super::super::steps::StepParams;
     use super::*;
 
-    fn header() -> Header {
-        Header {
+    fn header() -> JournalHeader {
+        JournalHeader {
             id: [7; 16],
             origin: Origin::of(1, b"/mail/box"),
             old_size: 10_000,
@@ -98,8 +102,8 @@ mod tests {
             collapses: 1,
             plan_hash: 0,
             window_cap: 100,
-            tail: Tail { len: 10, hash: 1 },
-            cut: Tail::default(),
+            tail: TailHash { len: 10, hash: 1 },
+            cut: TailHash::default(),
             params: StepParams { window_len: 5, direct_len_min: 6, direct_len_max: 7 },
         }
     }
@@ -119,7 +123,7 @@ mod tests {
         [one, Unit { old: 200, new: 220, script_at: 10, script_len: 20, ..one }]
     }
 
-    fn check(spoil: impl FnOnce(&mut Header, &mut [Unit; 2], &mut Collapse), is_good: bool) {
+    fn check(spoil: impl FnOnce(&mut JournalHeader, &mut [Unit; 2], &mut Collapse), is_good: bool) {
         let (mut header, mut units) = (header(), units());
         let mut collapse = Collapse { offset: 4096, len: 4096 };
         spoil(&mut header, &mut units, &mut collapse);

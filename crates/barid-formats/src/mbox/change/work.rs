@@ -6,23 +6,23 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{File, Timestamp};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{HEADER_LEN, Header, Kind, Record};
+use super::header::{HEADER_LEN, JournalHeader, JournalRecord, RecordKind};
 use super::journal::{ATTRIBUTE, JournalFile, Places};
 use super::limits::{SCRIPT_RAW_MAX, WritingOptions};
-use super::source::Source;
+use super::source::BufferedFile;
 use super::steps::Steps;
 use super::unit::{Collapse, Unit};
 use crate::mbox::MboxMailbox;
-use crate::mbox::lock::WriteLocks;
+use crate::mbox::lock::MboxWriteLocks;
 
 /// A planned change.
-pub(super) struct Work<'a> {
+pub(super) struct PlannedChange<'a> {
     pub(super) mailbox: &'a MboxMailbox,
-    pub(super) locks: &'a WriteLocks,
+    pub(super) locks: &'a MboxWriteLocks,
     pub(super) places: Places<'a>,
     pub(super) options: WritingOptions,
     pub(super) journal: JournalFile,
-    pub(super) header: Header,
+    pub(super) header: JournalHeader,
     pub(super) units: Vec<Unit>,
     pub(super) collapses: Vec<Collapse>,
     pub(super) steps: Steps,
@@ -42,13 +42,13 @@ pub(super) struct Work<'a> {
 /// Returns the places of the journals of a mailbox.
 pub(super) fn places_of<'a>(
     mailbox: &'a MboxMailbox,
-    locks: &'a WriteLocks,
+    locks: &'a MboxWriteLocks,
     state_dir: Option<&'a std::path::Path>,
 ) -> Places<'a> {
     Places { vfs: &*mailbox.vfs, mailbox: locks.path(), state_dir }
 }
 
-impl<'a> Work<'a> {
+impl<'a> PlannedChange<'a> {
     /// Returns the mailbox file.
     pub(super) fn file(&self) -> &'a dyn File {
         self.locks.file()
@@ -108,13 +108,13 @@ impl<'a> Work<'a> {
     }
 
     /// Writes a record to the journal; it counts once the journal is synced.
-    pub(super) fn put_record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
-        let bytes = Record { kind, words }.to_bytes(&self.header.id);
+    pub(super) fn put_record(&mut self, kind: RecordKind, words: [u64; 4]) -> Result<()> {
+        let bytes = JournalRecord { kind, words }.to_bytes(&self.header.id);
         self.write_journal(&bytes, self.header.records_at() + kind.offset())
     }
 
     /// Writes a record to the journal and syncs it.
-    pub(super) fn record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
+    pub(super) fn record(&mut self, kind: RecordKind, words: [u64; 4]) -> Result<()> {
         self.put_record(kind, words)?;
         self.sync_journal()
     }
@@ -163,8 +163,8 @@ impl<'a> Work<'a> {
     }
 
     /// Returns a buffered reader of the mailbox.
-    pub(super) fn source(&self) -> Source<'a> {
-        Source::new(self.file(), self.options.buffer_len)
+    pub(super) fn source(&self) -> BufferedFile<'a> {
+        BufferedFile::new(self.file(), self.options.buffer_len)
     }
 
     /// Returns the error for a file that another program has changed.

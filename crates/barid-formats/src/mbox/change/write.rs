@@ -8,18 +8,18 @@ use barid_vfs::{File, Timestamp};
 use super::assemble::{assemble, runs};
 use super::draft::Draft;
 use super::drafter::{Drafted, Drafter};
-use super::header::{HEADER_LEN, Header, Origin, RECORDS_LEN, Tail};
+use super::header::{HEADER_LEN, JournalHeader, Origin, RECORDS_LEN, TailHash};
 use super::journal::{JournalFile, Places};
 use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
 use super::pages::Pages;
-use super::reader::{Read, Reader};
+use super::reader::{Read, UnitReader};
 use super::run::{Stage, renew_times};
-use super::source::{Source, hash_of};
+use super::source::{BufferedFile, hash_of};
 use super::steps::{StepKind, StepParams, Steps};
 use super::unit::Unit;
-use super::work::{Work, plan_bytes};
+use super::work::{PlannedChange, plan_bytes};
 use crate::mbox::MboxMailbox;
-use crate::mbox::lock::WriteLocks;
+use crate::mbox::lock::MboxWriteLocks;
 
 /// Input of a planner.
 pub(super) struct Room<'a, 'd> {
@@ -35,7 +35,7 @@ pub(super) struct Room<'a, 'd> {
 
 /// Result of writing a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written<P> {
+pub(super) struct WriteResult<P> {
     /// Result of the planner.
     pub(super) planned: P,
     /// Cost of the change; in a dry run, an estimate.
@@ -54,10 +54,10 @@ pub(super) fn write<'a, P>(
     mailbox: &'a MboxMailbox,
     places: Places<'a>,
     file: &'a dyn File,
-    locks: Option<&'a WriteLocks>,
+    locks: Option<&'a MboxWriteLocks>,
     context: &mut SyncContext<'_>,
     plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
-) -> Result<Written<P>> {
+) -> Result<WriteResult<P>> {
     let journal = JournalFile::new(mailbox.options.writing.image_len);
     write_with(journal, mailbox, places, file, locks, context, plan)
 }
@@ -68,15 +68,15 @@ pub(super) fn write_with<'a, P>(
     mailbox: &'a MboxMailbox,
     places: Places<'a>,
     file: &'a dyn File,
-    locks: Option<&'a WriteLocks>,
+    locks: Option<&'a MboxWriteLocks>,
     context: &mut SyncContext<'_>,
     plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
-) -> Result<Written<P>> {
+) -> Result<WriteResult<P>> {
     let options = mailbox.options.writing;
     let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
     let drafting = locks.map(|_| &mut journal);
     let pages = Pages::new(file, size, options.buffer_len);
-    let reader = Reader::new(places, file, drafting, &pages, &options);
+    let reader = UnitReader::new(places, file, drafting, &pages, &options);
     let drafted = std::thread::scope(|scope| {
         let mut drafter = Drafter::new(scope, reader, size, &options);
         let room = Room { places, file, pages: &pages, draft: &mut drafter };
@@ -90,15 +90,15 @@ pub(super) fn write_with<'a, P>(
             return Err(error);
         }
     };
-    let plan = Plan { drafted, size, options, places, file };
+    let plan = DraftPlan { drafted, size, options, places, file };
     match plan.write(mailbox, locks, journal, context) {
-        Ok((figures, is_written, times)) => Ok(Written { planned, figures, is_written, times }),
+        Ok((figures, is_written, times)) => Ok(WriteResult { planned, figures, is_written, times }),
         Err(error) => Err(error),
     }
 }
 
 /// A complete draft.
-struct Plan<'a> {
+struct DraftPlan<'a> {
     drafted: Drafted,
     size: u64,
     options: WritingOptions,
@@ -106,11 +106,11 @@ struct Plan<'a> {
     file: &'a dyn File,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> DraftPlan<'a> {
     fn write(
         self,
         mailbox: &'a MboxMailbox,
-        locks: Option<&'a WriteLocks>,
+        locks: Option<&'a MboxWriteLocks>,
         journal: JournalFile,
         context: &mut SyncContext<'_>,
     ) -> Result<(SyncFigures, bool, Option<Timestamp>)> {
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
                     return Err(error);
                 }
             };
-        let work = Work {
+        let work = PlannedChange {
             mailbox,
             locks,
             places: self.places,
@@ -176,7 +176,12 @@ impl<'a> Plan<'a> {
         Error::at(self.places.mailbox)
     }
 
-    fn header(&self, steps: &Steps, params: StepParams, context: &SyncContext<'_>) -> Header {
+    fn header(
+        &self,
+        steps: &Steps,
+        params: StepParams,
+        context: &SyncContext<'_>,
+    ) -> JournalHeader {
         let Drafted { read, collapses, base_size, new_size } = &self.drafted;
         let Read { units, scripts_len, scripts_hash } = read;
         let window_len = |members: Vec<u32>| -> u64 {
@@ -184,7 +189,7 @@ impl<'a> Plan<'a> {
             units.map(|unit| unit.write_len + unit.pieces * super::apply::PIECE_LEN).sum()
         };
         let windows = steps.iter().filter(|step| step.kind == StepKind::Window);
-        Header {
+        JournalHeader {
             id: [0; 16],
             origin: Origin::of(0, b""),
             old_size: self.size,
@@ -199,14 +204,18 @@ impl<'a> Plan<'a> {
             collapses: collapses.len() as u64,
             plan_hash: plan_bytes(units, collapses, scripts_hash.clone()).1,
             window_cap: windows.map(|step| window_len(steps.units(step))).max().unwrap_or(0),
-            tail: Tail::default(),
-            cut: Tail::default(),
+            tail: TailHash::default(),
+            cut: TailHash::default(),
             params,
         }
     }
 
     /// Completes a header with the id, identity and fingerprints, which need the file.
-    fn fingerprints(&self, header: Header, given_id: Option<[u8; 16]>) -> Result<Header> {
+    fn fingerprints(
+        &self,
+        header: JournalHeader,
+        given_id: Option<[u8; 16]>,
+    ) -> Result<JournalHeader> {
         let mut id = given_id.unwrap_or_default();
         if given_id.is_none() {
             self.places.vfs.random(&mut id).map_err(self.at())?;
@@ -215,7 +224,7 @@ impl<'a> Plan<'a> {
         let last = self.drafted.collapses.last();
         let tail = match last {
             Some(last) => self.tail(self.size, self.size - (last.offset + gone))?,
-            None => Tail::default(),
+            None => TailHash::default(),
         };
         let cut_len = header.base_size.saturating_sub(header.new_size);
         // The bytes that are cut off must still be there when everything is collapsed.
@@ -223,24 +232,28 @@ impl<'a> Plan<'a> {
         let cut = self.tail(self.size, cut_len.min(behind))?;
         let inode = self.file.metadata().map_err(self.at())?.inode;
         let origin = Origin::of(inode, self.places.mailbox.as_os_str().as_bytes());
-        Ok(Header { id, origin, tail, cut, ..header })
+        Ok(JournalHeader { id, origin, tail, cut, ..header })
     }
 
-    fn tail(&self, end: u64, len_max: u64) -> Result<Tail> {
+    fn tail(&self, end: u64, len_max: u64) -> Result<TailHash> {
         let len = len_max.min(TAIL_LEN_MAX);
         let hash = hash_of(self.file, end - len, len, self.options.buffer_len);
-        Ok(Tail { len, hash: hash.map_err(self.at())? })
+        Ok(TailHash { len, hash: hash.map_err(self.at())? })
     }
 
     /// Checks that there is space for the growth of the file, and for the journal.
-    fn check_space(&self, header: &Header) -> Result<()> {
+    fn check_space(&self, header: &JournalHeader) -> Result<()> {
         let growth = header.new_size.saturating_sub(header.base_size);
         self.places.check_space(growth + header.foreign_at())
     }
 
     /// Writes a change within one sector, which a disk writes whole or not at all.
-    fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<Option<Timestamp>> {
-        let mut source = Source::new(self.file, self.options.buffer_len);
+    fn write_sector(
+        &self,
+        journal: &JournalFile,
+        locks: &MboxWriteLocks,
+    ) -> Result<Option<Timestamp>> {
+        let mut source = BufferedFile::new(self.file, self.options.buffer_len);
         let (mut from, mut bytes) = (None, Vec::new());
         for unit in &self.drafted.read.units {
             let script = script_in_memory(unit, journal).map_err(self.at())?;
@@ -298,7 +311,7 @@ fn sector(units: &[Unit], journal: &JournalFile, is_dry: bool) -> std::io::Resul
 }
 
 /// Returns the estimated cost of a change; measured figures replace it later.
-fn figures(header: &Header, steps: &Steps, units: &[Unit], collapsed: u64) -> SyncFigures {
+fn figures(header: &JournalHeader, steps: &Steps, units: &[Unit], collapsed: u64) -> SyncFigures {
     let bytes = |is_in_place: bool| {
         let units = units.iter().filter(|unit| unit.is_in_place() == is_in_place);
         units.map(|unit| unit.write_len).sum()
@@ -320,7 +333,7 @@ fn figures(header: &Header, steps: &Steps, units: &[Unit], collapsed: u64) -> Sy
 }
 
 /// Returns the number of barriers of a change; `run.rs` lists them.
-fn barriers(header: &Header, steps: &Steps) -> u64 {
+fn barriers(header: &JournalHeader, steps: &Steps) -> u64 {
     let (grows, shrinks) = (header.new_size > header.base_size, header.new_size < header.base_size);
     let mut count = 2;
     count += u64::from(header.collapses > 0) + 2 * header.collapses;

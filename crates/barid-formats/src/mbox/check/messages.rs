@@ -6,13 +6,13 @@ use std::ops::Range;
 use barid_message::RawField;
 
 use super::super::layout::MMDF_SEPARATOR;
-use super::super::status::{Base, HeadEnd};
+use super::super::status::{HeadEnd, MailboxFields};
 use super::super::walk::{Next, Separator, Walked};
-use super::{Length, Look};
-use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, Uids, new_uidvalidity, uidvalidity_now};
+use super::{MboxCheck, WrongLength};
+use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, UidsFound, new_uidvalidity, uidvalidity_now};
 
 /// Properties of a message that the check of UIDs needs.
-struct Message {
+struct CheckedMessage {
     uid: u32,
     /// Range of the value of its X-UID, if it has one.
     uid_at: Option<Range<u64>>,
@@ -20,15 +20,15 @@ struct Message {
 
 /// Properties of the whole mailbox, from its first message.
 #[derive(Default)]
-struct Whole {
+struct FirstMessage {
     /// X-IMAPbase or X-IMAP, with the range of its value.
-    base: Option<(Base, Range<u64>)>,
+    base: Option<(MailboxFields, Range<u64>)>,
 }
 
 /// Checks all messages from the first one on.
-pub(super) fn look_at_messages(look: &mut Look<'_>, first: Separator) -> io::Result<()> {
+pub(super) fn look_at_messages(look: &mut MboxCheck<'_>, first: Separator) -> io::Result<()> {
     let mut walker = look.walker();
-    let (mut messages, mut whole) = (Vec::new(), Whole::default());
+    let (mut messages, mut whole) = (Vec::new(), FirstMessage::default());
     let mut next = Next::Message(first);
     while let Next::Message(separator) = next {
         let is_first = messages.is_empty();
@@ -50,11 +50,11 @@ pub(super) fn look_at_messages(look: &mut Look<'_>, first: Separator) -> io::Res
 }
 
 fn look_at_message(
-    look: &mut Look<'_>,
+    look: &mut MboxCheck<'_>,
     walked: &Walked<'_>,
     is_first: bool,
-    whole: &mut Whole,
-) -> Message {
+    whole: &mut FirstMessage,
+) -> CheckedMessage {
     let Walked { separator, header, head_end, owned, .. } = walked;
     let start = separator.offset + u64::from(separator.len);
     let end = start + header.len() as u64;
@@ -77,7 +77,7 @@ fn look_at_message(
     }
     base(look, walked, start, is_first, whole);
     let uid = field(header, start, b"X-UID");
-    Message { uid: owned.uid.unwrap_or(0), uid_at: uid }
+    CheckedMessage { uid: owned.uid.unwrap_or(0), uid_at: uid }
 }
 
 /// Returns `true` if the text behind a separator does not begin with a header field.
@@ -106,15 +106,21 @@ fn padded(value: &str, range: &Range<u64>) -> Vec<u8> {
 }
 
 /// Records a `Content-Length` that leads nowhere.
-fn content_length(look: &mut Look<'_>, walked: &Walked<'_>, start: u64) {
+fn content_length(look: &mut MboxCheck<'_>, walked: &Walked<'_>, start: u64) {
     let Some(range) = field(walked.header, start, b"Content-Length") else { return };
     let bytes = padded(&walked.body_len.to_string(), &range);
     let end = start + walked.header.len() as u64;
-    look.lengths.push(Length { range, bytes, body: end..end + walked.body_len });
+    look.lengths.push(WrongLength { range, bytes, body: end..end + walked.body_len });
 }
 
 /// Checks X-IMAPbase and X-IMAP.
-fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, whole: &mut Whole) {
+fn base(
+    look: &mut MboxCheck<'_>,
+    walked: &Walked<'_>,
+    start: u64,
+    is_first: bool,
+    whole: &mut FirstMessage,
+) {
     let header = walked.header;
     let names: [&[u8]; 2] = [b"X-IMAPbase", b"X-IMAP"];
     let Some(range) = names.iter().find_map(|name| field(header, start, name)) else { return };
@@ -137,7 +143,7 @@ fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, wh
 }
 
 /// Checks for the opening separator of MMDF before a message.
-fn opening(look: &mut Look<'_>, offset: u64) -> io::Result<()> {
+fn opening(look: &mut MboxCheck<'_>, offset: u64) -> io::Result<()> {
     let len = MMDF_SEPARATOR.len() as u64;
     let mut before = [0; MMDF_SEPARATOR.len()];
     if offset >= len {
@@ -152,14 +158,15 @@ fn opening(look: &mut Look<'_>, offset: u64) -> io::Result<()> {
 }
 
 /// Checks that UIDs ascend, and that the last UID is right.
-fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
+fn look_at_uids(look: &mut MboxCheck<'_>, messages: &[CheckedMessage], whole: &FirstMessage) {
     // Without a UIDVALIDITY, UIDs mean nothing.
     let Some((base, base_at)) = &whole.base else { return };
     let from = usize::from(base.pseudo);
     let messages = &messages[from.min(messages.len())..];
-    let with_uid: Vec<&Message> = messages.iter().filter(|message| message.uid > 0).collect();
+    let with_uid: Vec<&CheckedMessage> =
+        messages.iter().filter(|message| message.uid > 0).collect();
     let found: Vec<u32> = with_uid.iter().map(|message| message.uid).collect();
-    let uids = Uids { found: &found, last: Some(base.uid_last) };
+    let uids = UidsFound { found: &found, last: Some(base.uid_last) };
     let is_kept = uids.longest_rise().is_kept(found.len());
     let mut last = base.uid_last;
     for (at, message) in with_uid.iter().enumerate() {
@@ -187,8 +194,13 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
 }
 
 /// Repairs the last UID, and the UIDVALIDITY if UIDs may have been assigned twice.
-fn numbers(look: &mut Look<'_>, base: (&Base, &Range<u64>), last: u32, is_doubtful: bool) {
-    let (Base { validity, uid_last, keywords, .. }, base_at) = base;
+fn numbers(
+    look: &mut MboxCheck<'_>,
+    base: (&MailboxFields, &Range<u64>),
+    last: u32,
+    is_doubtful: bool,
+) {
+    let (MailboxFields { validity, uid_last, keywords, .. }, base_at) = base;
     let mut told = Vec::new();
     let mut validity = validity.get();
     if is_doubtful {

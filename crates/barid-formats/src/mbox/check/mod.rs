@@ -18,34 +18,34 @@ use self::messages::look_at_messages;
 use self::raw::look_at_bytes;
 use super::append::size_without_nuls;
 use super::layout::MMDF_SEPARATOR;
-use super::lock::{Purpose as LockPurpose, WriteLocks, lock_for_reading};
+use super::lock::{MboxLockPurpose as LockPurpose, MboxWriteLocks, lock_for_reading};
 use super::status::Separators;
-use super::walk::{Next, Walker};
+use super::walk::{MboxWalker, Next};
 use super::window::{FileSource, Window};
 use super::{MboxMailbox, Variant};
-use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity};
+use crate::check::{CheckPurpose, Damage, Diagnosis, Doctor, LockedMailbox, Segment, Severity};
 
 impl Doctor for MboxMailbox {
-    fn hold(&self, purpose: Purpose) -> Result<Held> {
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
         let at = || Error::at(&self.path);
         if self.compressed.is_some() {
             let what = "a compressed mailbox is not checked: decompress it first";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }
-        if purpose == Purpose::Write {
-            let locks = WriteLocks::acquire(self, LockPurpose::Change)?;
+        if purpose == CheckPurpose::Write {
+            let locks = MboxWriteLocks::acquire(self, LockPurpose::Change)?;
             let path = locks.path().to_owned();
             let mode = locks.file().metadata().map_err(at())?.mode;
-            return Ok(Held::file(&path, mode, locks));
+            return Ok(LockedMailbox::file(&path, mode, locks));
         }
         let path = self.vfs.canonicalize(&self.path).map_err(at())?;
         let file = self.vfs.open(&path, OpenOptions::READ).map_err(at())?;
         lock_for_reading(self, &*file)?;
         let mode = file.metadata().map_err(at())?.mode;
-        Ok(Held::file(&path, mode, file))
+        Ok(LockedMailbox::file(&path, mode, file))
     }
 
-    fn diagnose(&self, held: &Held) -> Result<Diagnosis> {
+    fn diagnose(&self, held: &LockedMailbox) -> Result<Diagnosis> {
         let path = held.place.mailbox_path();
         let at = || Error::at(path);
         let file = self.vfs.open(path, OpenOptions::READ).map_err(at())?;
@@ -57,7 +57,7 @@ impl Doctor for MboxMailbox {
         let mailbox = self;
         let file = &*file;
         let mut look =
-            Look { mailbox, path, file, end, diagnosis, fixes, lengths, suspects, bodies };
+            MboxCheck { mailbox, path, file, end, diagnosis, fixes, lengths, suspects, bodies };
         if end < size {
             let what = format!("{} zeros stand behind the last message", size - end);
             let damage = look.damage("zeros-at-end", Severity::Warning, end).what(what);
@@ -65,7 +65,7 @@ impl Doctor for MboxMailbox {
         }
         look.run().map_err(at())?;
         look.lengths();
-        let Look { mut diagnosis, fixes, .. } = look;
+        let MboxCheck { mut diagnosis, fixes, .. } = look;
         let name = path.file_name().unwrap_or_default().as_bytes();
         diagnosis.edit(name, file, &fixes.segments(size)).map_err(at())?;
         Ok(diagnosis)
@@ -124,7 +124,7 @@ impl Reach {
 }
 
 /// State of the check of one file.
-struct Look<'a> {
+struct MboxCheck<'a> {
     mailbox: &'a MboxMailbox,
     path: &'a Path,
     file: &'a dyn File,
@@ -133,7 +133,7 @@ struct Look<'a> {
     diagnosis: Diagnosis,
     fixes: Fixes,
     /// `Content-Length` fields that lead nowhere.
-    lengths: Vec<Length>,
+    lengths: Vec<WrongLength>,
     /// Possible damage: not damage if it stands in one of `bodies`.
     suspects: Vec<Suspect>,
     /// Bodies that end where their `Content-Length` says, ascending.
@@ -148,14 +148,14 @@ struct Suspect {
 }
 
 /// A `Content-Length` that leads nowhere.
-struct Length {
+struct WrongLength {
     /// Range of its value, and the right value.
     range: Range<u64>,
     bytes: Vec<u8>,
     body: Range<u64>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> MboxCheck<'a> {
     fn damage(&self, kind: &'static str, severity: Severity, at: u64) -> Damage {
         Damage::new(kind, severity, self.path).at(at)
     }
@@ -194,10 +194,10 @@ impl<'a> Look<'a> {
     }
 
     /// Returns a new walker over the file.
-    fn walker(&self) -> Walker<'a> {
+    fn walker(&self) -> MboxWalker<'a> {
         let source = Box::new(FileSource { file: self.file, size: self.end });
         let window = Window::new(source, self.mailbox.options.window_len);
-        Walker::new(window, self.mailbox.separators())
+        MboxWalker::new(window, self.mailbox.separators())
     }
 
     fn run(&mut self) -> std::io::Result<()> {
@@ -234,7 +234,7 @@ impl<'a> Look<'a> {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
         // Lengths stand in headers, so fixing them changes no body.
         let reach = self.fixes.reach();
-        for Length { range, bytes, body } in std::mem::take(&mut self.lengths) {
+        for WrongLength { range, bytes, body } in std::mem::take(&mut self.lengths) {
             if reach.touches(&body) {
                 continue;
             }

@@ -8,7 +8,7 @@ use barid_types::InternalDate;
 use super::super::FromProfile;
 use super::super::from_line;
 use super::super::layout::{FROM_LINE_LEN_MAX, MMDF_SEPARATOR};
-use super::Look;
+use super::MboxCheck;
 use crate::check::{Severity, sent_date};
 
 /// Bytes read at once.
@@ -31,7 +31,7 @@ const FIELDS: [&[u8]; 9] = [
 ];
 
 /// Checks all bytes once.
-pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
+pub(super) fn look_at_bytes(look: &mut MboxCheck<'_>) -> io::Result<()> {
     let mut buffer = vec![0; READ_LEN + AHEAD_LEN];
     let mut from = 0;
     while from < look.end {
@@ -52,7 +52,7 @@ pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
 }
 
 /// Finds runs of zeros that begin in the first `own` bytes; returns the end of the last one.
-fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result<u64> {
+fn zeros(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result<u64> {
     let mut at = 0;
     let mut end = 0;
     while let Some(start) = memchr::memchr(0, &bytes[at..own]).map(|skip| at + skip) {
@@ -75,7 +75,7 @@ fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result
 }
 
 /// Returns the end of a run of zeros that continues at `at`.
-fn zeros_end(look: &Look<'_>, mut at: u64) -> io::Result<u64> {
+fn zeros_end(look: &MboxCheck<'_>, mut at: u64) -> io::Result<u64> {
     let mut buffer = vec![0; READ_LEN];
     while at < look.end {
         let want = buffer.len().min((look.end - at) as usize);
@@ -91,7 +91,11 @@ fn zeros_end(look: &Look<'_>, mut at: u64) -> io::Result<u64> {
 
 /// Records a run of zeros. Before a separator they can be removed; `behind` are the bytes behind
 /// the run, read from the file if `None`.
-fn run_of_zeros(look: &mut Look<'_>, run: Range<u64>, behind: Option<&[u8]>) -> io::Result<()> {
+fn run_of_zeros(
+    look: &mut MboxCheck<'_>,
+    run: Range<u64>,
+    behind: Option<&[u8]>,
+) -> io::Result<()> {
     let what = format!("{} zeros in a row, as a crash leaves them", run.end - run.start);
     let damage = look.damage("zeros", Severity::Error, run.start).what(what);
     let mut read = [0; MMDF_SEPARATOR.len()];
@@ -116,7 +120,7 @@ fn run_of_zeros(look: &mut Look<'_>, run: Range<u64>, behind: Option<&[u8]>) -> 
 }
 
 /// Finds lines behind blank lines that look like damaged separators.
-fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
+fn separators(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) {
     let is_blank = |at: &usize| bytes.get(at + 1) == Some(&b'\n');
     for at in memchr::memchr_iter(b'\n', &bytes[..own]).filter(is_blank) {
         let start = at + 2;

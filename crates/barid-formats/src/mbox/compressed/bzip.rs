@@ -7,9 +7,9 @@
 
 use bzip2::{Decompress, Status};
 
-use super::points::{Block, Place};
+use super::points::{BlockStart, DecodeStart};
 use super::raw::Raw;
-use super::{Decode, Decoded, Fault};
+use super::{Decode, DecodeFault, Decoded};
 
 const BLOCK_MARK: u64 = 0x3141_5926_5359;
 const END_MARK: u64 = 0x1772_4538_5090;
@@ -21,7 +21,7 @@ const BLOCK_LEN_MAX: usize = 4 << 20;
 const HEADER: &[u8] = b"BZh9";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BzipState {
     /// Before the header of a stream.
     Between,
     /// At the mark of a block.
@@ -34,7 +34,7 @@ enum State {
 /// A decoder of bzip2.
 pub(super) struct Bzip {
     raw: Raw,
-    state: State,
+    state: BzipState,
     /// Compressed bytes, from the one in which the block starts.
     block: Vec<u8>,
     /// Bit of the first of these bytes at which the block starts.
@@ -53,10 +53,10 @@ pub(super) struct Bzip {
 }
 
 impl Bzip {
-    pub(super) fn new(raw: Raw, place: &Place) -> Self {
+    pub(super) fn new(raw: Raw, place: &DecodeStart) -> Self {
         let (state, bit) = match &place.block {
-            Some(block) => (State::Block, block.bit_count),
-            None => (State::Between, 0),
+            Some(block) => (BzipState::Block, block.bit_count),
+            None => (BzipState::Between, 0),
         };
         Self {
             raw,
@@ -74,32 +74,32 @@ impl Bzip {
     }
 
     /// Reads the header of a stream, and the mark behind it.
-    fn header(&mut self) -> Result<State, Fault> {
+    fn header(&mut self) -> Result<BzipState, DecodeFault> {
         self.offset = self.raw.offset();
-        let Some(first) = self.raw.byte()? else { return Ok(State::End) };
+        let Some(first) = self.raw.byte()? else { return Ok(BzipState::End) };
         let mut header = [first, 0, 0, 0];
         for byte in &mut header[1..] {
-            *byte = self.raw.byte()?.ok_or(Fault::Damaged)?;
+            *byte = self.raw.byte()?.ok_or(DecodeFault::Damaged)?;
         }
         if header[..3] != HEADER[..3] || !matches!(header[3], b'1'..=b'9') {
-            return Err(Fault::Damaged);
+            return Err(DecodeFault::Damaged);
         }
         self.offset = self.raw.offset();
         (self.bit, self.searched) = (0, 0);
         self.block.clear();
         match self.mark()? {
-            BLOCK_MARK => Ok(State::Block),
+            BLOCK_MARK => Ok(BzipState::Block),
             END_MARK => self.skip_check(),
-            _ => Err(Fault::Damaged),
+            _ => Err(DecodeFault::Damaged),
         }
     }
 
     /// Returns the mark at the start of the block.
-    fn mark(&mut self) -> Result<u64, Fault> {
+    fn mark(&mut self) -> Result<u64, DecodeFault> {
         while self.block.len() < 7 {
             match self.raw.byte()? {
                 Some(byte) => self.block.push(byte),
-                None => return Err(Fault::Damaged),
+                None => return Err(DecodeFault::Damaged),
             }
         }
         let word = self.block[..7].iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
@@ -107,26 +107,26 @@ impl Bzip {
     }
 
     /// Skips the checksum behind the end mark of an empty stream, of which one byte was read.
-    fn skip_check(&mut self) -> Result<State, Fault> {
+    fn skip_check(&mut self) -> Result<BzipState, DecodeFault> {
         for _ in 0..3 {
-            self.raw.byte()?.ok_or(Fault::Damaged)?;
+            self.raw.byte()?.ok_or(DecodeFault::Damaged)?;
         }
-        Ok(State::Between)
+        Ok(BzipState::Between)
     }
 
     /// Reads up to the next mark, which may end the block.
-    fn find_end(&mut self) -> Result<(), Fault> {
+    fn find_end(&mut self) -> Result<(), DecodeFault> {
         let mut at = (self.searched / 8) as usize;
         let known = &self.block[at.saturating_sub(6)..at];
         let mut word = known.iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
         let own_end = u64::from(self.bit) + MARK_LEN;
         loop {
             if at == self.block.len() {
-                let byte = self.raw.byte()?.ok_or(Fault::Damaged)?;
+                let byte = self.raw.byte()?.ok_or(DecodeFault::Damaged)?;
                 self.block.push(byte);
             }
             if at > BLOCK_LEN_MAX {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
             word = word << 8 | u64::from(self.block[at]);
             at += 1;
@@ -144,7 +144,7 @@ impl Bzip {
     }
 
     /// Passes the block, up to the mark that was found, to the decoder; returns the bytes of text.
-    fn feed(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
+    fn feed(&mut self, out: &mut [u8]) -> Result<usize, DecodeFault> {
         let bit = u32::from(self.bit);
         let end = (self.end - u64::from(bit)).div_ceil(8) as usize;
         // The decoder gets the block aligned to a byte.
@@ -168,31 +168,31 @@ impl Bzip {
     }
 
     /// Moves to the mark that ended the block.
-    fn next_block(&mut self) -> Result<State, Fault> {
+    fn next_block(&mut self) -> Result<BzipState, DecodeFault> {
         (self.decoder, self.fed, self.is_stopped) = (None, 0, false);
         let (first, bit) = (self.end / 8, (self.end % 8) as u8);
         self.block.drain(..first as usize);
         self.offset += first;
         (self.bit, self.searched) = (bit, 0);
         if !self.ends_stream {
-            return Ok(State::Block);
+            return Ok(BzipState::Block);
         }
         // The mark, the checksum of 32 bits, and padding up to a byte boundary.
         let len = (usize::from(bit) + 48 + 32).div_ceil(8);
         for _ in self.block.len()..len {
-            self.raw.byte()?.ok_or(Fault::Damaged)?;
+            self.raw.byte()?.ok_or(DecodeFault::Damaged)?;
         }
-        Ok(State::Between)
+        Ok(BzipState::Between)
     }
 
-    fn place(&self) -> Place {
-        let block = Block { bit_count: self.bit, ..Block::default() };
-        Place { raw: self.offset, block: Some(block) }
+    fn place(&self) -> DecodeStart {
+        let block = BlockStart { bit_count: self.bit, ..BlockStart::default() };
+        DecodeStart { raw: self.offset, block: Some(block) }
     }
 }
 
 /// Runs the decoder; returns the number of bytes of text.
-fn step(decoder: &mut Decompress, bytes: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
+fn step(decoder: &mut Decompress, bytes: &[u8], out: &mut [u8]) -> Result<usize, DecodeFault> {
     let (read, written) = (decoder.total_in(), decoder.total_out());
     let mut rest = bytes;
     loop {
@@ -200,7 +200,7 @@ fn step(decoder: &mut Decompress, bytes: &[u8], out: &mut [u8]) -> Result<usize,
         let room = &mut out[(before.1 - written) as usize..];
         match decoder.decompress(rest, room) {
             Ok(Status::Ok | Status::StreamEnd | Status::RunOk) => {}
-            _ => return Err(Fault::Damaged),
+            _ => return Err(DecodeFault::Damaged),
         }
         rest = &bytes[(decoder.total_in() - read) as usize..];
         let made = (decoder.total_out() - written) as usize;
@@ -211,35 +211,35 @@ fn step(decoder: &mut Decompress, bytes: &[u8], out: &mut [u8]) -> Result<usize,
 }
 
 impl Decode for Bzip {
-    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         loop {
             match self.state {
-                State::Between => self.state = self.header()?,
-                State::Block if stops && !self.is_stopped => {
+                BzipState::Between => self.state = self.header()?,
+                BzipState::Block if stops && !self.is_stopped => {
                     self.is_stopped = true;
                     return Ok(Decoded::Stop(self.place()));
                 }
-                State::Block => {
+                BzipState::Block => {
                     if self.mark()? != BLOCK_MARK {
-                        return Err(Fault::Damaged);
+                        return Err(DecodeFault::Damaged);
                     }
                     let mut made = 0;
                     while made == 0 {
                         self.find_end()?;
                         made = self.feed(out)?;
                     }
-                    self.state = State::Text;
+                    self.state = BzipState::Text;
                     return Ok(Decoded::Text(made));
                 }
-                State::Text => {
-                    let decoder = self.decoder.as_mut().ok_or(Fault::Damaged)?;
+                BzipState::Text => {
+                    let decoder = self.decoder.as_mut().ok_or(DecodeFault::Damaged)?;
                     let made = step(decoder, &[], out)?;
                     if made > 0 {
                         return Ok(Decoded::Text(made));
                     }
                     self.state = self.next_block()?;
                 }
-                State::End => return Ok(Decoded::End),
+                BzipState::End => return Ok(Decoded::End),
             }
         }
     }

@@ -10,9 +10,9 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{BlockBoundaryState, DecompressorOxide, decompress};
 
-use super::points::{Block, Place};
+use super::points::{BlockStart, DecodeStart};
 use super::raw::Raw;
-use super::{Decode, Decoded, Fault};
+use super::{Decode, DecodeFault, Decoded};
 
 /// Bytes of text that a deflated block may refer to.
 pub(super) const WINDOW_LEN: usize = 32 * 1024;
@@ -26,7 +26,7 @@ const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum GzipState {
     /// Before a member, which is worth a stop if that is wanted.
     Between,
     Header,
@@ -39,7 +39,7 @@ enum State {
 /// A decoder of gzip.
 pub(super) struct Gzip {
     raw: Raw,
-    state: State,
+    state: GzipState,
     inflate: Box<DecompressorOxide>,
     buffer: Box<[u8]>,
     /// Position in the buffer of the end of the text.
@@ -49,21 +49,21 @@ pub(super) struct Gzip {
     /// Bytes of the buffer that hold text of this member.
     known: usize,
     /// Boundary between two blocks, reached behind the text that is not returned yet.
-    stopped: Option<Place>,
+    stopped: Option<DecodeStart>,
     /// CRC and length of the member so far, if it was read from its beginning.
     sum: Option<crc32fast::Hasher>,
     len: u32,
 }
 
 impl Gzip {
-    pub(super) fn new(raw: Raw, place: &Place) -> Self {
+    pub(super) fn new(raw: Raw, place: &DecodeStart) -> Self {
         let mut buffer = vec![0; BUFFER_LEN].into_boxed_slice();
-        let (mut state, mut at) = (State::Between, 0);
+        let (mut state, mut at) = (GzipState::Between, 0);
         let mut inflate = Box::<DecompressorOxide>::default();
         if let Some(block) = &place.block {
             at = block.window.len().min(WINDOW_LEN);
             buffer[..at].copy_from_slice(&block.window[..at]);
-            state = State::Text;
+            state = GzipState::Text;
             let (num_bits, bit_buf) = (block.bit_count, block.bits);
             let boundary =
                 BlockBoundaryState { num_bits, bit_buf, ..BlockBoundaryState::default() };
@@ -73,24 +73,24 @@ impl Gzip {
         Self { raw, state, inflate, buffer, at, ready: 0, known: at, stopped, sum, len }
     }
 
-    fn required(&mut self) -> Result<u8, Fault> {
-        self.raw.byte()?.ok_or(Fault::Damaged)
+    fn required(&mut self) -> Result<u8, DecodeFault> {
+        self.raw.byte()?.ok_or(DecodeFault::Damaged)
     }
 
-    fn skip(&mut self, len: usize) -> Result<(), Fault> {
+    fn skip(&mut self, len: usize) -> Result<(), DecodeFault> {
         (0..len).try_for_each(|_| self.required().map(drop))
     }
 
-    fn skip_text(&mut self) -> Result<(), Fault> {
+    fn skip_text(&mut self) -> Result<(), DecodeFault> {
         while self.required()? != 0 {}
         Ok(())
     }
 
     /// Reads the header of a member.
-    fn header(&mut self) -> Result<(), Fault> {
+    fn header(&mut self) -> Result<(), DecodeFault> {
         for expected in MAGIC {
             if self.required()? != expected {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
         }
         let flags = self.required()?;
@@ -113,12 +113,12 @@ impl Gzip {
         self.buffer.fill(0);
         self.at = 0;
         (self.known, self.sum, self.len) = (0, Some(crc32fast::Hasher::new()), 0);
-        self.state = State::Text;
+        self.state = GzipState::Text;
         Ok(())
     }
 
     /// Inflates up to the end of the buffer, or of a block.
-    fn inflate(&mut self, stops: bool) -> Result<(), Fault> {
+    fn inflate(&mut self, stops: bool) -> Result<(), DecodeFault> {
         self.at %= BUFFER_LEN;
         let Self { raw, inflate, buffer, at, .. } = self;
         let input = raw.fill()?;
@@ -134,44 +134,44 @@ impl Gzip {
         self.ready = made;
         self.known = BUFFER_LEN.min(self.known + made);
         match status {
-            TINFLStatus::Done => self.state = State::Trailer,
+            TINFLStatus::Done => self.state = GzipState::Trailer,
             TINFLStatus::NeedsMoreInput if more != 0 => {}
             TINFLStatus::HasMoreOutput => {}
             TINFLStatus::BlockBoundary => self.stopped = self.place(),
             // The text before the damage is returned first.
-            _ if made == 0 => return Err(Fault::Damaged),
-            _ => self.state = State::Damaged,
+            _ if made == 0 => return Err(DecodeFault::Damaged),
+            _ => self.state = GzipState::Damaged,
         }
         Ok(())
     }
 
     /// Returns the boundary between two blocks that was reached.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<DecodeStart> {
         let state = self.inflate.block_boundary_state()?;
         let len = self.known.min(WINDOW_LEN);
         let mut window = Vec::with_capacity(len);
         let wrapped = len.saturating_sub(self.at);
         window.extend_from_slice(&self.buffer[BUFFER_LEN - wrapped..]);
         window.extend_from_slice(&self.buffer[self.at - (len - wrapped)..self.at]);
-        let block = Block { bit_count: state.num_bits, bits: state.bit_buf, window };
-        Some(Place { raw: self.raw.offset(), block: Some(block) })
+        let block = BlockStart { bit_count: state.num_bits, bits: state.bit_buf, window };
+        Some(DecodeStart { raw: self.raw.offset(), block: Some(block) })
     }
 
-    fn trailer(&mut self) -> Result<(), Fault> {
+    fn trailer(&mut self) -> Result<(), DecodeFault> {
         let mut words = [[0; 4]; 2];
         for byte in words.as_flattened_mut() {
             *byte = self.required()?;
         }
         let [sum, len] = words.map(u32::from_le_bytes);
-        self.state = State::Between;
+        self.state = GzipState::Between;
         let is_sound =
             self.sum.take().is_none_or(|found| found.finalize() == sum && self.len == len);
-        if is_sound { Ok(()) } else { Err(Fault::Damaged) }
+        if is_sound { Ok(()) } else { Err(DecodeFault::Damaged) }
     }
 }
 
 impl Decode for Gzip {
-    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         loop {
             if self.ready > 0 {
                 let len = self.ready.min(out.len());
@@ -184,18 +184,21 @@ impl Decode for Gzip {
                 return Ok(Decoded::Stop(place));
             }
             match self.state {
-                State::Between => {
+                GzipState::Between => {
                     let is_end = self.raw.fill()?.is_empty();
-                    self.state = if is_end { State::End } else { State::Header };
+                    self.state = if is_end { GzipState::End } else { GzipState::Header };
                     if stops && !is_end {
-                        return Ok(Decoded::Stop(Place { raw: self.raw.offset(), block: None }));
+                        return Ok(Decoded::Stop(DecodeStart {
+                            raw: self.raw.offset(),
+                            block: None,
+                        }));
                     }
                 }
-                State::Header => self.header()?,
-                State::Text => self.inflate(stops)?,
-                State::Trailer => self.trailer()?,
-                State::Damaged => return Err(Fault::Damaged),
-                State::End => return Ok(Decoded::End),
+                GzipState::Header => self.header()?,
+                GzipState::Text => self.inflate(stops)?,
+                GzipState::Trailer => self.trailer()?,
+                GzipState::Damaged => return Err(DecodeFault::Damaged),
+                GzipState::End => return Ok(Decoded::End),
             }
         }
     }
@@ -212,7 +215,7 @@ mod tests {
     use super::*;
 
     /// Decodes all text from a place on; returns it with the restart places and their offsets.
-    fn text_from(bytes: &[u8], place: &Place) -> (Vec<u8>, Vec<(usize, Place)>) {
+    fn text_from(bytes: &[u8], place: &DecodeStart) -> (Vec<u8>, Vec<(usize, DecodeStart)>) {
         let (vfs, path) = (MemVfs::new(), Path::new("/x"));
         let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();
         file.write_all_at(bytes, 0).unwrap();
@@ -238,7 +241,7 @@ mod tests {
         bytes.extend_from_slice(&[0x03, 0x02, 0x00]);
         bytes.extend_from_slice(&crc32fast::hash(b"rrr").to_le_bytes());
         bytes.extend_from_slice(&3_u32.to_le_bytes());
-        let start = Place { raw: 0, block: None };
+        let start = DecodeStart { raw: 0, block: None };
         let (text, places) = text_from(&bytes, &start);
         assert!(places.len() > 1);
         for (offset, place) in &places {

@@ -30,7 +30,7 @@ use self::raw::Raw;
 use self::xz::Xz;
 use self::zstandard::Zstandard;
 
-pub(super) use self::points::{Place, Points};
+pub(super) use self::points::{DecodeStart, Points};
 pub(super) use self::shared::SharedText;
 pub(super) use self::text::{CompressedSource, Text};
 
@@ -60,7 +60,7 @@ impl Compression {
     }
 
     /// Returns a decoder that begins at a place.
-    fn decoder(self, file: &Arc<dyn File>, place: &Place) -> io::Result<Box<dyn Decode>> {
+    fn decoder(self, file: &Arc<dyn File>, place: &DecodeStart) -> io::Result<Box<dyn Decode>> {
         let raw = Raw::new(Arc::clone(file), place.raw);
         Ok(match self {
             Self::Gzip => Box::new(Gzip::new(raw, place)),
@@ -75,7 +75,7 @@ impl Compression {
 trait Decode: Send {
     /// Decompresses into `out`, which is not empty. With `stops` it also ends at every place from
     /// which decoding can begin anew.
-    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault>;
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault>;
 }
 
 /// The result of one call of a decoder.
@@ -83,20 +83,20 @@ enum Decoded {
     /// Bytes of text.
     Text(usize),
     /// No text, but a place from which decoding can begin.
-    Stop(Place),
+    Stop(DecodeStart),
     /// The end of the file.
     End,
 }
 
 /// A reason why decompression ends.
-enum Fault {
+enum DecodeFault {
     /// The file cannot be read.
     File(io::Error),
     /// The bytes are not valid compressed data.
     Damaged,
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for DecodeFault {
     fn from(error: io::Error) -> Self {
         Self::File(error)
     }
@@ -104,15 +104,15 @@ impl From<io::Error> for Fault {
 
 /// The offset where a text ended because the rest cannot be decompressed.
 #[derive(Clone, Debug)]
-pub(super) struct Damage(Arc<AtomicU64>);
+pub(super) struct TextEnd(Arc<AtomicU64>);
 
-impl Default for Damage {
+impl Default for TextEnd {
     fn default() -> Self {
         Self(Arc::new(AtomicU64::new(u64::MAX)))
     }
 }
 
-impl Damage {
+impl TextEnd {
     /// Returns the offset in the text, if there is any damage.
     pub(super) fn offset(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|offset| *offset != u64::MAX)

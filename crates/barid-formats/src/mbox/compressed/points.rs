@@ -29,17 +29,17 @@ const ENTRY_LEN: usize = 8 + 8 + 4 + 4;
 
 /// A place in a compressed file from which decoding can begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::mbox) struct Place {
+pub(in crate::mbox) struct DecodeStart {
     /// Offset in the file.
     pub(super) raw: u64,
     /// State of the decoder between two blocks; `None` at the beginning of a member, frame or
     /// stream.
-    pub(super) block: Option<Block>,
+    pub(super) block: Option<BlockStart>,
 }
 
 /// State at a boundary between two compressed blocks, of gzip or bzip2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct BlockStart {
     /// Bits of the byte before the place that belong to the next block.
     pub(super) bit_count: u8,
     /// The values of these bits.
@@ -49,7 +49,7 @@ pub(super) struct Block {
 }
 
 /// A window, compressed.
-enum Window {
+enum CompressedWindow {
     Held(Vec<u8>),
     /// Its range in the kept bytes.
     Kept(Range<u64>),
@@ -61,14 +61,14 @@ struct Point {
     raw: u64,
     /// Bit count and bits.
     block: Option<(u8, u8)>,
-    window: Window,
+    window: CompressedWindow,
 }
 
 impl Point {
     fn len(&self) -> usize {
         let window_len = match &self.window {
-            Window::Held(window) => window.len(),
-            Window::Kept(range) => (range.end - range.start) as usize,
+            CompressedWindow::Held(window) => window.len(),
+            CompressedWindow::Kept(range) => (range.end - range.start) as usize,
         };
         ENTRY_LEN + window_len
     }
@@ -118,17 +118,17 @@ impl Points {
     }
 
     /// Adds a place at an offset of the text, unless another is near.
-    pub(super) fn add(&mut self, text: u64, place: &Place) -> io::Result<()> {
+    pub(super) fn add(&mut self, text: u64, place: &DecodeStart) -> io::Result<()> {
         if !self.wants(text) {
             return Ok(());
         }
         let (block, window) = match &place.block {
-            Some(Block { bit_count, bits, window }) => {
+            Some(BlockStart { bit_count, bits, window }) => {
                 (Some((*bit_count, *bits)), zstd::bulk::compress(window, WINDOW_LEVEL)?)
             }
             None => (None, Vec::new()),
         };
-        let point = Point { text, raw: place.raw, block, window: Window::Held(window) };
+        let point = Point { text, raw: place.raw, block, window: CompressedWindow::Held(window) };
         let at = self.points.partition_point(|other| other.text <= text);
         self.len += point.len();
         self.points.insert(at, point);
@@ -158,13 +158,13 @@ impl Points {
     }
 
     /// Returns the last place at or before an offset of the text, and its offset in the text.
-    pub(super) fn before(&self, text: u64) -> (u64, Place) {
+    pub(super) fn before(&self, text: u64) -> (u64, DecodeStart) {
         let next = self.points.partition_point(|point| point.text <= text);
         let found = next.checked_sub(1).and_then(|before| self.place(&self.points[before]));
         found.unwrap_or_default()
     }
 
-    fn place(&self, point: &Point) -> Option<(u64, Place)> {
+    fn place(&self, point: &Point) -> Option<(u64, DecodeStart)> {
         let block = match point.block {
             None => None,
             Some((bit_count, bits)) => {
@@ -172,17 +172,17 @@ impl Points {
                     window if window.is_empty() => window,
                     window => zstd::bulk::decompress(&window, WINDOW_LEN).ok()?,
                 };
-                Some(Block { bit_count, bits, window })
+                Some(BlockStart { bit_count, bits, window })
             }
         };
-        Some((point.text, Place { raw: point.raw, block }))
+        Some((point.text, DecodeStart { raw: point.raw, block }))
     }
 
     /// Returns the window of a point; `None` if it must be read and cannot be.
     fn window(&self, point: &Point) -> Option<Vec<u8>> {
         match &point.window {
-            Window::Held(window) => Some(window.clone()),
-            Window::Kept(range) => {
+            CompressedWindow::Held(window) => Some(window.clone()),
+            CompressedWindow::Kept(range) => {
                 let window = self.kept.as_ref()?(range.clone())?;
                 (window.len() as u64 == range.end - range.start).then_some(window)
             }
@@ -238,7 +238,7 @@ impl Points {
             let ascends = points.last().is_none_or(|last| last.text < text);
             (bit_count < 8 && ascends && end <= len).then_some(())?;
             let block = (has_block != 0).then_some((bit_count, bits));
-            points.push(Point { text, raw, block, window: Window::Kept(window_at..end) });
+            points.push(Point { text, raw, block, window: CompressedWindow::Kept(window_at..end) });
             window_at = end;
         }
         let len = points.iter().map(Point::len).sum();

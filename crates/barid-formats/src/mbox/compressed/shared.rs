@@ -11,7 +11,7 @@ use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
 
 use super::super::layout::MESSAGE_READ_LEN;
 use super::spill::Spill;
-use super::{CompressedSource, Compression, Damage, Points, Text};
+use super::{CompressedSource, Compression, Points, Text, TextEnd};
 
 /// The text of a compressed mailbox, and its restart points.
 pub(in crate::mbox) struct SharedText {
@@ -42,7 +42,7 @@ impl SharedText {
         &self,
         file: &Arc<dyn File>,
         stamp: &FileStamp,
-        damage: &Damage,
+        damage: &TextEnd,
     ) -> CompressedSource<'_> {
         self.follow(stamp);
         let text = Text::new(Arc::clone(file), self.compression, damage.clone());
@@ -67,7 +67,7 @@ impl SharedText {
                 let file: Arc<dyn File> = Arc::from(vfs.open(path, OpenOptions::READ)?);
                 let stamp = FileStamp::from(&file.metadata()?);
                 self.follow(&stamp);
-                let mut text = Text::new(file, self.compression, Damage::default());
+                let mut text = Text::new(file, self.compression, TextEnd::default());
                 if let Some(folder) = self.spill_dir.clone() {
                     let vfs = Arc::clone(vfs);
                     let new_spill = move |start| Spill::new(&*vfs, &folder, start);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use barid_vfs::File;
 
 use super::super::layout::{RECENT_LEN, SKIP_LEN, SPILL_LEN_MIN};
-use super::super::window::Source;
+use super::super::window::WindowSource;
 use super::spill::Spill;
-use super::{Compression, Damage, Decode, Decoded, Fault, Points};
+use super::{Compression, Decode, DecodeFault, Decoded, Points, TextEnd};
 
 /// A text that is being decompressed.
 pub(in crate::mbox) struct Text {
@@ -20,7 +20,7 @@ pub(in crate::mbox) struct Text {
     /// Offset in the text at which `recent` starts.
     start: u64,
     is_ended: bool,
-    damage: Damage,
+    damage: TextEnd,
     /// Makes a spill file that begins at an offset of the text.
     new_spill: Option<Box<NewSpill>>,
     spill: Option<Spill>,
@@ -33,7 +33,7 @@ impl Text {
     pub(in crate::mbox) fn new(
         file: Arc<dyn File>,
         compression: Compression,
-        damage: Damage,
+        damage: TextEnd,
     ) -> Self {
         let (recent, start, is_ended) = (Vec::new(), 0, false);
         let (decoder, new_spill, spill) = (None, None, None);
@@ -130,12 +130,12 @@ impl Text {
                     self.is_ended = true;
                     break Ok(());
                 }
-                Err(Fault::Damaged) => {
+                Err(DecodeFault::Damaged) => {
                     self.is_ended = true;
                     self.damage.set(text);
                     break Ok(());
                 }
-                Err(Fault::File(error)) => break Err(error),
+                Err(DecodeFault::File(error)) => break Err(error),
             }
         };
         self.recent.truncate(at);
@@ -167,7 +167,7 @@ impl<'p> CompressedSource<'p> {
     }
 }
 
-impl Source for CompressedSource<'_> {
+impl WindowSource for CompressedSource<'_> {
     fn read_full_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.text.read_full_at(buffer, offset, self.points)
     }

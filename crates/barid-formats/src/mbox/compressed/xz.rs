@@ -11,9 +11,9 @@ use barid_vfs::File;
 use lzma_rust2::{Action, Status, XzStream};
 
 use super::super::layout::{XZ_BLOCKS_MAX, XZ_INDEX_LEN_MAX, XZ_MEMORY_MAX_KB};
-use super::points::Place;
+use super::points::DecodeStart;
 use super::raw::Raw;
-use super::{Decode, Decoded, Fault};
+use super::{Decode, DecodeFault, Decoded};
 
 const MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 const END_MAGIC: [u8; 2] = *b"YZ";
@@ -24,7 +24,7 @@ const HEADER_LEN: u64 = 12;
 pub(super) struct Xz {
     raw: Raw,
     /// The blocks of the file; `None` if its indexes could not be read.
-    blocks: Option<Vec<Block>>,
+    blocks: Option<Vec<XzBlock>>,
     /// The next block, or the one that is being decoded.
     next: usize,
     /// `None` between two blocks, or between two streams if blocks are unknown.
@@ -34,7 +34,7 @@ pub(super) struct Xz {
 
 /// A block of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
+struct XzBlock {
     raw: u64,
     /// Bytes in the file, padding included.
     len: u64,
@@ -47,13 +47,14 @@ impl Xz {
     /// Begins at the block or stream at which `raw` stands.
     pub(super) fn new(file: &Arc<dyn File>, raw: Raw) -> io::Result<Self> {
         let blocks = blocks(&**file)?;
-        let begin = |blocks: &Vec<Block>| blocks.partition_point(|block| block.raw < raw.offset());
+        let begin =
+            |blocks: &Vec<XzBlock>| blocks.partition_point(|block| block.raw < raw.offset());
         let next = blocks.as_ref().map_or(0, begin);
         Ok(Self { raw, blocks, next, decoder: None, is_stopped: false })
     }
 
     /// Decompresses some of a block.
-    fn decode_block(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode_block(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         loop {
             let all = self.blocks.as_deref().unwrap_or_default();
             let Some(block) = all.get(self.next).copied() else { return Ok(Decoded::End) };
@@ -61,33 +62,34 @@ impl Xz {
                 self.raw.seek(block.raw);
                 if stops && !self.is_stopped {
                     self.is_stopped = true;
-                    return Ok(Decoded::Stop(Place { raw: block.raw, block: None }));
+                    return Ok(Decoded::Stop(DecodeStart { raw: block.raw, block: None }));
                 }
                 let mut decoder = new_decoder();
                 let begun = decoder.process(&header(block.flags), &mut [], Action::Run);
-                begun.map_err(|_| Fault::Damaged)?;
+                begun.map_err(|_| DecodeFault::Damaged)?;
                 self.decoder = Some(decoder);
                 self.is_stopped = false;
             }
             let left = block.raw + block.len - self.raw.offset();
             let input = if left > 0 { self.raw.fill()? } else { &[] };
             if input.is_empty() && left > 0 {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
             let input = &input[..input.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             let Some(decoder) = &mut self.decoder else { continue };
-            let done = decoder.process(input, out, Action::Run).map_err(|_| Fault::Damaged)?;
+            let done =
+                decoder.process(input, out, Action::Run).map_err(|_| DecodeFault::Damaged)?;
             self.raw.consume(done.bytes_consumed);
             if done.bytes_produced > 0 {
                 return Ok(Decoded::Text(done.bytes_produced));
             }
             // The block ended before its length in the index.
             if left > 0 && done.bytes_consumed == 0 {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
             if left == 0 {
                 if decoder.total_out() != block.text_len {
-                    return Err(Fault::Damaged);
+                    return Err(DecodeFault::Damaged);
                 }
                 self.decoder = None;
                 self.next += 1;
@@ -96,7 +98,7 @@ impl Xz {
     }
 
     /// Skips the padding between streams: NULs.
-    fn skip_padding(&mut self) -> Result<(), Fault> {
+    fn skip_padding(&mut self) -> Result<(), DecodeFault> {
         while let [0, ..] = self.raw.fill()? {
             self.raw.consume(1);
         }
@@ -104,7 +106,7 @@ impl Xz {
     }
 
     /// Decompresses some of a stream.
-    fn decode_stream(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode_stream(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         loop {
             if self.decoder.is_none() {
                 self.skip_padding()?;
@@ -113,14 +115,14 @@ impl Xz {
                 }
                 if stops && !self.is_stopped {
                     self.is_stopped = true;
-                    return Ok(Decoded::Stop(Place { raw: self.raw.offset(), block: None }));
+                    return Ok(Decoded::Stop(DecodeStart { raw: self.raw.offset(), block: None }));
                 }
             }
             let decoder = self.decoder.get_or_insert_with(new_decoder);
             let input = self.raw.fill()?;
             let is_end = input.is_empty();
             let action = if is_end { Action::Finish } else { Action::Run };
-            let done = decoder.process(input, out, action).map_err(|_| Fault::Damaged)?;
+            let done = decoder.process(input, out, action).map_err(|_| DecodeFault::Damaged)?;
             self.raw.consume(done.bytes_consumed);
             self.is_stopped = false;
             if matches!(done.status, Status::StreamEnd) {
@@ -130,14 +132,14 @@ impl Xz {
                 return Ok(Decoded::Text(done.bytes_produced));
             }
             if is_end && self.decoder.is_some() {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
         }
     }
 }
 
 impl Decode for Xz {
-    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         match self.blocks {
             Some(_) => self.decode_block(out, stops),
             None => self.decode_stream(out, stops),
@@ -159,7 +161,7 @@ fn header(flags: [u8; 2]) -> [u8; HEADER_LEN as usize] {
 }
 
 /// Reads the indexes of all streams; `None` if they do not account for every byte of the file.
-fn blocks(file: &dyn File) -> io::Result<Option<Vec<Block>>> {
+fn blocks(file: &dyn File) -> io::Result<Option<Vec<XzBlock>>> {
     let (mut end, mut streams) = (file.metadata()?.size, Vec::new());
     let mut count = 0;
     while end > 0 {
@@ -187,7 +189,7 @@ fn stream(
     file: &dyn File,
     footer_at: u64,
     footer: &[u8; HEADER_LEN as usize],
-) -> io::Result<Option<(u64, Vec<Block>)>> {
+) -> io::Result<Option<(u64, Vec<XzBlock>)>> {
     let word = |at: usize| footer[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     let index_len = (u64::from(word(4)) + 1) * 4;
     let is_footer = footer[10..] == END_MAGIC && word(0) == crc32fast::hash(&footer[4..10]);
@@ -214,7 +216,7 @@ fn stream(
 }
 
 /// Reads the records of an index.
-fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<Block>> {
+fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<XzBlock>> {
     let (checked, sum) = index.split_last_chunk::<4>()?;
     let mut rest = checked.strip_prefix(&[0])?;
     let count = number(&mut rest)?;
@@ -229,7 +231,7 @@ fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<Block>> {
         let (len, text_len) = (number(&mut rest)?, number(&mut rest)?);
         let len = len.checked_next_multiple_of(4)?;
         total = total.checked_add(len)?;
-        blocks.push(Block { raw: 0, len, text_len, flags });
+        blocks.push(XzBlock { raw: 0, len, text_len, flags });
     }
     (rest.len() < 4 && rest.iter().all(|byte| *byte == 0)).then_some(blocks)
 }

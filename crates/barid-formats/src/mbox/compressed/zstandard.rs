@@ -3,9 +3,9 @@
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::super::layout::ZSTD_WINDOW_LOG_MAX;
-use super::points::Place;
+use super::points::DecodeStart;
 use super::raw::Raw;
-use super::{Decode, Decoded, Fault};
+use super::{Decode, DecodeFault, Decoded};
 
 /// A decoder of zstd.
 pub(super) struct Zstandard {
@@ -26,7 +26,7 @@ impl Zstandard {
 }
 
 impl Decode for Zstandard {
-    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, DecodeFault> {
         loop {
             let input = self.raw.fill()?;
             if self.is_between && input.is_empty() {
@@ -34,11 +34,12 @@ impl Decode for Zstandard {
             }
             if self.is_between && stops && !self.is_stopped {
                 self.is_stopped = true;
-                return Ok(Decoded::Stop(Place { raw: self.raw.offset(), block: None }));
+                return Ok(Decoded::Stop(DecodeStart { raw: self.raw.offset(), block: None }));
             }
             let is_end = input.is_empty();
             let (mut input, mut output) = (InBuffer::around(input), OutBuffer::around(&mut *out));
-            let hint = self.decoder.run(&mut input, &mut output).map_err(|_| Fault::Damaged)?;
+            let hint =
+                self.decoder.run(&mut input, &mut output).map_err(|_| DecodeFault::Damaged)?;
             let (used, made) = (input.pos(), output.pos());
             self.raw.consume(used);
             self.is_between = hint == 0;
@@ -47,7 +48,7 @@ impl Decode for Zstandard {
                 return Ok(Decoded::Text(made));
             }
             if is_end && !self.is_between {
-                return Err(Fault::Damaged);
+                return Err(DecodeFault::Damaged);
             }
         }
     }

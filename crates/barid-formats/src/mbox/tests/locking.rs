@@ -10,7 +10,7 @@ use barid_vfs::{DotLock, File, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
 use super::support::World;
 use crate::mbox::MboxLock;
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 
 /// A world with a folder for session locks, and the disk under it.
 fn world() -> (World, MemVfs) {
@@ -21,12 +21,12 @@ fn world() -> (World, MemVfs) {
     (world, disk)
 }
 
-fn acquire(world: &World, purpose: Purpose) -> barid_mailbox::Result<WriteLocks> {
-    WriteLocks::acquire(&world.mailbox(), purpose)
+fn acquire(world: &World, purpose: MboxLockPurpose) -> barid_mailbox::Result<MboxWriteLocks> {
+    MboxWriteLocks::acquire(&world.mailbox(), purpose)
 }
 
 /// Checks that the locks cannot be taken, and the holder in the error.
-fn check_held(world: &World, purpose: Purpose, expected: &str) {
+fn check_held(world: &World, purpose: MboxLockPurpose, expected: &str) {
     match acquire(world, purpose) {
         Err(Error::Locked { holder, .. }) => assert_eq!(holder, expected),
         other => panic!("{other:?}"),
@@ -51,7 +51,7 @@ fn session_file(world: &World) -> Box<dyn File> {
 fn all_are_taken_and_all_go() {
     let (world, disk) = world();
     let other = disk.open(&world.path, OpenOptions::WRITE).unwrap();
-    for purpose in [Purpose::Append, Purpose::Change] {
+    for purpose in [MboxLockPurpose::Append, MboxLockPurpose::Change] {
         let locks = acquire(&world, purpose).unwrap();
         assert_eq!(locks.path(), world.path);
         assert!(locks.excludes_sessions());
@@ -60,7 +60,7 @@ fn all_are_taken_and_all_go() {
         for kind in [LockKind::Flock, LockKind::Fcntl] {
             assert!(!other.try_lock(kind, LockMode::Shared).unwrap(), "{kind:?}");
         }
-        assert!(acquire(&world, Purpose::Append).is_err());
+        assert!(acquire(&world, MboxLockPurpose::Append).is_err());
         drop(locks);
         assert_eq!(names(&disk, "/mail"), ["box"]);
         assert_eq!(names(&disk, "/tmp").len(), 0);
@@ -74,24 +74,24 @@ fn a_session_of_another_forbids_changes_but_no_appends() {
     let (world, _) = world();
     let session = session_file(&world);
     session.write_all_at(b"4711\0", 0).unwrap();
-    assert!(acquire(&world, Purpose::Change).is_ok(), "a file is no lock");
+    assert!(acquire(&world, MboxLockPurpose::Change).is_ok(), "a file is no lock");
     let session = session_file(&world);
     session.write_all_at(b"4711", 0).unwrap();
     assert!(session.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
-    check_held(&world, Purpose::Change, "process 4711 (c-client session)");
-    assert!(!acquire(&world, Purpose::Append).unwrap().excludes_sessions());
+    check_held(&world, MboxLockPurpose::Change, "process 4711 (c-client session)");
+    assert!(!acquire(&world, MboxLockPurpose::Append).unwrap().excludes_sessions());
     session.unlock(LockKind::Flock).unwrap();
-    assert!(acquire(&world, Purpose::Change).unwrap().excludes_sessions());
+    assert!(acquire(&world, MboxLockPurpose::Change).unwrap().excludes_sessions());
 }
 
 #[test]
 fn a_session_lock_that_cannot_be_used_stops_nobody() {
     let (world, disk) = world();
     disk.set_mode(Path::new("/tmp"), 0o500).unwrap();
-    assert!(!acquire(&world, Purpose::Change).unwrap().excludes_sessions());
+    assert!(!acquire(&world, MboxLockPurpose::Change).unwrap().excludes_sessions());
     disk.set_mode(Path::new("/tmp"), 0o700).unwrap();
     disk.remove_dir(Path::new("/tmp")).unwrap();
-    assert!(acquire(&world, Purpose::Change).unwrap().excludes_sessions());
+    assert!(acquire(&world, MboxLockPurpose::Change).unwrap().excludes_sessions());
 }
 
 #[test]
@@ -101,14 +101,14 @@ fn only_the_locks_of_the_list_count() {
     let session = session_file(&world);
     assert!(session.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
     assert!(other.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
-    check_held(&world, Purpose::Append, "another program (flock)");
+    check_held(&world, MboxLockPurpose::Append, "another program (flock)");
     world.options.write_locks = vec![MboxLock::Fcntl, MboxLock::Dotlock];
-    let locks = acquire(&world, Purpose::Change).unwrap();
+    let locks = acquire(&world, MboxLockPurpose::Change).unwrap();
     assert!(locks.excludes_sessions());
     drop(locks);
     other.unlock(LockKind::Flock).unwrap();
     assert!(other.try_lock(LockKind::Fcntl, LockMode::Shared).unwrap());
-    check_held(&world, Purpose::Change, "another program (fcntl)");
+    check_held(&world, MboxLockPurpose::Change, "another program (fcntl)");
     assert_eq!(names(&disk, "/mail"), ["box"]);
 }
 
@@ -123,18 +123,18 @@ fn a_stale_lock_file_is_broken_only_under_a_lock_of_the_kernel() {
     put("4243:memory");
     let other = disk.open(&world.path, OpenOptions::WRITE).unwrap();
     assert!(other.try_lock(LockKind::Fcntl, LockMode::Exclusive).unwrap());
-    check_held(&world, Purpose::Append, "process 4243 (lock file)");
+    check_held(&world, MboxLockPurpose::Append, "process 4243 (lock file)");
     assert!(disk.metadata(&lock).is_ok(), "its process is dead, but fcntl is held");
     other.unlock(LockKind::Fcntl).unwrap();
-    drop(acquire(&world, Purpose::Append).unwrap());
+    drop(acquire(&world, MboxLockPurpose::Append).unwrap());
     put("4242:memory");
     world.vfs.sleep(Duration::from_secs(290));
-    check_held(&world, Purpose::Append, "process 4242 (lock file)");
+    check_held(&world, MboxLockPurpose::Append, "process 4242 (lock file)");
     world.vfs.sleep(Duration::from_secs(10));
     world.options.write_locks = vec![MboxLock::Dotlock];
-    check_held(&world, Purpose::Append, "process 4242 (lock file)");
+    check_held(&world, MboxLockPurpose::Append, "process 4242 (lock file)");
     world.options.write_locks = MboxLock::ALL.to_vec();
-    drop(acquire(&world, Purpose::Append).unwrap());
+    drop(acquire(&world, MboxLockPurpose::Append).unwrap());
     assert!(disk.metadata(&lock).is_err());
 }
 
@@ -146,12 +146,12 @@ fn a_lock_file_of_before_the_start_of_the_machine_is_broken_under_a_lock_of_the_
     disk.sleep(Duration::from_secs(10));
     disk.set_booted_now();
     world.options.write_locks = vec![MboxLock::Dotlock];
-    check_held(&world, Purpose::Append, "another program (lock file)");
+    check_held(&world, MboxLockPurpose::Append, "another program (lock file)");
     world.options.write_locks = MboxLock::ALL.to_vec();
     disk.set_local(false);
-    check_held(&world, Purpose::Append, "another program (lock file)");
+    check_held(&world, MboxLockPurpose::Append, "another program (lock file)");
     disk.set_local(true);
-    drop(acquire(&world, Purpose::Append).unwrap());
+    drop(acquire(&world, MboxLockPurpose::Append).unwrap());
     assert!(disk.metadata(&lock).is_err());
 }
 
@@ -159,7 +159,7 @@ fn a_lock_file_of_before_the_start_of_the_machine_is_broken_under_a_lock_of_the_
 fn a_lock_file_is_touched_in_time_and_its_loss_is_noticed() {
     let (world, disk) = world();
     let lock = DotLock::path_of(&world.path);
-    let locks = acquire(&world, Purpose::Change).unwrap();
+    let locks = acquire(&world, MboxLockPurpose::Change).unwrap();
     let first = disk.metadata(&lock).unwrap().modified;
     disk.sleep(Duration::from_secs(29));
     locks.touch().unwrap();
@@ -177,18 +177,21 @@ fn a_lock_file_is_touched_in_time_and_its_loss_is_noticed() {
 fn without_a_place_for_a_lock_file_the_others_do() {
     let (world, disk) = world();
     disk.set_mode(Path::new("/mail"), 0o500).unwrap();
-    let locks = acquire(&world, Purpose::Change).unwrap();
+    let locks = acquire(&world, MboxLockPurpose::Change).unwrap();
     locks.touch().unwrap();
-    assert!(acquire(&world, Purpose::Change).is_err());
+    assert!(acquire(&world, MboxLockPurpose::Change).is_err());
 }
 
 #[test]
 fn whoever_is_told_to_end_waits_no_longer() {
     let (mut world, _) = world();
-    let held = acquire(&world, Purpose::Change).unwrap();
+    let held = acquire(&world, MboxLockPurpose::Change).unwrap();
     world.options.lock_timeout = Duration::from_secs(1_000_000);
     world.options.stop = Some(Arc::new(AtomicBool::new(true)));
-    assert!(matches!(acquire(&world, Purpose::Change), Err(Error::Locked { waited_ms: 0, .. })));
+    assert!(matches!(
+        acquire(&world, MboxLockPurpose::Change),
+        Err(Error::Locked { waited_ms: 0, .. })
+    ));
     drop(held);
-    acquire(&world, Purpose::Change).unwrap();
+    acquire(&world, MboxLockPurpose::Change).unwrap();
 }

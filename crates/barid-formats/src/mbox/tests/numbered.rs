@@ -8,7 +8,7 @@ use barid_vfs::{CallKind, CountingVfs, CrashVfs, MemVfs, OpenOptions, Vfs};
 
 use super::support::{Cached, World};
 use crate::mbox::Variant;
-use crate::mbox::append::{Appended, append};
+use crate::mbox::append::{MboxAppend, append};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 
@@ -38,7 +38,7 @@ fn text(world: &World) -> String {
     String::from_utf8(world.vfs.read(&world.path, 1 << 30).unwrap()).unwrap()
 }
 
-fn uids(appended: &Appended) -> Vec<Option<u32>> {
+fn uids(appended: &MboxAppend) -> Vec<Option<u32>> {
     appended.uids.iter().map(|uid| uid.map(|uid| uid.get())).collect()
 }
 

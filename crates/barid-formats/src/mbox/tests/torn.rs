@@ -19,7 +19,7 @@ use super::support::World;
 use crate::MailboxSpec;
 use crate::check::{CheckOptions, check};
 use crate::mbox::change::{AppendJournal, IntentBuilder};
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
@@ -276,7 +276,7 @@ fn an_append_under_way_is_waited_for() {
     let (mailbox, size) = (open(), file.metadata().unwrap().size);
     let (is_seen, see) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+        let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Append).unwrap();
         let intent = IntentBuilder::new(size);
         let journal = AppendJournal::begin(&mailbox, &locks, None, intent, None).unwrap();
         let (reader, recoverer) = (open(), open());
@@ -297,7 +297,7 @@ fn an_append_under_way_is_waited_for() {
         assert_eq!(recover.join().unwrap(), Recovered::default());
     });
     // A journal that no process works on is reported without waiting.
-    let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+    let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Append).unwrap();
     AppendJournal::begin(&mailbox, &locks, None, IntentBuilder::new(size), None).unwrap();
     drop(locks);
     assert!(mailbox.abandoned(None).unwrap().is_some());

@@ -14,7 +14,7 @@ use barid_vfs::{
 use super::support::{Cached, World};
 use crate::file_stamps::FileStamps;
 use crate::mbox::change::{AppendJournal, IntentBuilder};
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions};
 
 const MESSAGE: &str = "From a@b Sun Sep  9 01:46:40 2001\nSubject: 1\nStatus: RO\n\nbody\n\n";
@@ -313,7 +313,7 @@ fn a_journal_of_the_superuser_is_the_mailbox_owners() {
         rustix::fs::chown(path, user, None).unwrap();
     }
     let mailbox = MboxMailbox::open_with(vfs.clone(), &path, None, MboxOptions::default()).unwrap();
-    let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+    let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Append).unwrap();
     let intent = IntentBuilder::new(file.metadata().unwrap().size);
     AppendJournal::begin(&mailbox, &locks, None, intent, None).unwrap().unwrap();
     drop(locks);

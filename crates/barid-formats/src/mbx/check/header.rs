@@ -6,7 +6,7 @@ use std::path::Path;
 use barid_vfs::File;
 
 use super::super::layout::{
-    HEADER_LEN, Header, KEYWORD_LEN_MAX, KEYWORDS_MAX, MAGIC, PID_OFFSET, UID_LAST_OFFSET,
+    HEADER_LEN, KEYWORD_LEN_MAX, KEYWORDS_MAX, MAGIC, MbxHeader, PID_OFFSET, UID_LAST_OFFSET,
     UIDVALIDITY_OFFSET, hex,
 };
 use crate::check::{Damage, Diagnosis, Severity};
@@ -14,9 +14,9 @@ use crate::check::{Damage, Diagnosis, Severity};
 const NAMES_OFFSET: usize = 25;
 
 /// The header as it is and as the repair will write it.
-pub(super) struct Head {
+pub(super) struct HeaderRepair {
     /// The parsed header, with repairs.
-    pub(super) header: Header,
+    pub(super) header: MbxHeader,
     /// `true` if the file begins as an mbx.
     pub(super) has_magic: bool,
     /// `true` if the last UID can be read.
@@ -24,12 +24,12 @@ pub(super) struct Head {
     /// Raw bytes, with damaged parts replaced.
     old: Vec<u8>,
     /// The parsed header before repairs; only differences are written.
-    read: Header,
+    read: MbxHeader,
     /// `true` if the names of the keywords must be rewritten.
     names_are_damaged: bool,
 }
 
-impl Head {
+impl HeaderRepair {
     pub(super) fn set_uid_last(&mut self, uid: u32) {
         self.header.uid_last = uid;
         let at = UID_LAST_OFFSET as usize;
@@ -60,7 +60,7 @@ pub(super) fn look_at_header(
     file: &dyn File,
     size: u64,
     diagnosis: &mut Diagnosis,
-) -> io::Result<Head> {
+) -> io::Result<HeaderRepair> {
     let mut old = vec![0; HEADER_LEN.min(size) as usize];
     file.read_exact_at(&mut old, 0)?;
     let damage = |kind, severity| Damage::new(kind, severity, path);
@@ -71,7 +71,7 @@ pub(super) fn look_at_header(
                 .what(format!("the file ends after {size} of the {HEADER_LEN} bytes of its header"))
                 .repair("what is missing is added"),
         );
-        let empty = Header { uidvalidity: 0, uid_last: 0, names: Vec::new(), pid: 0 };
+        let empty = MbxHeader { uidvalidity: 0, uid_last: 0, names: Vec::new(), pid: 0 };
         let mut whole = empty.to_bytes();
         whole[PID_OFFSET as usize..].fill(0);
         whole[..old.len()].copy_from_slice(&old);
@@ -101,7 +101,7 @@ pub(super) fn look_at_header(
         );
         old[PID_OFFSET as usize..].fill(0);
     }
-    let header = Header {
+    let header = MbxHeader {
         uidvalidity: uidvalidity.unwrap_or(0),
         uid_last: uid_last.unwrap_or(0),
         names,
@@ -110,7 +110,7 @@ pub(super) fn look_at_header(
     // Digits that were added because the file is too short prove nothing.
     let uid_last_is_sound = uid_last.is_some() && size >= UID_LAST_OFFSET + 8;
     let read = header.clone();
-    Ok(Head { read, header, has_magic, uid_last_is_sound, old, names_are_damaged })
+    Ok(HeaderRepair { read, header, has_magic, uid_last_is_sound, old, names_are_damaged })
 }
 
 /// Checks UIDVALIDITY, the last UID and the end of their line.

@@ -14,9 +14,9 @@ use barid_vfs::File;
 
 use super::super::date::{self, Day};
 use super::super::layout::{
-    EXPUNGED, HEADER_LEN, LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, Record, hex,
+    EXPUNGED, HEADER_LEN, LINE_LEN_MAX, MbxRecord, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, hex,
 };
-use super::super::walk::Walker;
+use super::super::walk::MbxWalker;
 use crate::check::{Damage, Diagnosis, Severity, sent_date};
 
 /// Length in bytes of a line without the digits of the size.
@@ -27,9 +27,9 @@ const RESYNC_TRIES_MAX: u32 = 10_000;
 const TEXT_LEN: usize = 4096;
 
 /// A message with its line.
-pub(super) struct Line {
+pub(super) struct MbxMessageLine {
     /// The content of its line, with repairs.
-    pub(super) record: Record,
+    pub(super) record: MbxRecord,
     /// Offset of the text, followed by the offset of its end.
     pub(super) text: u64,
     pub(super) end: u64,
@@ -39,8 +39,8 @@ pub(super) struct Line {
     pub(super) is_told: bool,
 }
 
-impl Line {
-    fn of(record: Record) -> Self {
+impl MbxMessageLine {
+    fn of(record: MbxRecord) -> Self {
         let (text, end) = (record.text_offset(), record.end());
         Self { record, text, end, fresh: None, is_told: false }
     }
@@ -83,9 +83,9 @@ pub(super) struct Lines<'a> {
     path: &'a Path,
     file: &'a dyn File,
     size: u64,
-    walker: Walker<'a>,
+    walker: MbxWalker<'a>,
     diagnosis: &'a mut Diagnosis,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<MbxMessageLine>,
     /// Ranges that are not messages.
     pub(super) gaps: Vec<Range<u64>>,
 }
@@ -98,7 +98,7 @@ impl<'a> Lines<'a> {
         size: u64,
         diagnosis: &'a mut Diagnosis,
     ) -> io::Result<Self> {
-        let walker = Walker::new(file, size);
+        let walker = MbxWalker::new(file, size);
         let (lines, gaps) = (Vec::new(), Vec::new());
         let mut all = Self { path, file, size, walker, diagnosis, lines, gaps };
         let mut at = HEADER_LEN;
@@ -107,7 +107,7 @@ impl<'a> Lines<'a> {
                 Ok(record) => match all.is_cut(&record)? {
                     true => all.trouble(at)?,
                     false => {
-                        all.lines.push(Line::of(record));
+                        all.lines.push(MbxMessageLine::of(record));
                         record.end()
                     }
                 },
@@ -122,7 +122,7 @@ impl<'a> Lines<'a> {
 
     /// Returns `true` if the size of the previous message is too large by one, so that the first
     /// space of this line counts as its last byte.
-    fn is_cut(&mut self, record: &Record) -> io::Result<bool> {
+    fn is_cut(&mut self, record: &MbxRecord) -> io::Result<bool> {
         let at = record.offset;
         let is_short = record.date_len < 26 && self.lines.last().is_some_and(|line| line.end == at);
         Ok(is_short && self.find(at - 2, at, Some(at))?.is_some())
@@ -145,8 +145,8 @@ impl<'a> Lines<'a> {
             return self.resize(next);
         }
         let bytes = self.read(at, LINE_LEN_MAX)?;
-        let Ok(record) = Record::parse(&bytes, at) else { return self.trouble(at) };
-        let mut line = Line::of(record);
+        let Ok(record) = MbxRecord::parse(&bytes, at) else { return self.trouble(at) };
+        let mut line = MbxMessageLine::of(record);
         let date = self.date_of(line.text, line.end)?;
         let text = date::format(date, Day::Spaced);
         let fresh = line.bytes(self.file)?;
@@ -180,7 +180,7 @@ impl<'a> Lines<'a> {
             return self.resize(next);
         }
         let bytes = self.read(at, LINE_LEN_MAX)?;
-        if let Ok(record) = Record::parse(&bytes, at) {
+        if let Ok(record) = MbxRecord::parse(&bytes, at) {
             return self.runs_past_the_end(record);
         }
         let next = self.find(at + 1, self.size, None)?;
@@ -220,12 +220,12 @@ impl<'a> Lines<'a> {
         Ok(next)
     }
 
-    fn runs_past_the_end(&mut self, record: Record) -> io::Result<u64> {
+    fn runs_past_the_end(&mut self, record: MbxRecord) -> io::Result<u64> {
         let next = self.find(record.text_offset() + 1, self.size, None)?;
         let left = self.size - record.text_offset();
         // A message that a session has seen was whole once.
         if next.is_some() || record.flags & OLD != 0 && left > 0 {
-            let mut line = Line::of(record);
+            let mut line = MbxMessageLine::of(record);
             line.end = line.text;
             self.lines.push(line);
             return self.resize(next.unwrap_or(self.size));
@@ -319,7 +319,7 @@ impl<'a> Lines<'a> {
         let mut found = None;
         for start in starts {
             let at = offset + start as u64;
-            let Ok(record) = Record::parse(&bytes[start..], at) else { continue };
+            let Ok(record) = MbxRecord::parse(&bytes[start..], at) else { continue };
             let date = &bytes[start..start + usize::from(record.date_len)];
             if date::parse(date).is_none() || record.end() > self.size {
                 continue;
@@ -359,7 +359,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Reconstructs a damaged line at `at` whose message ends at `end`.
-    fn make_out(&self, at: u64, end: u64, bytes: &[u8]) -> io::Result<Option<Line>> {
+    fn make_out(&self, at: u64, end: u64, bytes: &[u8]) -> io::Result<Option<MbxMessageLine>> {
         let line_end = memchr::memmem::find(bytes, b"\r\n").map(|end| end + 2);
         let line_len = match line_end.filter(|len| likeness(&bytes[..*len]) >= 2) {
             Some(len) => len as u64,
@@ -378,10 +378,10 @@ impl<'a> Lines<'a> {
             Some(date) => date,
             None => self.date_of(text, end)?,
         };
-        let (size, status) = (end - text, Status::of(raw));
+        let (size, status) = (end - text, LineStatus::of(raw));
         let width = line_len.saturating_sub(LINE_LEN_FIXED) as usize;
         let fresh = new_line(date, size, width, &status);
-        let record = Record {
+        let record = MbxRecord {
             offset: at,
             size,
             uid: status.uid,
@@ -390,7 +390,7 @@ impl<'a> Lines<'a> {
             line_len: line_len as u8,
             date_len: 26,
         };
-        Ok(Some(Line { record, text, end, fresh: Some(fresh), is_told: true }))
+        Ok(Some(MbxMessageLine { record, text, end, fresh: Some(fresh), is_told: true }))
     }
 
     /// Returns the length of a line of which nothing is readable. It follows from the number of
@@ -420,13 +420,13 @@ impl<'a> Lines<'a> {
 }
 
 /// The fields at the end of a line.
-struct Status {
+struct LineStatus {
     keywords: u32,
     flags: u16,
     uid: u32,
 }
 
-impl Status {
+impl LineStatus {
     /// Parses the fields that are readable. A message that has lost its flags counts as seen by a
     /// session.
     fn of(raw: &[u8]) -> Self {
@@ -443,15 +443,15 @@ impl Status {
     }
 }
 
-fn new_line(date: InternalDate, size: u64, width: usize, status: &Status) -> Vec<u8> {
+fn new_line(date: InternalDate, size: u64, width: usize, status: &LineStatus) -> Vec<u8> {
     let date = date::format(date, Day::Spaced);
-    let Status { keywords, flags, uid } = status;
+    let LineStatus { keywords, flags, uid } = status;
     format!("{date},{size:0width$};{keywords:08x}{flags:04x}-{uid:08x}\r\n").into_bytes()
 }
 
 /// Returns a line that turns `len` bytes into an expunged message, or `None` if they are too few.
 pub(super) fn hidden_line(len: u64) -> Option<Vec<u8>> {
-    let status = Status { keywords: 0, flags: EXPUNGED | OLD, uid: 0 };
+    let status = LineStatus { keywords: 0, flags: EXPUNGED | OLD, uid: 0 };
     (1..=10).find_map(|digits: u64| {
         let size = len.checked_sub(LINE_LEN_FIXED + digits).filter(|size| *size > 0)?;
         let fits = u64::from(size.ilog10()) < digits;

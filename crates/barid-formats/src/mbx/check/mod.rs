@@ -12,28 +12,29 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{File, FileType, OpenOptions};
 
 use self::header::look_at_header;
-use self::lines::{Line, Lines};
+use self::lines::{Lines, MbxMessageLine};
 use super::MbxMailbox;
 use super::journal::file_name;
 use super::layout::{
-    EXPUNGED, HEADER_LEN, Header, KEYWORDS_MAX, OLD, Record, SLIDE_LEN_MAX, UIDVALIDITY_OFFSET,
+    EXPUNGED, HEADER_LEN, KEYWORDS_MAX, MbxHeader, MbxRecord, OLD, SLIDE_LEN_MAX,
+    UIDVALIDITY_OFFSET,
 };
-use super::lock::{Permission, WriteLocks, lock_shared, wait_exclusive};
+use super::lock::{MbxWriteLocks, Permission, lock_shared, wait_exclusive};
 use crate::check::{
-    DOUBT, Damage, Diagnosis, Doctor, Held, NEW_UIDVALIDITY, Purpose, Segment, Severity, Uids,
-    new_uidvalidity, uidvalidity_now,
+    CheckPurpose, DOUBT, Damage, Diagnosis, Doctor, LockedMailbox, NEW_UIDVALIDITY, Segment,
+    Severity, UidsFound, new_uidvalidity, uidvalidity_now,
 };
 
 /// Flag bits that have a meaning.
 const FLAGS_KNOWN: u16 = EXPUNGED | OLD | 0x2f;
 
 impl Doctor for MbxMailbox {
-    fn hold(&self, purpose: Purpose) -> Result<Held> {
-        if purpose == Purpose::Write {
-            let locks = WriteLocks::acquire(self)?;
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
+        if purpose == CheckPurpose::Write {
+            let locks = MbxWriteLocks::acquire(self)?;
             wait_exclusive(self, &*locks.file)?;
             let (path, mode) = (locks.path.clone(), locks.metadata.mode);
-            return Ok(Held::file(&path, mode, locks));
+            return Ok(LockedMailbox::file(&path, mode, locks));
         }
         let at = || Error::at(&self.path);
         let path = self.vfs.canonicalize(&self.path).map_err(at())?;
@@ -42,10 +43,10 @@ impl Doctor for MbxMailbox {
         let metadata = file.metadata().map_err(at())?;
         // The permission keeps appends out; without it the check continues unlocked.
         let permission = Permission::acquire(self, &metadata).ok();
-        Ok(Held::file(&path, metadata.mode, (file, permission)))
+        Ok(LockedMailbox::file(&path, metadata.mode, (file, permission)))
     }
 
-    fn diagnose(&self, held: &Held) -> Result<Diagnosis> {
+    fn diagnose(&self, held: &LockedMailbox) -> Result<Diagnosis> {
         let path = held.place.mailbox_path();
         let at = || Error::at(path);
         let file = self.vfs.open(path, OpenOptions::READ).map_err(at())?;
@@ -75,7 +76,7 @@ impl Doctor for MbxMailbox {
 
 /// Returns the segments of the repaired file.
 fn segments(
-    lines: &[Line],
+    lines: &[MbxMessageLine],
     gaps: &[std::ops::Range<u64>],
     header: Vec<u8>,
     size: u64,
@@ -95,7 +96,7 @@ fn segments(
     };
     for line in lines {
         put_gap(&mut segments, line.record.offset);
-        let Record { offset, .. } = line.record;
+        let MbxRecord { offset, .. } = line.record;
         match &line.fresh {
             Some(fresh) => {
                 segments.push(Segment::New(fresh.clone()));
@@ -110,8 +111,8 @@ fn segments(
 /// Clears flag and keyword bits that have no meaning, and names used keywords that have no name.
 fn look_at_bits(
     path: &std::path::Path,
-    lines: &mut [Line],
-    header: &mut Header,
+    lines: &mut [MbxMessageLine],
+    header: &mut MbxHeader,
     file: &dyn File,
     diagnosis: &mut Diagnosis,
 ) -> std::io::Result<()> {
@@ -167,15 +168,15 @@ fn look_at_bits(
 /// Repairs UIDs that do not ascend, and the last UID in the header.
 fn look_at_uids(
     path: &std::path::Path,
-    lines: &mut [Line],
-    head: &mut header::Head,
+    lines: &mut [MbxMessageLine],
+    head: &mut header::HeaderRepair,
     now: u32,
     file: &dyn File,
     diagnosis: &mut Diagnosis,
 ) -> std::io::Result<()> {
     let found: Vec<u32> = lines.iter().map(|line| line.record.uid).collect();
     let last = head.uid_last_is_sound.then_some(head.header.uid_last);
-    let mended = Uids { found: &found, last }.mend();
+    let mended = UidsFound { found: &found, last }.mend();
     for &at in &mended.changed {
         let line = &mut lines[at];
         let (old, new) = (found[at], mended.uids[at]);

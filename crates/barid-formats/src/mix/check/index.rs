@@ -14,8 +14,8 @@ use barid_vfs::{File, OpenOptions};
 use super::super::MixMailbox;
 use super::super::data::data_name;
 use super::super::layout::{INDEX, MESSAGE_LINE_LEN_MAX};
-use super::super::rebuild::Search;
-use super::super::record::{self, Message, message_line, parse_message_line, take_sequence};
+use super::super::rebuild::DataFileSearch;
+use super::super::record::{self, MixMessage, message_line, parse_message_line, take_sequence};
 use super::super::snapshot::lines;
 use super::damage;
 use super::lines::Statuses;
@@ -28,7 +28,7 @@ type FreshLines = BTreeMap<u32, Vec<(u64, Vec<u8>)>>;
 pub(super) struct Indexed {
     pub(super) seq: u32,
     /// Ascending by UID.
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<MixMessage>,
     /// The highest UID that it has listed, of any message.
     pub(super) highest: u32,
     pub(super) is_damaged: bool,
@@ -41,8 +41,8 @@ struct Data<'a> {
     /// The files, and their sizes.
     files: HashMap<u32, (Box<dyn File>, u64)>,
     /// The messages with intact lines, by file and offset.
-    at: BTreeMap<(u32, u32), Message>,
-    by_uid: HashMap<u32, Vec<Message>>,
+    at: BTreeMap<(u32, u32), MixMessage>,
+    by_uid: HashMap<u32, Vec<MixMessage>>,
 }
 
 impl Indexed {
@@ -59,13 +59,14 @@ impl Indexed {
         let (records, is_incomplete) = indexed.parse(mailbox, text, diagnosis);
         let records = indexed.in_order(mailbox, records, diagnosis);
         indexed.highest = records.last().map_or(0, |(_, message)| message.uid);
-        let mut look = Look { data: &data, records: &records, indexed: &mut indexed, diagnosis };
+        let mut look =
+            RecordCheck { data: &data, records: &records, indexed: &mut indexed, diagnosis };
         for at in 0..records.len() {
             look.record(at)?;
         }
         look.find_lost(statuses, is_incomplete);
         // Of two messages with one UID, the later one was written last.
-        let place = |message: &Message| Reverse((message.file, message.pos));
+        let place = |message: &MixMessage| Reverse((message.file, message.pos));
         indexed.messages.sort_unstable_by_key(|message| (message.uid, place(message)));
         indexed.messages.dedup_by_key(|message| message.uid);
         indexed.lines.values_mut().for_each(|lines| lines.sort_unstable());
@@ -78,7 +79,7 @@ impl Indexed {
         mailbox: &MixMailbox,
         text: Option<&[u8]>,
         diagnosis: &mut Diagnosis,
-    ) -> (Vec<(u64, Message)>, bool) {
+    ) -> (Vec<(u64, MixMessage)>, bool) {
         let mut records = Vec::new();
         let damage = |kind, severity| damage(&mailbox.path, INDEX, kind, severity);
         let Some(text) = text else {
@@ -123,9 +124,9 @@ impl Indexed {
     fn in_order(
         &mut self,
         mailbox: &MixMailbox,
-        mut records: Vec<(u64, Message)>,
+        mut records: Vec<(u64, MixMessage)>,
         diagnosis: &mut Diagnosis,
-    ) -> Vec<(u64, Message)> {
+    ) -> Vec<(u64, MixMessage)> {
         let mut last = 0;
         for (offset, message) in &records {
             if message.uid <= last {
@@ -152,9 +153,9 @@ impl<'a> Data<'a> {
             let path = mailbox.data_path(number);
             let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
             let size = file.metadata().map_err(Error::at(&path))?.size;
-            let search = Search { file: &*file, size: size.min(u32::MAX.into()), number };
+            let search = DataFileSearch { file: &*file, size: size.min(u32::MAX.into()), number };
             let mut broken = None;
-            let add = |message: Message| {
+            let add = |message: MixMessage| {
                 data.at.insert((number, message.pos), message);
                 data.by_uid.entry(message.uid).or_default().push(message);
             };
@@ -166,7 +167,7 @@ impl<'a> Data<'a> {
 
     /// Returns the message of a UID that was written last: one before it with the same UID was
     /// abandoned.
-    fn last_of(&self, uid: u32) -> Option<Message> {
+    fn last_of(&self, uid: u32) -> Option<MixMessage> {
         let found = self.by_uid.get(&uid)?;
         found.iter().max_by_key(|message| (message.file, message.pos)).copied()
     }
@@ -180,7 +181,7 @@ impl<'a> Data<'a> {
     }
 
     /// Returns the message at a location: the search skips one that another message's line covers.
-    fn message_at(&self, message: &Message) -> Result<Option<Message>> {
+    fn message_at(&self, message: &MixMessage) -> Result<Option<MixMessage>> {
         if let Some(found) = self.at.get(&(message.file, message.pos)) {
             return Ok(Some(*found));
         }
@@ -188,21 +189,21 @@ impl<'a> Data<'a> {
         let Some(line) = parse_message_line(&line) else { return Ok(None) };
         let Some((_, size)) = self.files.get(&message.file) else { return Ok(None) };
         let (uid, date, line_len) = (line.uid, line.date, line.len);
-        let found = Message { uid, date, size: line.size, line_len, ..*message };
+        let found = MixMessage { uid, date, size: line.size, line_len, ..*message };
         Ok(Some(found).filter(|found| found.end() <= *size))
     }
 
     /// Returns the length of the header of a message in bytes, for a message whose line is wrong.
-    fn header_len(&self, message: &Message) -> Result<u32> {
+    fn header_len(&self, message: &MixMessage) -> Result<u32> {
         let Some((file, size)) = self.files.get(&message.file) else { return Ok(0) };
-        let search = Search { file: &**file, size: *size, number: message.file };
+        let search = DataFileSearch { file: &**file, size: *size, number: message.file };
         let text = u64::from(message.pos) + u64::from(message.line_len);
         let path = self.mailbox.data_path(message.file);
         search.header_len(text, message.size).map_err(Error::at(&path))
     }
 
     /// Returns the bytes at a location.
-    fn line(&self, message: &Message) -> Result<Vec<u8>> {
+    fn line(&self, message: &MixMessage) -> Result<Vec<u8>> {
         let Some((file, _)) = self.files.get(&message.file) else { return Ok(Vec::new()) };
         let mut bytes = vec![0; MESSAGE_LINE_LEN_MAX];
         let path = self.mailbox.data_path(message.file);
@@ -213,27 +214,27 @@ impl<'a> Data<'a> {
 }
 
 /// Examination of the records, one after the other.
-struct Look<'a> {
+struct RecordCheck<'a> {
     data: &'a Data<'a>,
-    records: &'a [(u64, Message)],
+    records: &'a [(u64, MixMessage)],
     indexed: &'a mut Indexed,
     diagnosis: &'a mut Diagnosis,
 }
 
-impl Look<'_> {
+impl RecordCheck<'_> {
     fn of_index(&self, at: usize, kind: &'static str, severity: Severity) -> Damage {
         let (offset, message) = &self.records[at];
         let damage = damage(&self.data.mailbox.path, INDEX, kind, severity);
         damage.at(*offset).of(message.uid)
     }
 
-    fn of_data(&self, message: &Message, kind: &'static str, severity: Severity) -> Damage {
+    fn of_data(&self, message: &MixMessage, kind: &'static str, severity: Severity) -> Damage {
         let damage = damage(&self.data.mailbox.path, &data_name(message.file), kind, severity);
         damage.at(message.pos.into()).of(message.uid)
     }
 
     /// Adds a corrected message to the index.
-    fn mended(&mut self, message: Message, damage: Damage) {
+    fn mended(&mut self, message: MixMessage, damage: Damage) {
         self.diagnosis.note(damage);
         self.indexed.messages.push(message);
         self.indexed.is_damaged = true;
@@ -246,7 +247,7 @@ impl Look<'_> {
 
     fn has_twin(&self, at: usize) -> bool {
         let uid = self.records[at].1.uid;
-        let is = |other: Option<&(u64, Message)>| other.is_some_and(|other| other.1.uid == uid);
+        let is = |other: Option<&(u64, MixMessage)>| other.is_some_and(|other| other.1.uid == uid);
         is(at.checked_sub(1).and_then(|before| self.records.get(before)))
             || is(self.records.get(at + 1))
     }
@@ -271,12 +272,12 @@ impl Look<'_> {
         self.records.binary_search_by_key(&uid, |(_, message)| message.uid).is_ok()
     }
 
-    fn is_elsewhere(&self, message: &Message) -> bool {
+    fn is_elsewhere(&self, message: &MixMessage) -> bool {
         self.data.by_uid.contains_key(&message.uid)
     }
 
     /// Compares a message that is where the index says.
-    fn compare(&mut self, at: usize, found: &Message) -> Result<()> {
+    fn compare(&mut self, at: usize, found: &MixMessage) -> Result<()> {
         let message = self.records[at].1;
         if found.size != message.size || found.line_len != message.line_len {
             let is_index_right = found.line_len == message.line_len
@@ -289,7 +290,7 @@ impl Look<'_> {
             let what =
                 format!("it says {} bytes, but the message has {}", message.size, found.size);
             let damage = self.of_index(at, "index-size", Severity::Error).what(what);
-            let found = Message { date: message.date, ..*found };
+            let found = MixMessage { date: message.date, ..*found };
             self.mended(found, damage.repair("the index gets the size of the message"));
             return Ok(());
         }
@@ -297,7 +298,7 @@ impl Look<'_> {
             let (old, new) = (message.header_len, found.header_len);
             let what = format!("it says that the header has {old} bytes, but it has {new}");
             let damage = self.of_index(at, "header-len", Severity::Warning).what(what);
-            let found = Message { date: message.date, ..*found };
+            let found = MixMessage { date: message.date, ..*found };
             self.mended(found, damage.repair("the index gets the right length"));
             return Ok(());
         }
@@ -311,10 +312,10 @@ impl Look<'_> {
     }
 
     /// Rewrites the line before a message from the index.
-    fn rewrite_line(&mut self, message: Message, what: &str) -> Result<()> {
+    fn rewrite_line(&mut self, message: MixMessage, what: &str) -> Result<()> {
         let header_len = self.data.header_len(&message)?;
         self.indexed.is_damaged |= header_len != message.header_len;
-        let message = Message { header_len, ..message };
+        let message = MixMessage { header_len, ..message };
         let line = message_line(message.uid, &message.date, message.size);
         let damage = self.of_data(&message, "message-line", Severity::Error).what(what);
         self.diagnosis.note(damage.repair("it is written anew from the index"));
@@ -363,8 +364,8 @@ impl Look<'_> {
     }
 
     /// Returns `true` if a message ends where this one begins, or the file begins there.
-    fn begins(&self, message: &Message) -> bool {
-        let ends_there = |(_, other): &(u64, Message)| {
+    fn begins(&self, message: &MixMessage) -> bool {
+        let ends_there = |(_, other): &(u64, MixMessage)| {
             other.file == message.file && other.end() == u64::from(message.pos)
         };
         message.pos == 0 || self.records.iter().any(ends_there)
@@ -385,7 +386,7 @@ impl Look<'_> {
             return Ok(());
         }
         let header_len = message.header_len.min(left);
-        let short = Message { size: left, header_len, ..message };
+        let short = MixMessage { size: left, header_len, ..message };
         let what = format!(
             "the file ends {} bytes before the end of its last message",
             message.end() - size
@@ -403,7 +404,7 @@ impl Look<'_> {
     fn find_lost(&mut self, statuses: &Statuses, is_incomplete: bool) {
         let mut known: Vec<u32> = self.indexed.messages.iter().map(|message| message.uid).collect();
         known.sort_unstable();
-        let mut found: Vec<&Message> = self.data.at.values().collect();
+        let mut found: Vec<&MixMessage> = self.data.at.values().collect();
         found.sort_by_key(|message| (message.uid, Reverse((message.file, message.pos))));
         found.dedup_by_key(|message| message.uid);
         for message in found {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
-use super::super::record::{self, Message, Status, take_sequence};
+use super::super::record::{self, MixMessage, StatusRecord, take_sequence};
 use super::super::snapshot::lines;
 use super::damage;
 use crate::check::{DOUBT, Diagnosis, NEW_UIDVALIDITY, Severity, new_uidvalidity};
 
 /// `.mixmeta`.
-pub(super) struct Meta {
-    pub(super) meta: record::Meta,
+pub(super) struct CheckedMeta {
+    pub(super) meta: record::MixMeta,
     /// `true` if it must be rewritten.
     pub(super) is_damaged: bool,
     /// `true` if the last UID can be read.
@@ -20,11 +20,11 @@ pub(super) struct Meta {
     is_told: (bool, bool),
 }
 
-impl Meta {
+impl CheckedMeta {
     /// Examines the file.
     pub(super) fn look(folder: &Path, text: Option<&[u8]>, diagnosis: &mut Diagnosis) -> Self {
         let (is_damaged, has_last, is_told) = (false, false, (false, false));
-        let mut meta = Self { meta: record::Meta::default(), is_damaged, has_last, is_told };
+        let mut meta = Self { meta: record::MixMeta::default(), is_damaged, has_last, is_told };
         let Some(text) = text else {
             let damage = damage(folder, META, "meta-missing", Severity::Error)
                 .what("there is no .mixmeta, so no program takes it for a mailbox")
@@ -130,7 +130,7 @@ impl Meta {
     pub(super) fn complete(
         &mut self,
         folder: &Path,
-        messages: &[Message],
+        messages: &[MixMessage],
         highest: u32,
         now: u32,
         diagnosis: &mut Diagnosis,
@@ -186,7 +186,7 @@ fn number(text: &[u8]) -> Option<u32> {
 /// `.mixstatus`.
 pub(super) struct Statuses {
     pub(super) seq: u32,
-    by_uid: BTreeMap<u32, Status>,
+    by_uid: BTreeMap<u32, StatusRecord>,
     /// `true` if it must be rewritten.
     pub(super) is_damaged: bool,
 }
@@ -253,9 +253,9 @@ impl Statuses {
     pub(super) fn merge(
         &mut self,
         folder: &Path,
-        mut messages: Vec<Message>,
+        mut messages: Vec<MixMessage>,
         diagnosis: &mut Diagnosis,
-    ) -> Vec<Message> {
+    ) -> Vec<MixMessage> {
         let mut named = 0;
         for message in &mut messages {
             if let Some(status) = self.by_uid.get(&message.uid) {

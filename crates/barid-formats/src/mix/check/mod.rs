@@ -14,39 +14,40 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::OpenOptions;
 
 use self::index::Indexed;
-use self::lines::{Meta, Statuses};
+use self::lines::{CheckedMeta, Statuses};
 use super::MixMailbox;
 use super::layout::{INDEX, META, META_LEN_MAX, RECORDS_LEN_MAX, STATUS};
-use super::lock::{Locks, Purpose as LockPurpose};
-use super::record::{Message, write_index, write_meta, write_status};
+use super::lock::{Locks, MixLockPurpose as LockPurpose};
+use super::record::{MixMessage, write_index, write_meta, write_status};
 use super::snapshot::read_whole;
 use crate::check::{
-    Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity, Step, uidvalidity_now,
+    CheckPurpose, Damage, Diagnosis, Doctor, FolderStep, LockedMailbox, Segment, Severity,
+    uidvalidity_now,
 };
 
 impl Doctor for MixMailbox {
-    fn hold(&self, purpose: Purpose) -> Result<Held> {
+    fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
         let mode = folder.mode & 0o666;
         let purpose = match purpose {
-            Purpose::Look => LockPurpose::Read,
-            Purpose::Write => LockPurpose::Move,
+            CheckPurpose::Look => LockPurpose::Read,
+            CheckPurpose::Write => LockPurpose::Move,
         };
         // Nobody can use it without its meta.
         if self.read_file(META, META_LEN_MAX)?.is_none() {
-            return Ok(Held::folder(&self.path, mode, ()));
+            return Ok(LockedMailbox::folder(&self.path, mode, ()));
         }
-        Ok(Held::folder(&self.path, mode, Locks::acquire(self, purpose)?))
+        Ok(LockedMailbox::folder(&self.path, mode, Locks::acquire(self, purpose)?))
     }
 
-    fn diagnose(&self, _held: &Held) -> Result<Diagnosis> {
+    fn diagnose(&self, _held: &LockedMailbox) -> Result<Diagnosis> {
         let mut diagnosis = Diagnosis::default();
-        let texts = Texts {
+        let texts = CheckedBytes {
             meta: self.read_file(META, META_LEN_MAX)?,
             index: self.read_file(INDEX, RECORDS_LEN_MAX)?,
             status: self.read_file(STATUS, RECORDS_LEN_MAX)?,
         };
-        let mut meta = Meta::look(&self.path, texts.meta.as_deref(), &mut diagnosis);
+        let mut meta = CheckedMeta::look(&self.path, texts.meta.as_deref(), &mut diagnosis);
         let mut statuses = Statuses::look(&self.path, texts.status.as_deref(), &mut diagnosis);
         let indexed = Indexed::look(self, texts.index.as_deref(), &statuses, &mut diagnosis)?;
         let seqs = [meta.meta.seq, indexed.seq, statuses.seq];
@@ -65,7 +66,7 @@ impl Doctor for MixMailbox {
 }
 
 /// The bytes of the files.
-struct Texts {
+struct CheckedBytes {
     meta: Option<Vec<u8>>,
     index: Option<Vec<u8>>,
     status: Option<Vec<u8>>,
@@ -84,10 +85,10 @@ impl MixMailbox {
     /// Plans to rewrite the damaged ones of meta, index and status.
     fn plan(
         &self,
-        texts: &Texts,
-        meta: &Meta,
+        texts: &CheckedBytes,
+        meta: &CheckedMeta,
         statuses: &Statuses,
-        (is_index_damaged, messages, seq): (bool, &[Message], u32),
+        (is_index_damaged, messages, seq): (bool, &[MixMessage], u32),
         diagnosis: &mut Diagnosis,
     ) -> Result<()> {
         // Without a meta nobody has it open, and nobody could complete a journal.
@@ -104,7 +105,7 @@ impl MixMailbox {
             )?;
         }
         if meta.is_damaged {
-            let meta = super::record::Meta { seq, ..meta.meta.clone() };
+            let meta = super::record::MixMeta { seq, ..meta.meta.clone() };
             self.plan_file(META, texts.meta.is_some(), write_meta(&meta), diagnosis)?;
         }
         Ok(())
@@ -118,7 +119,7 @@ impl MixMailbox {
         diagnosis: &mut Diagnosis,
     ) -> Result<()> {
         if !in_place {
-            let step = Step::write(&*self.vfs, &self.path, Path::new(name), new)?;
+            let step = FolderStep::write(&*self.vfs, &self.path, Path::new(name), new)?;
             diagnosis.plan.steps.push(step);
             return Ok(());
         }

@@ -130,10 +130,10 @@ fn naive(program: &SearchProgram, of: &dyn Fn(&SearchKey) -> bool) -> bool {
     for node in program.nodes() {
         let at = |id: &u32| values[*id as usize];
         let value = match node {
-            Node::Key(key) => of(key),
-            Node::Not(id) => !at(id),
-            Node::And(ids) => ids.iter().all(at),
-            Node::Or(ids) => ids.iter().any(at),
+            SearchNode::Key(key) => of(key),
+            SearchNode::Not(id) => !at(id),
+            SearchNode::And(ids) => ids.iter().all(at),
+            SearchNode::Or(ids) => ids.iter().any(at),
         };
         values.push(value);
     }

@@ -14,7 +14,7 @@ fn check(text: &str, expected: &str) {
 fn check_dates(text: &str, from: &str, to: &str) {
     let today = Day::of(2024, 5, 17).unwrap();
     let program = parse_short(text, today).unwrap();
-    let [crate::search::Node::Key(SearchKey::Date(_, range))] = program.nodes() else {
+    let [crate::search::SearchNode::Key(SearchKey::Date(_, range))] = program.nodes() else {
         panic!("{text}: {program:?}")
     };
     let expected = DateRange { from: Day::parse_imap(from), to: Day::parse_imap(to) };

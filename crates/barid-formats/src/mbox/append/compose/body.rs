@@ -81,7 +81,7 @@ mod tests {
     use barid_types::InternalDate;
     use jiff::tz::TimeZone;
 
-    use super::super::{Form, Numbered, write_numbered};
+    use super::super::{Form, UidHeader, write_numbered};
     use super::*;
     use barid_mailbox::{MessageRest, StoredMessage, TakeRest};
 
@@ -107,7 +107,7 @@ mod tests {
         };
         let mut composed = Composed { bytes: &mut bytes, flush: Some(&mut flush) };
         let date = InternalDate::default();
-        write_numbered(form, message, Numbered::default(), date, &mut composed).unwrap();
+        write_numbered(form, message, UidHeader::default(), date, &mut composed).unwrap();
         let is_flushed = !taken.is_empty();
         out.extend_from_slice(&taken);
         out.extend_from_slice(&bytes);

@@ -8,7 +8,7 @@ use barid_mailbox::{EmptyKnown, Error};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs};
 
 use super::support::{Case, SHAPES, Shape, case, check_clean, content, recover_on};
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 
 /// Runs the case once for each call, which fails.
 fn check(case: &Case, fault: impl Fn(u64) -> Fault) -> u32 {
@@ -101,7 +101,7 @@ fn a_stop_ends_it_after_a_step_and_recovery_goes_on() {
         let mut context = case.context(&known);
         context.stop = Some(&stop);
         let mailbox = case.mailbox(Arc::new(disk.clone()));
-        let locks = WriteLocks::acquire(&mailbox, Purpose::Change).unwrap();
+        let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Change).unwrap();
         let result = case.run_with(&mailbox, Some(&locks), &mut context);
         assert!(matches!(result, Err(Error::Unfinished { .. })), "{result:?}");
         drop(locks);
@@ -130,7 +130,7 @@ fn pending_changes_are_dropped_when_the_change_is_durable_and_not_before() {
         let case = Case { pending_through: Some(42), ..case(8000 + seed, Shape::Any) };
         let world = CrashVfs::new(&case.disk());
         let mailbox = case.mailbox(Arc::new(world.vfs()));
-        let locks = WriteLocks::acquire(&mailbox, Purpose::Change).unwrap();
+        let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Change).unwrap();
         let known = EmptyKnown::default();
         let mut dropped = Vec::new();
         let mut drop_pending = |through| {

@@ -10,8 +10,8 @@ use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use crate::mbox::change::journal::Places;
 use crate::mbox::change::recover::recover;
 use crate::mbox::change::work::places_of;
-use crate::mbox::change::write::{Room, Written, write};
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::change::write::{Room, WriteResult, write};
+use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions, WritingOptions};
 
 /// Path of the mailbox.
@@ -86,7 +86,7 @@ impl Case {
     /// Writes the change.
     pub(super) fn run(&self, vfs: Arc<dyn Vfs>) -> Result<SyncFigures> {
         let mailbox = self.mailbox(vfs);
-        let locks = WriteLocks::acquire(&mailbox, Purpose::Change)?;
+        let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Change)?;
         let known = EmptyKnown::default();
         self.run_with(&mailbox, Some(&locks), &mut self.context(&known))
     }
@@ -109,7 +109,7 @@ impl Case {
     pub(super) fn run_with(
         &self,
         mailbox: &MboxMailbox,
-        locks: Option<&WriteLocks>,
+        locks: Option<&MboxWriteLocks>,
         context: &mut SyncContext<'_>,
     ) -> Result<SyncFigures> {
         let written = match locks {
@@ -125,7 +125,7 @@ impl Case {
                 write(mailbox, places, &*file, None, context, |room, _| self.draft(room))
             }
         };
-        written.map(|Written { figures, .. }| figures)
+        written.map(|WriteResult { figures, .. }| figures)
     }
 
     fn draft(&self, room: Room<'_, '_>) -> Result<()> {
@@ -166,7 +166,7 @@ impl std::fmt::Debug for Case {
 /// Recovers the mailbox.
 pub(super) fn recover_on(case: &Case, vfs: Arc<dyn Vfs>) -> Result<Recovered> {
     let mailbox = case.mailbox(vfs);
-    let locks = WriteLocks::acquire(&mailbox, Purpose::Change)?;
+    let locks = MboxWriteLocks::acquire(&mailbox, MboxLockPurpose::Change)?;
     let known = EmptyKnown::default();
     recover(&mailbox, &locks, &mut case.context(&known)).map(|outcome| outcome.recovered)
 }

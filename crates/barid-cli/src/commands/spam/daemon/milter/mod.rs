@@ -9,7 +9,7 @@ use super::serve::Busy;
 use super::socket::Stream;
 use crate::limits::MILTER_PACKET_LEN_MAX;
 
-use self::session::{Next, Session};
+use self::session::{MilterSession, Next};
 pub(super) use self::session::{Rules, Verdict};
 
 /// A function that classifies a message; `None` if that fails.
@@ -25,7 +25,7 @@ pub(super) fn serve(
     busy: &Busy,
     judge: &Judge<'_>,
 ) -> io::Result<()> {
-    let (mut session, mut packet, mut out) = (Session::new(rules), Vec::new(), Vec::new());
+    let (mut session, mut packet, mut out) = (MilterSession::new(rules), Vec::new(), Vec::new());
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::with_capacity(BUFFER_LEN, stream);
     let mut phase = session.phase();

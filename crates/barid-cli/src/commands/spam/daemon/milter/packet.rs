@@ -34,7 +34,7 @@ pub(super) const VERSION_MIN: u32 = 2;
 
 /// A command of the mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command<'a> {
+pub(super) enum MilterCommand<'a> {
     /// Option negotiation, with what the server supports.
     Negotiate {
         version: u32,
@@ -64,7 +64,7 @@ pub(super) enum Command<'a> {
     Unknown,
 }
 
-impl Command<'_> {
+impl MilterCommand<'_> {
     /// Returns the phase of a message in which the command is sent, in ascending order; `None` for
     /// commands that may come at any time.
     pub(super) fn phase(&self) -> Option<u8> {
@@ -85,7 +85,7 @@ impl Command<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-impl<'a> Command<'a> {
+impl<'a> MilterCommand<'a> {
     /// Parses a packet without its length.
     pub(super) fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let (letter, data) = packet.split_first().ok_or(Malformed)?;
@@ -144,18 +144,18 @@ mod tests {
     #[test]
     fn packets_are_read() {
         let check = |packet: &[u8], expected| {
-            assert_eq!(Command::parse(packet), expected, "{}", packet.escape_ascii());
+            assert_eq!(MilterCommand::parse(packet), expected, "{}", packet.escape_ascii());
         };
-        let negotiate = Command::Negotiate { version: 6, actions: 0x1FF, steps: 0x1F_FFFF };
+        let negotiate = MilterCommand::Negotiate { version: 6, actions: 0x1FF, steps: 0x1F_FFFF };
         check(b"O\0\0\0\x06\0\0\x01\xFF\0\x1F\xFF\xFF", Ok(negotiate));
         check(b"O\0\0\0\x06\0\0\x01\xFF\0\x1F\xFF", Err(Malformed));
-        check(b"M<a@b>\0SIZE=7\0", Ok(Command::Mail(b"<a@b>")));
+        check(b"M<a@b>\0SIZE=7\0", Ok(MilterCommand::Mail(b"<a@b>")));
         check(b"M<a@b>", Err(Malformed));
-        check(b"LSubject\0 one\n two\0", Ok(Command::Header(b"Subject", b" one\n two")));
+        check(b"LSubject\0 one\n two\0", Ok(MilterCommand::Header(b"Subject", b" one\n two")));
         check(b"LSubject\0one", Err(Malformed));
         check(b"L", Err(Malformed));
-        check(b"E", Ok(Command::EndOfMessage(b"")));
-        check(b"Ka", Ok(Command::QuitNew));
+        check(b"E", Ok(MilterCommand::EndOfMessage(b"")));
+        check(b"Ka", Ok(MilterCommand::QuitNew));
         check(b"z", Err(Malformed));
         check(b"", Err(Malformed));
     }

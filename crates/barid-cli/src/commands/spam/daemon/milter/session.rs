@@ -6,7 +6,7 @@
 
 use barid_spam::bayes::Status;
 
-use super::packet::{Command, VERSION, VERSION_MIN, actions, steps, write};
+use super::packet::{MilterCommand, VERSION, VERSION_MIN, actions, steps, write};
 
 /// The policy for messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ pub(in super::super) struct Rules {
 pub(super) enum Next {
     /// Read the next packet.
     Read,
-    /// The message is complete: classify it and call [`Session::judged`].
+    /// The message is complete: classify it and call [`MilterSession::judged`].
     Judge,
     /// Close the connection.
     Close,
@@ -64,7 +64,7 @@ const STEPS: u32 = STEPS_LEFT_OUT | STEPS_UNANSWERED | steps::SKIP | steps::LEAD
 
 /// The state of one connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct MilterSession {
     rules: Rules,
     /// The negotiated steps; `None` before the negotiation, when no other command is accepted.
     steps: Option<u32>,
@@ -77,7 +77,7 @@ pub(super) struct Session {
     phase: u8,
 }
 
-impl Session {
+impl MilterSession {
     pub(super) fn new(rules: Rules) -> Self {
         let (has_fields, in_body, own_fields) = (false, false, 0);
         let (steps, message) = (None, Vec::new());
@@ -92,45 +92,45 @@ impl Session {
 
     /// Processes a packet, and appends the answer to `out`.
     pub(super) fn take(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Next {
-        let Ok(command) = Command::parse(packet) else { return Next::Close };
+        let Ok(command) = MilterCommand::parse(packet) else { return Next::Close };
         self.phase = self.phase.max(command.phase().unwrap_or(0));
-        if let Command::Negotiate { version, actions, steps } = command {
+        if let MilterCommand::Negotiate { version, actions, steps } = command {
             return self.negotiate((version, actions, steps), out);
         }
         let Some(agreed) = self.steps else { return Next::Close };
         let unanswered = match command {
-            Command::Negotiate { .. } | Command::Quit => return Next::Close,
-            Command::Macros => return Next::Read,
-            Command::Abort | Command::QuitNew => {
+            MilterCommand::Negotiate { .. } | MilterCommand::Quit => return Next::Close,
+            MilterCommand::Macros => return Next::Read,
+            MilterCommand::Abort | MilterCommand::QuitNew => {
                 self.forget();
                 return Next::Read;
             }
-            Command::Connect => steps::NO_REPLY_CONNECT,
-            Command::Helo => steps::NO_REPLY_HELO,
-            Command::Mail(sender) => {
+            MilterCommand::Connect => steps::NO_REPLY_CONNECT,
+            MilterCommand::Helo => steps::NO_REPLY_HELO,
+            MilterCommand::Mail(sender) => {
                 self.forget();
                 self.begin(sender);
                 steps::NO_REPLY_MAIL
             }
-            Command::Recipient => steps::NO_REPLY_RECIPIENT,
-            Command::Data => steps::NO_REPLY_DATA,
-            Command::Unknown => steps::NO_REPLY_UNKNOWN,
-            Command::Header(name, value) => {
+            MilterCommand::Recipient => steps::NO_REPLY_RECIPIENT,
+            MilterCommand::Data => steps::NO_REPLY_DATA,
+            MilterCommand::Unknown => steps::NO_REPLY_UNKNOWN,
+            MilterCommand::Header(name, value) => {
                 self.field(name, value, agreed & steps::LEADING_SPACE != 0);
                 steps::NO_REPLY_HEADER
             }
-            Command::EndOfHeader => {
+            MilterCommand::EndOfHeader => {
                 self.end_header();
                 steps::NO_REPLY_END_OF_HEADER
             }
-            Command::Body(text) => {
+            MilterCommand::Body(text) => {
                 self.body(text);
                 let is_enough = self.message.len() >= self.rules.message_len_max;
                 let skips = is_enough && agreed & steps::SKIP != 0;
                 write(out, if skips { b's' } else { b'c' }, &[]);
                 return Next::Read;
             }
-            Command::EndOfMessage(text) => {
+            MilterCommand::EndOfMessage(text) => {
                 self.body(text);
                 return Next::Judge;
             }
@@ -253,8 +253,8 @@ mod tests {
         [&[letter][..], data].concat()
     }
 
-    fn negotiated(rules: Rules, steps: u32) -> Session {
-        let mut session = Session::new(rules);
+    fn negotiated(rules: Rules, steps: u32) -> MilterSession {
+        let mut session = MilterSession::new(rules);
         let numbers = [6, 0x1FF, steps].map(u32::to_be_bytes).concat();
         let mut out = Vec::new();
         assert_eq!(session.take(&packet(b'O', &numbers), &mut out), Next::Read);
@@ -274,7 +274,7 @@ mod tests {
 
     /// Processes packets, the last of which ends the message; returns the answers before its end
     /// and at its end.
-    fn exchange(session: &mut Session, packets: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
+    fn exchange(session: &mut MilterSession, packets: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let (last, packets) = packets.split_last().unwrap();
         for packet in packets {
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn what_is_no_mail_server_is_sent_away() {
         let check = |packets: &[&[u8]]| {
-            let (mut session, mut out) = (Session::new(rules()), Vec::new());
+            let (mut session, mut out) = (MilterSession::new(rules()), Vec::new());
             let (last, packets) = packets.split_last().unwrap();
             for packet in packets {
                 assert_eq!(session.take(packet, &mut out), Next::Read);

@@ -17,7 +17,7 @@ use crate::mbox::change::block::Fields;
 use crate::mbox::change::draft::Draft;
 use crate::mbox::change::pages::Pages;
 use crate::mbox::change::plan::{PlanInput, Planned, plan};
-use crate::mbox::layout::Notes;
+use crate::mbox::layout::MboxScanState;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
 use crate::remembered::{Remembered, known_of_remembered};
 
@@ -67,8 +67,8 @@ pub(super) struct Scanned {
 }
 
 impl Scanned {
-    pub(super) fn notes(&self) -> Notes {
-        Notes::from_bytes(&self.report.state).unwrap()
+    pub(super) fn notes(&self) -> MboxScanState {
+        MboxScanState::from_bytes(&self.report.state).unwrap()
     }
 
     fn names(&self, mask: KeywordMask) -> Vec<String> {
@@ -486,7 +486,7 @@ fn check_whole(before: &Scanned, changes: &ChangeSet, done: &Done) {
     let (planned, after) = (&done.planned, &done.after);
     assert_eq!(after.report.uidvalidity, before.report.uidvalidity);
     assert_eq!(after.report.uidnext, before.report.uidnext);
-    let notes = Notes { uids_through: 0, ..planned.notes };
+    let notes = MboxScanState { uids_through: 0, ..planned.notes };
     let mut found = after.notes();
     if !notes.tail_sound {
         // These notes do not matter for an end behind which no tail is read.
