@@ -12,7 +12,7 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Default)]
 pub struct Distinct {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<DistinctToken>,
     /// Indexes of entries plus one, by hash; 0 is free.
     table: Vec<u32>,
     /// `true` if `table` still has the indexes that entries had before they were sorted.
@@ -20,7 +20,7 @@ pub struct Distinct {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct DistinctToken {
     /// The first eight bytes as in [`token_start`], so that most comparisons need nothing else.
     start_bytes: u64,
     start: u32,
@@ -103,7 +103,7 @@ impl Distinct {
             return false;
         }
         self.bytes.extend_from_slice(token);
-        self.entries.push(Entry { start_bytes, start, len, hash: hash as u32 });
+        self.entries.push(DistinctToken { start_bytes, start, len, hash: hash as u32 });
         self.table[slot] = self.entries.len() as u32;
         true
     }
@@ -153,7 +153,7 @@ impl Distinct {
         self.entries.iter().map(|entry| (entry.hash, self.token(*entry)))
     }
 
-    fn token(&self, entry: Entry) -> &[u8] {
+    fn token(&self, entry: DistinctToken) -> &[u8] {
         token(&self.bytes, entry)
     }
 
@@ -177,7 +177,7 @@ impl Distinct {
     }
 }
 
-fn token(bytes: &[u8], entry: Entry) -> &[u8] {
+fn token(bytes: &[u8], entry: DistinctToken) -> &[u8] {
     &bytes[entry.start as usize..][..entry.len as usize]
 }
 

@@ -12,7 +12,7 @@ mod tokenizer;
 pub use distinct::{Distinct, token_start};
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
 pub use score::{
-    Against, Counts, Evidence, Explanation, Parameters, Place, Row, Rule, Score, Scorer, Status,
-    Weight, chi2q,
+    Against, Counts, Evidence, Explanation, MessagePart, Parameters, Row, Rule, Score, Scorer,
+    Status, Weight, chi2q,
 };
 pub use tokenizer::{Facts, Tokenizer};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use barid_bayes::{
-    Counts, Distinct, Options, Parameters, Place, Profile, Scorer, Status, Tokenizer,
+    Counts, Distinct, MessagePart, Options, Parameters, Profile, Scorer, Status, Tokenizer,
 };
 use fastrand::Rng;
 
@@ -116,7 +116,7 @@ impl Answers {
             distinct.sort();
             let known = distinct.iter().map(|token| {
                 let counts = counts.get(token).copied().unwrap_or_default();
-                (Place::of(token), counts)
+                (MessagePart::of(token), counts)
             });
             let score = scorer.score(&parameters, totals, known);
             let is_taken = score.status == Status::Spam;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use barid_bayes::{
-    Counts, Distinct, Evidence, Explanation, Options, Parameters, Place, Scorer, Status, Tokenizer,
+    Counts, Distinct, Evidence, Explanation, MessagePart, Options, Parameters, Scorer, Status,
+    Tokenizer,
 };
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora};
@@ -94,7 +95,7 @@ impl Trained {
 
     fn evidence(&self, token: &[u8]) -> Evidence {
         let counts = self.counts.get(token).copied().unwrap_or_default();
-        Evidence { counts, totals: self.totals, place: Place::of(token) }
+        Evidence { counts, totals: self.totals, place: MessagePart::of(token) }
     }
 
     /// Checks that bogofilter and barid give messages the same scores.

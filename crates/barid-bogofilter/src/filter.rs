@@ -7,7 +7,7 @@ use std::sync::Arc;
 use barid_vfs::{FileType, OsVfs, Stream, Vfs};
 use barid_wordlist::{remote, today};
 
-use crate::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
+use crate::dropin::{Ahead, BogofilterRun, Formats, Lists, Opening, Reply};
 use crate::input::Source;
 use crate::options::Options;
 use crate::places::{reason, user_name};
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let is_long = input::is_long(&options, &source);
     let mut by = |path: &Path| if is_long { None } else { remote::connect(path) };
     let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
-    let mut session = Session::new(vfs, options.settings.clone(), lists)?;
+    let mut session = BogofilterRun::new(vfs, options.settings.clone(), lists)?;
     if options.query > 0 {
         let text = query::text(&options, session.judge().settings(), &specs)?;
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
 fn filter(
     options: &Options,
     source: &Arc<Source>,
-    mut session: Session,
+    mut session: BogofilterRun,
     is_long: bool,
 ) -> Result<u8, Stop> {
     let mut output = Output::open(options)?;
@@ -80,7 +80,7 @@ fn filter(
 fn read_ahead(
     options: &Options,
     source: &Arc<Source>,
-    session: &mut Session,
+    session: &mut BogofilterRun,
 ) -> Result<Option<Ahead<Result<(), Stop>>>, Stop> {
     let (options, source) = (options.clone(), Arc::clone(source));
     let token_options = session.judge().token_options()?.clone();

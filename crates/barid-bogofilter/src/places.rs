@@ -120,13 +120,13 @@ enum User<'a> {
     Id(u32),
 }
 
-struct Found {
+struct UserAccount {
     name: Vec<u8>,
     home: OsString,
 }
 
 /// Looks up a user in the user database.
-fn user(of: &User<'_>) -> Option<Found> {
+fn user(of: &User<'_>) -> Option<UserAccount> {
     let users = read_all(Path::new("/etc/passwd")).ok()?;
     users.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
@@ -137,6 +137,7 @@ fn user(of: &User<'_>) -> Option<Found> {
             User::Name(wanted) => *wanted == name,
             User::Id(wanted) => *wanted == id,
         };
-        is_meant.then(|| Found { name: name.to_vec(), home: OsString::from_vec(home.to_vec()) })
+        is_meant
+            .then(|| UserAccount { name: name.to_vec(), home: OsString::from_vec(home.to_vec()) })
     })
 }

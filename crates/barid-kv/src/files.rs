@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// A file of a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct StoreFile {
     /// The rest of its path behind the store's: empty, a suffix, or `/` and a name.
     pub(crate) suffix: Vec<u8>,
     pub(crate) metadata: Metadata,
@@ -30,7 +30,7 @@ pub(crate) fn beside(path: &Path, suffix: &[u8]) -> PathBuf {
 ///
 /// # Errors
 /// Returns [`Error::Io`]; missing files are not an error.
-pub(crate) fn list(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<Vec<Found>> {
+pub(crate) fn list(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<Vec<StoreFile>> {
     let mut found = Vec::new();
     let mut folders = Vec::new();
     for suffix in [""].iter().chain(companions) {
@@ -40,7 +40,7 @@ pub(crate) fn list(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<Ve
                 if metadata.file_type == FileType::Dir {
                     folders.push(suffix.as_bytes().to_vec());
                 }
-                found.push(Found { suffix: suffix.as_bytes().to_vec(), metadata });
+                found.push(StoreFile { suffix: suffix.as_bytes().to_vec(), metadata });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Error::at(&at)(error)),
@@ -62,7 +62,7 @@ fn list_folder(
     vfs: &dyn Vfs,
     path: &Path,
     folder: &[u8],
-    found: &mut Vec<Found>,
+    found: &mut Vec<StoreFile>,
     folders: &mut Vec<Vec<u8>>,
 ) -> Result<()> {
     let at = beside(path, folder);
@@ -86,7 +86,7 @@ fn list_folder(
                 if metadata.file_type == FileType::Dir {
                     folders.push(suffix.clone());
                 }
-                found.push(Found { suffix, metadata });
+                found.push(StoreFile { suffix, metadata });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Error::at(&beside(path, &suffix))(error)),

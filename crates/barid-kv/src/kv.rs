@@ -10,7 +10,7 @@ use crate::{Batch, Capabilities, Library, Result};
 
 /// The location and options of a store.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct StoreSpec<'a> {
     /// The file system; stores with a library of their own assume that it is the operating
     /// system's.
     pub vfs: &'a Arc<dyn Vfs>,
@@ -60,13 +60,13 @@ pub trait Kv: Debug + Send + Sync {
     /// # Errors
     /// Returns [`crate::Error::NotFound`] if the store does not exist; [`crate::Error::Damaged`] if
     /// it differs from what was written; [`crate::Error::Io`], [`crate::Error::Unavailable`].
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>>;
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>>;
 
     /// Opens a store for writing.
     ///
     /// # Errors
     /// As [`Kv::read`]; with [`Purpose::Create`] also if the store exists.
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>>;
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>>;
 
     /// Returns `true` if the store detects any damage of a file itself, and so needs no probe.
     fn trusted(&self) -> bool {

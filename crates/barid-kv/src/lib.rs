@@ -26,6 +26,6 @@ pub use capabilities::{Capabilities, Library};
 pub use choice::Choice;
 pub use compress::Compression;
 pub use error::{Error, Result};
-pub use kv::{Kv, KvRead, KvWrite, Place, Purpose, Visit};
+pub use kv::{Kv, KvRead, KvWrite, Purpose, StoreSpec, Visit};
 pub use store::{Reader, Space, Store, Writer};
 pub use stores::sqlite::close_sqlite_file;

@@ -23,7 +23,7 @@ pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Lock {
     /// Dropped first: the next session of this process then finds the file unlocked.
     _file: Box<dyn File>,
-    _turn: Option<Turn>,
+    _turn: Option<ProcessTurn>,
 }
 
 impl Lock {
@@ -36,7 +36,7 @@ impl Lock {
         mode: LockMode,
         alone: bool,
     ) -> Result<Self> {
-        let turn = if alone { Some(Turn::take(vfs, path)?) } else { None };
+        let turn = if alone { Some(ProcessTurn::take(vfs, path)?) } else { None };
         for _ in 0..LOCK_FILES_MAX {
             let file = open(vfs, lock_path, mode).map_err(Error::at(lock_path))?;
             match lock_file(vfs, &*file, lock_path, (LockKind::Flock, mode), LOCK_TIMEOUT) {
@@ -78,11 +78,11 @@ static GIVEN_BACK: Condvar = Condvar::new();
 
 /// The right of one session of this process to have a store open.
 #[derive(Debug)]
-struct Turn {
+struct ProcessTurn {
     name: PathBuf,
 }
 
-impl Turn {
+impl ProcessTurn {
     fn take(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         let parent = folder_of(path);
         let mut name = vfs.canonicalize(parent).map_err(Error::at(parent))?;
@@ -101,7 +101,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ProcessTurn {
     fn drop(&mut self) {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = taken.as_mut() {

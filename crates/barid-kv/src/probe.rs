@@ -16,7 +16,7 @@ use crate::limits::{
     PROBE_BUILTIN_FACTOR, PROBE_BYTES_PER_SECOND, PROBE_KEYS_LEN_MAX, PROBE_SLACK_LEN,
     PROBE_TIME_MIN, PROBE_WAIT_FACTOR,
 };
-use crate::{Error, Kv, Place, Result};
+use crate::{Error, Kv, Result, StoreSpec};
 
 /// Locked in shared mode while a library opens or closes a store, and exclusively while a child is
 /// created: so a child never inherits a library lock from a thread that it does not have.
@@ -32,7 +32,7 @@ pub(crate) fn opening<T>(work: impl FnOnce() -> T) -> T {
 ///
 /// # Errors
 /// Returns [`Error::Damaged`] if that fails, [`Error::Unavailable`], [`Error::Io`].
-pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
+pub(crate) fn probe(kv: &dyn Kv, place: &StoreSpec<'_>, size: u64) -> Result<()> {
     if kv.trusted() {
         return kv.read(place).map(drop);
     }
@@ -60,7 +60,7 @@ pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
 }
 
 /// Reads every pair in turn, and then each by its key: a library may find them in different ways.
-fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
+fn read_all(kv: &dyn Kv, place: &StoreSpec<'_>) -> Result<()> {
     let can = kv.capabilities();
     let (mut keys, mut lens) = (Vec::new(), Vec::new());
     let (mut sum, mut last, mut wrong) = (0_u64, Vec::new(), false);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use barid_vfs::{FileType, OpenOptions, Timestamp, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files::{Found, beside, gone};
+use crate::files::{StoreFile, beside, gone};
 use crate::limits::SEAL_LEN_MAX;
 use crate::{Error, Purpose, Result};
 
@@ -38,7 +38,7 @@ pub(crate) enum Known {
 }
 
 /// Returns the seal for this state of the files of the store `name`.
-pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[Found]) -> Vec<u8> {
+pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[StoreFile]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128 + 64 * files.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -46,7 +46,7 @@ pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[Found])
     bytes.extend_from_slice(&boot(vfs).to_le_bytes());
     bytes.extend_from_slice(&(known as u32).to_le_bytes());
     put(&mut bytes, name.as_bytes());
-    for Found { suffix, metadata } in files {
+    for StoreFile { suffix, metadata } in files {
         put(&mut bytes, suffix);
         bytes.extend_from_slice(&metadata.inode.to_le_bytes());
         // The size of a folder depends on the file system.
@@ -75,7 +75,7 @@ fn boot(vfs: &dyn Vfs) -> u64 {
 
 /// Returns the state that the seal of `path` confirms for its `files` as they are now; `None` if it
 /// does not match them.
-pub(crate) fn read(vfs: &dyn Vfs, path: &Path, name: &str, files: &[Found]) -> Option<Known> {
+pub(crate) fn read(vfs: &dyn Vfs, path: &Path, name: &str, files: &[StoreFile]) -> Option<Known> {
     let bytes = vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).ok()?;
     let says = |known: &Known| describe(vfs, name, *known, files) == bytes;
     [Known::Closed, Known::Readable].into_iter().find(says)

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use barid_vfs::{FileType, LockMode, Timestamp, Vfs};
 
-use crate::files::{self, Found, beside};
+use crate::files::{self, StoreFile, beside};
 use crate::kv::Visit;
 use crate::lock::Lock;
 use crate::probe::{opening, probe};
 use crate::seal::{self, Known};
-use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Place, Purpose, Result};
+use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Purpose, Result, StoreSpec};
 
 /// Suffix of a store's lock.
 const LOCK: &[u8] = b".lock";
@@ -84,9 +84,9 @@ impl Store {
         self.choice
     }
 
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> StoreSpec<'_> {
         let Self { vfs, path, choice, durable } = self;
-        Place { vfs, path, builtin: choice.builtin, durable: *durable }
+        StoreSpec { vfs, path, builtin: choice.builtin, durable: *durable }
     }
 
     /// Begins to read; waits some seconds for a writer to end.
@@ -292,7 +292,7 @@ impl Store {
 
 /// The state of a store's files.
 struct Looks {
-    found: Vec<Found>,
+    found: Vec<StoreFile>,
     size: u64,
 }
 

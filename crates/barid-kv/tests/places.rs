@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store};
-use barid_testkit::child::{Child, Said, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, tell};
 use barid_testkit::disk;
 
 use crate::world::{Pairs, World, apply, choice, choices, compare, for_each_store, store};
@@ -216,9 +216,11 @@ fn folder_of_another(name: &str) {
     };
     let mut child = Child::spawn_by(through, "look", &args);
     match child.next(SILENCE) {
-        Said::Line(line) => assert_eq!(line, "read", "{choice}"),
-        Said::Ended(status) => eprintln!("skipped: {name} as another user: {}", ended(status)),
-        Said::Hangs => panic!("{choice}: hangs"),
+        ChildEvent::Line(line) => assert_eq!(line, "read", "{choice}"),
+        ChildEvent::Ended(status) => {
+            eprintln!("skipped: {name} as another user: {}", ended(status))
+        }
+        ChildEvent::Hangs => panic!("{choice}: hangs"),
     }
     assert!(child.finish(SILENCE).iter().all(|line| line == "refused"), "{choice}");
     modes("u+w");

@@ -3,7 +3,7 @@
 //!
 //! A backend implements [`Backend`] and [`Fixture`], which say how to make an empty storage and
 //! what can happen to it, and calls [`check_all`] in a test. Each check starts with an empty
-//! storage and follows it as a cache does, with a [`Session`] for every handle.
+//! storage and follows it as a cache does, with a [`StorageHandle`] for every handle.
 #![expect(clippy::unwrap_used, reason = "a check fails with a panic")]
 
 mod checks;
@@ -16,5 +16,5 @@ mod texts;
 pub use checks::{CHECKS, Check, check_all};
 pub use fixture::{Backend, Fixture, state_ledger};
 pub use mirror::{Mirror, MirrorLocation, MirrorRow};
-pub use session::{Content, Contents, Session};
+pub use session::{Contents, MessageContent, StorageHandle};
 pub use texts::{canonical, text};

@@ -23,7 +23,7 @@ const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Content of a message, as every handle finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct MessageContent {
     /// Its flags, without \Recent.
     pub flags: FlagSet,
     /// Its keywords, sorted.
@@ -33,10 +33,10 @@ pub struct Content {
 }
 
 /// Messages by UID.
-pub type Contents = BTreeMap<Uid, Content>;
+pub type Contents = BTreeMap<Uid, MessageContent>;
 
 /// A handle of a storage, and the messages that it knows, which follow scans and changes.
-pub struct Session<'f> {
+pub struct StorageHandle<'f> {
     fixture: &'f dyn Fixture,
     /// The handle.
     pub storage: Box<dyn Storage>,
@@ -44,7 +44,7 @@ pub struct Session<'f> {
     pub known: Mirror,
 }
 
-impl<'f> Session<'f> {
+impl<'f> StorageHandle<'f> {
     /// Opens the storage and completes an unfinished change; nothing is known yet.
     pub fn open(fixture: &'f dyn Fixture) -> Self {
         let mut session = Self { fixture, storage: fixture.open(), known: Mirror::default() };
@@ -232,7 +232,7 @@ impl<'f> Session<'f> {
     pub fn contents(&self) -> Contents {
         let content = |row: &MirrorRow| {
             let (bytes, _) = self.read(row, ReadAs::Message).unwrap();
-            (row.uid, Content { text: canonical(&bytes), ..self.state_of(row) })
+            (row.uid, MessageContent { text: canonical(&bytes), ..self.state_of(row) })
         };
         self.known.rows().iter().map(content).collect()
     }
@@ -245,16 +245,16 @@ impl<'f> Session<'f> {
             let is_it = names_messages || header_key(&quoted[..header_len]) == row.key.0;
             let mut bytes = quoted;
             self.storage.unquote(&mut bytes, header_len);
-            let content = Content { text: canonical(&bytes), ..self.state_of(row) };
+            let content = MessageContent { text: canonical(&bytes), ..self.state_of(row) };
             is_it.then_some((row.uid, content))
         };
         self.known.rows().iter().filter_map(content).collect()
     }
 
     /// Returns flags and keywords of a known message.
-    pub fn state_of(&self, row: &MirrorRow) -> Content {
+    pub fn state_of(&self, row: &MirrorRow) -> MessageContent {
         let flags = row.flags.without(Flag::Recent);
-        Content { flags, keywords: self.known.keywords_of(row), text: Vec::new() }
+        MessageContent { flags, keywords: self.known.keywords_of(row), text: Vec::new() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_mailbox::{ChangeSet, FlagChange, Known, KnownMessage, SinkError, Stamp, SyncContext};
 use barid_mailbox_conformance::memory::MemoryBackend;
-use barid_mailbox_conformance::{Backend, Fixture, Mirror, Session, check_all};
+use barid_mailbox_conformance::{Backend, Fixture, Mirror, StorageHandle, check_all};
 use barid_types::{Flag, FlagSet, KeywordTable, Uid, UidValidity};
 
 #[test]
@@ -29,7 +29,7 @@ impl Known for Outrun<'_> {
     }
     fn uidvalidity(&self) -> Option<UidValidity> {
         if !self.is_done.swap(true, Ordering::Relaxed) {
-            Session::scanned(self.fixture).append(b"Subject: other\n\n");
+            StorageHandle::scanned(self.fixture).append(b"Subject: other\n\n");
         }
         self.known.uidvalidity()
     }
@@ -54,7 +54,7 @@ impl Known for Outrun<'_> {
 #[test]
 fn a_change_that_another_writer_outran_is_made_in_the_new_head() {
     let fixture = MemoryBackend.create();
-    let mut session = Session::scanned(&*fixture);
+    let mut session = StorageHandle::scanned(&*fixture);
     let uid = session.append(b"Subject: first\n\n");
     let known =
         Outrun { known: &session.known, fixture: &*fixture, is_done: AtomicBool::new(false) };
@@ -62,7 +62,7 @@ fn a_change_that_another_writer_outran_is_made_in_the_new_head() {
     let flags = vec![(uid, FlagChange { add, ..FlagChange::default() })].into();
     let changes = ChangeSet { flags, ..ChangeSet::default() };
     fixture.open().sync(&changes, &[], &mut SyncContext::new(&known)).unwrap();
-    let found: Vec<_> = Session::scanned(&*fixture).contents().into_values().collect();
+    let found: Vec<_> = StorageHandle::scanned(&*fixture).contents().into_values().collect();
     assert_eq!(found.len(), 2, "the other writer's message is there");
     assert_eq!(found[0].flags, add);
 }

@@ -14,7 +14,7 @@ pub struct FormatProperties {
     /// Name, as `status` prints it and as it stands before the colon of a forced format.
     pub name: &'static str,
     /// Arrangement of the messages.
-    pub layout: Layout,
+    pub layout: MessageLayout,
     /// Arrangement of the mailboxes below one.
     pub subfolders: Subfolders,
     /// Folders of the mailbox itself that contain its messages.
@@ -44,7 +44,7 @@ pub struct FormatProperties {
 
 /// Arrangement of the messages of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum MessageLayout {
     /// One file with all messages.
     OneFile,
     /// A folder whose files contain many messages each.
@@ -67,11 +67,11 @@ pub enum Subfolders {
 impl FormatProperties {
     /// Makes the properties that most formats of a layout have, for a format with a name: LF, no
     /// data on a message in its header, nested subfolders of folders.
-    pub const fn new(name: &'static str, layout: Layout) -> Self {
+    pub const fn new(name: &'static str, layout: MessageLayout) -> Self {
         Self {
             name,
             layout,
-            subfolders: if matches!(layout, Layout::OneFile) {
+            subfolders: if matches!(layout, MessageLayout::OneFile) {
                 Subfolders::None
             } else {
                 Subfolders::Nested
@@ -104,12 +104,12 @@ impl Format {
 
     /// Returns `true` if a mailbox is a folder rather than a file.
     pub const fn is_folder(self) -> bool {
-        !matches!(self.0.layout, Layout::OneFile)
+        !matches!(self.0.layout, MessageLayout::OneFile)
     }
 
     /// Returns `true` if every message is a file of its own.
     pub const fn has_message_files(self) -> bool {
-        matches!(self.0.layout, Layout::FilePerMessage)
+        matches!(self.0.layout, MessageLayout::FilePerMessage)
     }
 }
 

@@ -18,7 +18,7 @@ mod sync;
 
 pub use error::{Error, Result, SinkError};
 pub use flag_changes::{FlagChange, FlagChanges, FlagRun};
-pub use format::{Format, FormatProperties, Layout, Subfolders};
+pub use format::{Format, FormatProperties, MessageLayout, Subfolders};
 pub use location::{Extent, Location, LocationParts, MessageName};
 pub use new_message::{MessageRest, NewMessage, StoredMessage, TakeRest};
 pub use open_message::{OpenMessage, ReadPiece, WHOLE_LEN_MAX};
@@ -29,6 +29,6 @@ pub use scan::{
 pub use stamp::{Stamp, StampRules};
 pub use storage::{Caps, ReadAs, ReadKept, ReadMessage, Storage};
 pub use sync::{
-    ChangeSet, MovedMessage, Recovered, Shift, Steps, SyncContext, SyncFigures, SyncReport,
-    SyncedState, Unfinished,
+    ChangeProgress, ChangeSet, MovedMessage, Recovered, Shift, SyncContext, SyncFigures,
+    SyncReport, SyncedState, Unfinished,
 };

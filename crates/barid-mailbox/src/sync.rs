@@ -89,9 +89,9 @@ impl<'a> SyncContext<'a> {
     }
 
     /// Returns the progress counter of a change of `total` messages, each a file.
-    pub fn steps(&self, total: usize) -> Steps<'a> {
+    pub fn steps(&self, total: usize) -> ChangeProgress<'a> {
         let (progress, stop) = (self.progress, self.stop);
-        Steps { progress, stop, done: 0, total: total as u64 }
+        ChangeProgress { progress, stop, done: 0, total: total as u64 }
     }
 
     /// Reports progress.
@@ -104,7 +104,7 @@ impl<'a> SyncContext<'a> {
 
 /// The progress of a change in a format with a file per message, which may stop after each file.
 #[derive(Clone, Default)]
-pub struct Steps<'a> {
+pub struct ChangeProgress<'a> {
     progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     stop: Option<&'a AtomicBool>,
     /// Number of messages done.
@@ -113,14 +113,14 @@ pub struct Steps<'a> {
     pub total: u64,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> ChangeProgress<'a> {
     /// Makes a counter of no steps that stops once the flag is `true`.
     pub fn stopped_by(stop: Option<&'a AtomicBool>) -> Self {
         Self { stop, ..Self::default() }
     }
 }
 
-impl Steps<'_> {
+impl ChangeProgress<'_> {
     /// Returns `true` once the change is to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))

@@ -125,7 +125,7 @@ struct Mark {
     bare: u64,
 }
 
-enum Kind {
+enum OpenPartKind {
     /// Its header is being read.
     Header,
     /// No parts.
@@ -136,16 +136,16 @@ enum Kind {
     Message,
 }
 
-struct Open {
+struct OpenPart {
     part: BodyStructure,
-    kind: Kind,
+    kind: OpenPartKind,
     /// `true` for a part of a `multipart/digest`, where `message/rfc822` is the default type.
     in_digest: bool,
     body: Mark,
 }
 
 struct Walker {
-    stack: Vec<Open>,
+    stack: Vec<OpenPart>,
     /// The header of the innermost part, while it is being read.
     header: Vec<u8>,
     /// The start of the line being read.
@@ -177,7 +177,12 @@ impl Walker {
         self.parts += 1;
         self.header.clear();
         let part = BodyStructure { header_offset: offset as u64, ..BodyStructure::default() };
-        self.stack.push(Open { part, kind: Kind::Header, in_digest, body: Mark::default() });
+        self.stack.push(OpenPart {
+            part,
+            kind: OpenPartKind::Header,
+            in_digest,
+            body: Mark::default(),
+        });
     }
 
     /// Reads a line, or a piece of a long one; a piece that is not its start is neither a boundary
@@ -200,7 +205,7 @@ impl Walker {
     /// Returns the depth of the innermost part if its body is being read and is not divided.
     fn leaf_depth(&self) -> Option<(usize, usize)> {
         let open = self.stack.last()?;
-        matches!(open.kind, Kind::Leaf).then_some((self.stack.len(), self.parts))
+        matches!(open.kind, OpenPartKind::Leaf).then_some((self.stack.len(), self.parts))
     }
 
     fn after(&self, line: &[u8], end: usize) -> Mark {
@@ -218,13 +223,13 @@ impl Walker {
     }
 
     fn in_header(&self) -> bool {
-        matches!(self.stack.last(), Some(Open { kind: Kind::Header, .. }))
+        matches!(self.stack.last(), Some(OpenPart { kind: OpenPartKind::Header, .. }))
     }
 
     /// Handles a line that starts with `--`; `false` if it is not a boundary of an open multipart.
     fn boundary(&mut self, line: &[u8], next: Mark) -> bool {
         let matched = self.stack.iter().enumerate().rev().find_map(|(level, open)| {
-            let Kind::Multipart { delimiter, digest, .. } = &open.kind else { return None };
+            let OpenPartKind::Multipart { delimiter, digest, .. } = &open.kind else { return None };
             if delimiter.is_empty() {
                 return None;
             }
@@ -244,7 +249,7 @@ impl Walker {
             }
             self.close(end);
         }
-        if let Some(Open { kind: Kind::Multipart { delimiter, seen, .. }, .. }) =
+        if let Some(OpenPart { kind: OpenPartKind::Multipart { delimiter, seen, .. }, .. }) =
             self.stack.last_mut()
         {
             *seen = true;
@@ -258,9 +263,9 @@ impl Walker {
         true
     }
 
-    fn starts_behind(&self, open: &Open) -> bool {
+    fn starts_behind(&self, open: &OpenPart) -> bool {
         let start = match open.kind {
-            Kind::Header => open.part.header_offset as usize,
+            OpenPartKind::Header => open.part.header_offset as usize,
             _ => open.body.offset,
         };
         start > self.before.offset
@@ -288,19 +293,19 @@ impl Walker {
         if (is_multipart || is_message) && encoded {
             self.defects.add(DefectKind::EncodedContainer, from);
         }
-        open.kind = Kind::Leaf;
+        open.kind = OpenPartKind::Leaf;
         if (is_multipart || is_message) && depth >= DEPTH_MAX {
             self.defects.add(DefectKind::TooDeep, from);
         } else if is_multipart {
             match delimiter(part) {
                 Some(delimiter) => {
                     let digest = part.subtype.eq_ignore_ascii_case(b"digest");
-                    open.kind = Kind::Multipart { delimiter, digest, seen: false };
+                    open.kind = OpenPartKind::Multipart { delimiter, digest, seen: false };
                 }
                 None => self.defects.add(DefectKind::MissingBoundary, from),
             }
         } else if is_message {
-            open.kind = Kind::Message;
+            open.kind = OpenPartKind::Message;
             self.open(body.offset, false);
         }
     }
@@ -310,15 +315,15 @@ impl Walker {
         if self.in_header() {
             self.end_header_at(end);
         }
-        let Some(Open { mut part, kind, body, .. }) = self.stack.pop() else { return };
+        let Some(OpenPart { mut part, kind, body, .. }) = self.stack.pop() else { return };
         part.body_end = end.offset as u64;
         part.lines = end.line_feeds - body.line_feeds;
         part.size = (end.offset - body.offset) as u64 + end.bare - body.bare;
         match kind {
-            Kind::Multipart { seen: false, .. } => {
+            OpenPartKind::Multipart { seen: false, .. } => {
                 self.defects.add(DefectKind::BoundaryNotFound, body.offset);
             }
-            Kind::Multipart { delimiter, .. } if !delimiter.is_empty() => {
+            OpenPartKind::Multipart { delimiter, .. } if !delimiter.is_empty() => {
                 self.defects.add(DefectKind::UnclosedMultipart, end.offset);
             }
             _ => {}
@@ -340,7 +345,7 @@ impl Walker {
         header.truncate(end.offset - from);
         open.body = end;
         open.part.body_offset = end.offset as u64;
-        open.kind = Kind::Leaf;
+        open.kind = OpenPartKind::Leaf;
         read_header(&header, from, open.in_digest, &mut open.part, &mut self.defects);
         check_header(&header, from, names_a_message, &mut self.defects);
         self.note_envelope(&header);
@@ -355,7 +360,7 @@ impl Walker {
 
     /// Stores the envelope from the header in the message part around the innermost part.
     fn note_envelope(&mut self, header: &[u8]) {
-        if let [.., Open { kind: Kind::Message, part, .. }, _] = &mut *self.stack {
+        if let [.., OpenPart { kind: OpenPartKind::Message, part, .. }, _] = &mut *self.stack {
             part.envelope = Some(Box::new(envelope(header)));
         }
     }
@@ -368,8 +373,8 @@ impl Walker {
     }
 }
 
-fn is_in_message(stack: &[Open]) -> bool {
-    matches!(stack, [.., Open { kind: Kind::Message, .. }, _])
+fn is_in_message(stack: &[OpenPart]) -> bool {
+    matches!(stack, [.., OpenPart { kind: OpenPartKind::Message, .. }, _])
 }
 
 /// Returns `true` if a part is an enclosed message, which is parsed further: `message/rfc822` or

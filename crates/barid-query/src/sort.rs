@@ -163,7 +163,7 @@ fn candidates(
 /// The keys of some rows, in a form that compares fast.
 enum Keys {
     Numbers(Vec<u64>),
-    Texts { texts: Texts, reverse: bool },
+    Texts { texts: SortTexts, reverse: bool },
 }
 
 impl Keys {
@@ -175,7 +175,7 @@ impl Keys {
             let flip = if reverse { u64::MAX } else { 0 };
             Keys::Numbers(numbers.iter().map(|&number| radix::ordered(number) ^ flip).collect())
         } else {
-            let mut texts = Texts::default();
+            let mut texts = SortTexts::default();
             view.strings(key, rows, &mut |text| texts.push(text));
             assert_eq!(texts.ends.len(), rows.len(), "a view gives one text for each row");
             Keys::Texts { texts, reverse }
@@ -213,13 +213,13 @@ impl Keys {
 
 /// Concatenated texts, each with its first eight octets as a number.
 #[derive(Default)]
-struct Texts {
+struct SortTexts {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     prefixes: Vec<u64>,
 }
 
-impl Texts {
+impl SortTexts {
     fn push(&mut self, text: &[u8]) {
         let mut prefix = [0; 8];
         let shared = text.len().min(8);

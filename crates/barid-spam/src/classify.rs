@@ -1,7 +1,7 @@
 //! Classifying messages.
 
 use barid::{Outcome, Work};
-use barid_bayes::{Counts, Evidence, Parameters, Place, Score, Status};
+use barid_bayes::{Counts, Evidence, MessagePart, Parameters, Score, Status};
 use barid_wordlist::{AnyList, keys};
 
 use crate::source::{At, Source, each};
@@ -129,7 +129,7 @@ pub(crate) fn scored(worker: &mut Worker, rules: &Rules) -> Result<Classified> {
     worker.look_up()?;
     let totals = counts(worker.list.totals()?);
     let parameters = &rules.parameters;
-    let places = worker.maker.tokens().map(Place::of);
+    let places = worker.maker.tokens().map(MessagePart::of);
     let known = places.zip(worker.counts.iter().map(|found| counts(*found)));
     let (score, explained) = match rules.explains {
         false => (worker.scorer.score(parameters, totals, known), None),

@@ -162,9 +162,9 @@ impl Filter {
         Ok(scored)
     }
 
-    fn place(&self, mailbox: &Mailbox) -> Place {
+    fn place(&self, mailbox: &Mailbox) -> ScoresFile {
         let folder = mailbox.state_dir().join("spam");
-        Place {
+        ScoresFile {
             vfs: Arc::clone(&self.vfs),
             path: folder.join(format!("scores-{:032x}", mailbox.id())),
             folder,
@@ -213,7 +213,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Location of the scores of a mailbox.
-struct Place {
+struct ScoresFile {
     vfs: Arc<dyn barid_vfs::Vfs>,
     folder: PathBuf,
     path: PathBuf,
@@ -221,7 +221,7 @@ struct Place {
     fingerprint: u64,
 }
 
-impl Place {
+impl ScoresFile {
     fn read(&self) -> Scores {
         let bytes = self.vfs.read(&self.path, SCORES_LEN_MAX).unwrap_or_default();
         Scores::decode(&bytes, self.uidvalidity, self.fingerprint).unwrap_or_default()

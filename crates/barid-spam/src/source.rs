@@ -46,7 +46,7 @@ pub enum At {
 pub(crate) type Make<'a, T> = dyn Fn(&[u8]) -> T + Sync + 'a;
 
 /// Receives the results, in order; `false` ends the reading.
-pub(crate) type Take<'a, T> = dyn FnMut(At, Outcome<T>) -> Result<bool> + 'a;
+pub(crate) type TakeResult<'a, T> = dyn FnMut(At, Outcome<T>) -> Result<bool> + 'a;
 
 /// Reads all messages of a source.
 pub(crate) fn each<T: Send>(
@@ -54,7 +54,7 @@ pub(crate) fn each<T: Send>(
     source: Source<'_>,
     threads: usize,
     make: &Make<'_, T>,
-    take: &mut Take<'_, T>,
+    take: &mut TakeResult<'_, T>,
 ) -> Result<()> {
     match source {
         Source::Mailbox(mailbox, uids) => {

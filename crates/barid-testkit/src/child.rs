@@ -48,7 +48,7 @@ pub struct Child {
 
 /// The next event of a child.
 #[derive(Debug)]
-pub enum Said {
+pub enum ChildEvent {
     /// A line.
     Line(String),
     /// It ended without another line.
@@ -98,13 +98,13 @@ impl Child {
     }
 
     /// Waits for the next line, or the end.
-    pub fn next(&mut self, timeout: Duration) -> Said {
+    pub fn next(&mut self, timeout: Duration) -> ChildEvent {
         match self.lines.recv_timeout(timeout) {
-            Ok(line) => Said::Line(line),
-            Err(RecvTimeoutError::Disconnected) => Said::Ended(self.wait()),
+            Ok(line) => ChildEvent::Line(line),
+            Err(RecvTimeoutError::Disconnected) => ChildEvent::Ended(self.wait()),
             Err(RecvTimeoutError::Timeout) => {
                 self.end();
-                Said::Hangs
+                ChildEvent::Hangs
             }
         }
     }
@@ -115,7 +115,7 @@ impl Child {
     /// If another line or none arrives.
     pub fn says(&mut self, line: &str, timeout: Duration) {
         match self.next(timeout) {
-            Said::Line(said) if said == line => {}
+            ChildEvent::Line(said) if said == line => {}
             other => panic!("a child: {other:?}, not {line:?}"),
         }
     }
@@ -128,8 +128,8 @@ impl Child {
         let mut lines = Vec::new();
         loop {
             match self.next(silence) {
-                Said::Line(line) => lines.push(line),
-                Said::Ended(status) if status.success() => return lines,
+                ChildEvent::Line(line) => lines.push(line),
+                ChildEvent::Ended(status) if status.success() => return lines,
                 other => panic!("a child: {other:?}, after {:?}", lines.last()),
             }
         }

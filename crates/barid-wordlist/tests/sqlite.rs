@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_kv::{KvWrite, Place, Purpose};
+use barid_kv::{KvWrite, Purpose, StoreSpec};
 use barid_testkit::Scratch;
 use barid_testkit::child::{Child, tell};
 use barid_vfs::{OsVfs, Vfs};
@@ -43,7 +43,7 @@ fn open(path: &Path) -> OnStore {
 /// Changes a list as another program could.
 fn apply(path: &Path, batch: &barid_kv::Batch) {
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-    let place = Place { vfs: &vfs, path, builtin: None, durable: true };
+    let place = StoreSpec { vfs: &vfs, path, builtin: None, durable: true };
     let mut writer: Box<dyn KvWrite> =
         choice("sqlite").unwrap().kv.write(&place, Purpose::Update).unwrap();
     writer.apply(batch).unwrap();
@@ -123,7 +123,7 @@ fn the_order_of_bytes_is_that_of_the_list() {
         batch.set(b"word", TokenEntry { spam: 1, ham: 3, date: 0 }).unwrap();
         list.update(&batch).unwrap();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: true };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: true };
         let mut found = Vec::new();
         let mut reader = choice("sqlite").unwrap().kv.read(&place).unwrap();
         reader.get(b"word", &mut |value| found = value.to_vec()).unwrap();

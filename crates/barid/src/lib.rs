@@ -71,7 +71,7 @@ pub use barid_formats::{
 };
 pub use barid_kv::Compression;
 pub use barid_mailbox::{
-    Caps, Error as FormatError, FlagChange, FlagChanges, Format, FormatProperties, Layout,
+    Caps, Error as FormatError, FlagChange, FlagChanges, Format, FormatProperties, MessageLayout,
     MessageRest, NewMessage, ReadAs, StoredMessage, Subfolders, SyncFigures, Unfinished,
     WHOLE_LEN_MAX,
 };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid::{Mailbox, OpenOptions};
-use barid_testkit::child::{Child, Said, tell};
+use barid_testkit::child::{Child, ChildEvent, tell};
 use barid_testkit::{Scratch, disk};
 
 /// Peak of the resident memory of the child in bytes, the program included.
@@ -36,7 +36,7 @@ fn check(name: &str, text: &str, len: usize) {
     for threads in ["8", "16"] {
         let mut child = Child::spawn("open an mbox", &[root, threads]);
         let said = match child.next(Duration::from_secs(300)) {
-            Said::Line(line) => line,
+            ChildEvent::Line(line) => line,
             other => panic!("{name}: {other:?}"),
         };
         let (found, peak) = said.split_once(' ').unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use barid_bayes::{
-    Counts, Distinct, Options, Parameters, Place, Profile, Score, Scorer, Status, Tokenizer,
+    Counts, Distinct, MessagePart, Options, Parameters, Profile, Score, Scorer, Status, Tokenizer,
 };
 
 use super::corpus::Corpus;
@@ -20,7 +20,7 @@ pub(super) struct Filter<'a> {
     /// The tokens of each message, as numbers in the byte order of tokens.
     tokens: Vec<Vec<u32>>,
     /// The places of tokens, by their numbers.
-    places: Vec<Place>,
+    places: Vec<MessagePart>,
 }
 
 /// A word list.
@@ -47,7 +47,7 @@ impl<'a> Filter<'a> {
         }
         let mut sorted: Vec<(Vec<u8>, u32)> = numbers.into_iter().collect();
         sorted.sort_unstable();
-        let places = sorted.iter().map(|(token, _)| Place::of(token)).collect();
+        let places = sorted.iter().map(|(token, _)| MessagePart::of(token)).collect();
         let mut ranks = vec![0; sorted.len()];
         for (rank, (_, number)) in sorted.iter().enumerate() {
             ranks[*number as usize] = rank as u32;

@@ -9,15 +9,15 @@
 //!   `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of one class
 //!   alone and a quarter for one that is as often in both (after the confidence factor of the
 //!   filter OSBF-Lua);
-//! - log odds are summed for spam and for ham in each [`Place`] of a message, and each balance is
-//!   divided by a power of its sum just below 1: tokens of one place depend on each other, so many
-//!   of them say hardly more than few, while two places say more than one;
+//! - log odds are summed for spam and for ham in each [`MessagePart`] of a message, and each balance
+//!   is divided by a power of its sum just below 1: tokens of one part depend on each other, so
+//!   many of them say hardly more than few, while two parts say more than one;
 //! - evidence for ham counts more (`ns_esf`), since spam imitates ham and not the other way round;
 //! - the place that says most for spam counts for a part, so that the headers of a new mailing
 //!   list, say, do not make spam of what is none by its text;
 //! - a list of few messages is believed less.
 
-use super::{Against, Evidence, Parameters, Place, Weight};
+use super::{Against, Evidence, MessagePart, Parameters, Weight};
 
 /// Both classes are scaled to one size, at most this many times the size of the smaller one: a
 /// token seen in few of many messages may be missing in a small class by chance.
@@ -66,11 +66,11 @@ const LEAST: f64 = 1e-9;
 
 /// Sums the log odds of the scored tokens.
 pub(super) fn weigh(
-    tokens: impl Iterator<Item = (Place, f64)>,
+    tokens: impl Iterator<Item = (MessagePart, f64)>,
     lesser: u32,
     min_dev: f64,
 ) -> Weight {
-    let against = [Against::default(); Place::COUNT];
+    let against = [Against::default(); MessagePart::COUNT];
     let mut weight = Weight { used: 0, against, lesser, min_dev };
     for (place, probability) in tokens {
         let odds = (probability / (1.0 - probability)).ln();
@@ -114,12 +114,12 @@ mod tests {
 
     fn probability_of(counts: Counts, totals: Counts) -> f64 {
         let parameters = Parameters::new(Profile::Modern);
-        Evidence { counts, totals, place: Place::Text }.probability(&parameters)
+        Evidence { counts, totals, place: MessagePart::Text }.probability(&parameters)
     }
 
     fn score(tokens: &[Counts], totals: Counts) -> f64 {
         let parameters = Parameters::new(Profile::Modern);
-        let tokens = tokens.iter().map(|counts| (Place::Text, *counts));
+        let tokens = tokens.iter().map(|counts| (MessagePart::Text, *counts));
         Scorer::new().score(&parameters, totals, tokens).spamicity
     }
 
@@ -173,18 +173,18 @@ mod tests {
     fn two_places_say_more_than_one() {
         let parameters = Parameters::new(Profile::Modern);
         let (spam, ham) = (counts(50, 0), counts(0, 50));
-        let score = |groups: &[(Place, Counts, usize)]| {
+        let score = |groups: &[(MessagePart, Counts, usize)]| {
             let tokens = groups
                 .iter()
                 .flat_map(|&(place, counts, times)| std::iter::repeat_n((place, counts), times));
             Scorer::new().score(&parameters, TOTALS, tokens)
         };
-        let one = score(&[(Place::Text, spam, 20)]);
-        let two = score(&[(Place::Text, spam, 10), (Place::Header, spam, 10)]);
+        let one = score(&[(MessagePart::Text, spam, 20)]);
+        let two = score(&[(MessagePart::Text, spam, 10), (MessagePart::Header, spam, 10)]);
         assert!(one.spamicity < two.spamicity, "{one:?} {two:?}");
         assert!(one.used == two.used && (one.p - two.p).abs() < 1e-9, "{one:?} {two:?}");
         // Texts as those of ham outweigh headers as those of spam, however many words these have.
-        let new_list = score(&[(Place::Header, spam, 1000), (Place::Text, ham, 20)]);
+        let new_list = score(&[(MessagePart::Header, spam, 1000), (MessagePart::Text, ham, 20)]);
         assert!(new_list.spamicity < 0.5, "{new_list:?}");
     }
 
@@ -195,7 +195,8 @@ mod tests {
         let old = score(&tokens, TOTALS);
         assert!(0.5 < young && young < old, "{young} {old}");
         let parameters = Parameters::new(Profile::Modern);
-        let score = Scorer::new().score(&parameters, counts(9, 0), [(Place::Text, counts(9, 0))]);
+        let score =
+            Scorer::new().score(&parameters, counts(9, 0), [(MessagePart::Text, counts(9, 0))]);
         assert_eq!((score.spamicity, score.status, score.used), (0.5, Status::Unsure, 0));
     }
 }

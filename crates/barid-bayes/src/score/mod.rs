@@ -8,13 +8,13 @@ mod balance;
 mod chi;
 mod explain;
 mod format;
+mod message_part;
 mod parameters;
-mod place;
 
 pub use chi::chi2q;
 pub use explain::{Explanation, Row};
+pub use message_part::MessagePart;
 pub use parameters::{Parameters, Rule, Status};
-pub use place::Place;
 
 use parameters::EPS;
 
@@ -36,7 +36,7 @@ pub struct Evidence {
     /// All messages.
     pub totals: Counts,
     /// The part of the message that the token comes from; only [`Rule::Balance`] uses it.
-    pub place: Place,
+    pub place: MessagePart,
 }
 
 impl Evidence {
@@ -88,8 +88,8 @@ pub struct Score {
 pub struct Weight {
     /// Number of tokens that were scored.
     pub used: usize,
-    /// The evidence by [`Place`] with [`Rule::Balance`]; else all of it in the first element.
-    pub against: [Against; Place::COUNT],
+    /// The evidence by [`MessagePart`] with [`Rule::Balance`]; else all of it in the first element.
+    pub against: [Against; MessagePart::COUNT],
     /// Number of messages in the smaller class of the word list.
     pub lesser: u32,
     /// Least distance from 0.5 of a scored token's probability.
@@ -144,7 +144,7 @@ impl Weight {
 #[derive(Debug, Default)]
 pub struct Scorer {
     probabilities: Vec<f64>,
-    places: Vec<Place>,
+    places: Vec<MessagePart>,
     deviations: Vec<f64>,
 }
 
@@ -160,7 +160,7 @@ impl Scorer {
         &mut self,
         parameters: &Parameters,
         totals: Counts,
-        tokens: impl IntoIterator<Item = (Place, Counts)>,
+        tokens: impl IntoIterator<Item = (MessagePart, Counts)>,
     ) -> Score {
         let tokens = tokens.into_iter();
         let evidence = tokens.map(|(place, counts)| Evidence { counts, totals, place });
@@ -206,7 +206,7 @@ impl Scorer {
             against_ham.multiply(probability);
             used += 1;
         }
-        let mut against = [Against::default(); Place::COUNT];
+        let mut against = [Against::default(); MessagePart::COUNT];
         against[0] = Against { spam: against_spam.ln(), ham: against_ham.ln() };
         Weight { used, against, lesser, min_dev }
     }
@@ -297,8 +297,8 @@ mod tests {
         Counts { spam, ham }
     }
 
-    fn of_texts(tokens: &[Counts]) -> impl Iterator<Item = (Place, Counts)> {
-        tokens.iter().map(|counts| (Place::Text, *counts))
+    fn of_texts(tokens: &[Counts]) -> impl Iterator<Item = (MessagePart, Counts)> {
+        tokens.iter().map(|counts| (MessagePart::Text, *counts))
     }
 
     fn check(tokens: &[Counts], totals: Counts, expected: (f64, usize)) {

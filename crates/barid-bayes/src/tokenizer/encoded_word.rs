@@ -3,12 +3,12 @@
 use super::charset::{Bounds, Charset};
 use super::classes::{self, ALNUM, BLANK};
 use super::decode;
-use super::scan::{Found, Scan};
+use super::scan::{Scan, TokenKind};
 use crate::options::WordEncoding;
 
 impl Scan<'_> {
     /// Matches `=` in a header.
-    pub(super) fn encoded_word(&mut self) -> Option<(Found, usize, usize)> {
+    pub(super) fn encoded_word(&mut self) -> Option<(TokenKind, usize, usize)> {
         match self.encoded_words(0) {
             Some(_) if self.is_interrupted => None,
             Some(end) => self.decode_words(end),
@@ -57,7 +57,7 @@ impl Scan<'_> {
 
     /// Decodes the encoded words up to `end`, and pushes back the text before them and the decoded
     /// text.
-    pub(super) fn decode_words(&mut self, end: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn decode_words(&mut self, end: usize) -> Option<(TokenKind, usize, usize)> {
         if self.rescans_left == 0 {
             return self.skip(end);
         }

@@ -2,7 +2,7 @@
 
 use super::charset::Charset;
 use super::classes::{self, ALNUM, BLANK, BOUNDARY};
-use super::scan::{Found, Scan, Tag};
+use super::scan::{Scan, Tag, TokenKind};
 
 /// Fields whose words are tagged.
 const TAGGED: [(&[u8], Tag); 6] = [
@@ -29,7 +29,7 @@ impl Scan<'_> {
         run: usize,
         len: usize,
         next: Option<u8>,
-    ) -> Option<(Found, usize, usize)> {
+    ) -> Option<(TokenKind, usize, usize)> {
         if self.at_line_start && next == Some(b':') {
             return self.field(run, len);
         }
@@ -43,7 +43,7 @@ impl Scan<'_> {
     }
 
     /// Matches a field name and its colon.
-    fn field(&mut self, run: usize, len: usize) -> Option<(Found, usize, usize)> {
+    fn field(&mut self, run: usize, len: usize) -> Option<(TokenKind, usize, usize)> {
         let name = &self.text.rest()[..run];
         let is_name = |known: &[u8]| name.eq_ignore_ascii_case(known);
         if let Some((_, tag)) = TAGGED.iter().find(|(known, _)| is_name(known)) {
@@ -60,7 +60,7 @@ impl Scan<'_> {
         self.plain_word(len)
     }
 
-    fn whole_line(&mut self, name_len: usize) -> Option<(Found, usize, usize)> {
+    fn whole_line(&mut self, name_len: usize) -> Option<(TokenKind, usize, usize)> {
         let end = match self.find(name_len, b'\n', false) {
             Some(end) => end,
             None => self.text.rest().len(),
@@ -73,13 +73,13 @@ impl Scan<'_> {
         if text[..name_len].eq_ignore_ascii_case(b"message-id") {
             self.facts.set_message_id(&text[name_len + 1..end], self.options.token_len_bound());
         }
-        Some((Found::Line, name_len, end))
+        Some((TokenKind::Line, name_len, end))
     }
 
     /// Matches `Content-Type`, `Content-Transfer-Encoding` and `Content-Disposition`: the first
     /// word of the value sets the type, encoding or disposition of the part, and is a token as
     /// well.
-    fn mime_field(&mut self, name_len: usize) -> Option<(Found, usize, usize)> {
+    fn mime_field(&mut self, name_len: usize) -> Option<(TokenKind, usize, usize)> {
         let start = self.run(name_len + 1, BLANK);
         let mut end = start;
         let is_value = |byte: u8| classes::is(byte, ALNUM) || matches!(byte, b'/' | b'-');
@@ -97,7 +97,7 @@ impl Scan<'_> {
             _ => part.set_encoding(value),
         }
         self.set_tag(Tag::Header);
-        Some((Found::Word, name_len, name_len))
+        Some((TokenKind::Word, name_len, name_len))
     }
 
     /// Matches a word with `=` or `#` behind it: a parameter, or the start of an encoded word or of
@@ -107,7 +107,7 @@ impl Scan<'_> {
         run: usize,
         len: usize,
         next: Option<u8>,
-    ) -> Option<(Found, usize, usize)> {
+    ) -> Option<(TokenKind, usize, usize)> {
         let encoded = if next == Some(b'=') { self.encoded_words(run) } else { None };
         let parameter = match next {
             Some(b'=') => self.parameter(run),
@@ -121,7 +121,7 @@ impl Scan<'_> {
         if let Some((text_end, end)) = verp
             && end > longest
         {
-            return Some((Found::Verp, text_end, text_end));
+            return Some((TokenKind::Verp, text_end, text_end));
         }
         if let Some(end) = encoded
             && end == longest
@@ -137,7 +137,7 @@ impl Scan<'_> {
             Some((Parameter::Charset, end)) => {
                 self.set_charset(run + 1, end);
                 self.set_tag(Tag::Header);
-                Some((Found::Word, run, run))
+                Some((TokenKind::Word, run, run))
             }
             Some((Parameter::Name, end)) => self.skip(end),
             None => {

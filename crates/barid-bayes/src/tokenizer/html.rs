@@ -6,7 +6,7 @@
 
 use super::classes::{self, BLANK, HEX};
 use super::decode;
-use super::scan::{Found, Scan, State};
+use super::scan::{Scan, ScanState, TokenKind};
 
 /// Tags that break the text, by the names of their opening tags.
 const BREAKS: [&[u8]; 22] = [
@@ -94,25 +94,25 @@ struct Tags {
 
 impl Scan<'_> {
     /// Matches `<`, in any state.
-    pub(super) fn angle(&mut self) -> Option<(Found, usize, usize)> {
+    pub(super) fn angle(&mut self) -> Option<(TokenKind, usize, usize)> {
         if let Some(end) = self.doctype() {
             if !self.is_interrupted {
-                self.state = State::Html;
+                self.state = ScanState::Html;
             }
             return self.skip(end);
         }
-        if self.state != State::Html {
+        if self.state != ScanState::Html {
             return self.skip(1);
         }
         let (state, len) = if self.peek(1) == Some(b'!') {
             match self.is_at(2, b"--") {
-                true => (State::StrictComment, 4),
-                false => (State::LooseComment, 2),
+                true => (ScanState::StrictComment, 4),
+                false => (ScanState::LooseComment, 2),
             }
         } else if let Some(len) = self.counted_tag() {
-            (State::Tag, len)
+            (ScanState::Tag, len)
         } else {
-            (State::OtherTag, 1)
+            (ScanState::OtherTag, 1)
         };
         if !self.is_interrupted {
             self.state = state;
@@ -164,7 +164,7 @@ impl Scan<'_> {
     }
 
     /// Matches a word of `len` bytes with `<` behind it.
-    pub(super) fn word_before_tags(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn word_before_tags(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         let tags = self.tags(len);
         let next = self.peek(tags.end);
         if self.is_interrupted {
@@ -214,7 +214,7 @@ impl Scan<'_> {
 
     /// Matches `&#101;` behind a word of `len` bytes (0: behind no word): a printable ASCII
     /// character replaces it, and is scanned again together with the word.
-    pub(super) fn entity(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn entity(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         if self.is_modern() {
             return self.entity_modern(len);
         }
@@ -276,7 +276,7 @@ impl Scan<'_> {
 
     /// Matches `/` and the bytes behind it up to and including percent escapes (`%41`), in a tag:
     /// the escapes are decoded, and all of it is scanned again.
-    pub(super) fn escapes(&mut self) -> Option<(Found, usize, usize)> {
+    pub(super) fn escapes(&mut self) -> Option<(TokenKind, usize, usize)> {
         let mut at = 1;
         while self.peek(at).is_some_and(|byte| !matches!(byte, b'/' | b'%' | b' ' | b'\t' | b'\n'))
         {

@@ -29,7 +29,7 @@ use charset::Charset;
 use joined::Joined;
 use mime::{PartType, Parts};
 use neighbours::Neighbours;
-use scan::{Found, Scan, State, Tag};
+use scan::{Scan, ScanState, Tag, TokenKind};
 use text::Text;
 
 use crate::limits::BUFFER_KEPT_LEN;
@@ -107,7 +107,7 @@ impl Tokenizer {
             facts: &mut self.facts,
             charset: self.charset_default,
             charset_default: self.charset_default,
-            state: State::Header,
+            state: ScanState::Header,
             tag: None,
             in_header: true,
             at_line_start: true,
@@ -163,12 +163,12 @@ impl Delivery<'_> {
             }
             self.simple_words(scan);
             let Some((found, len, taken)) = scan.next() else { return true };
-            if scan.is_modern() && matches!(found, Found::Word | Found::Host) {
+            if scan.is_modern() && matches!(found, TokenKind::Word | TokenKind::Host) {
                 self.modern_word(scan, found, len);
                 scan.take(taken);
                 return true;
             }
-            if scan.is_modern() && found == Found::Line {
+            if scan.is_modern() && found == TokenKind::Line {
                 self.line(&scan.text.rest()[..taken], len);
             }
             let is_kept = self.take(scan, found, len);
@@ -247,37 +247,37 @@ impl Delivery<'_> {
 
     /// Writes the token that was found, from the front of the text. Returns `true` if it is to be
     /// delivered.
-    fn take(&mut self, scan: &mut Scan<'_>, found: Found, len: usize) -> bool {
+    fn take(&mut self, scan: &mut Scan<'_>, found: TokenKind, len: usize) -> bool {
         let options = scan.options;
         let len_max = options.token_len_bound();
         let text = &scan.text.rest()[..len];
         self.token.clear();
         match found {
-            Found::QueueId => {
+            TokenKind::QueueId => {
                 scan.facts.set_queue_id(text, len_max);
                 return false;
             }
-            Found::Line if !options.header_prefixes => return false,
-            Found::Host => return false,
-            Found::Word | Found::Line if len < options.token_len_min => return false,
-            Found::Word | Found::Line | Found::Money => {
+            TokenKind::Line if !options.header_prefixes => return false,
+            TokenKind::Host => return false,
+            TokenKind::Word | TokenKind::Line if len < options.token_len_min => return false,
+            TokenKind::Word | TokenKind::Line | TokenKind::Money => {
                 if len > len_max || !is_text(scan) {
                     return false;
                 }
                 self.token.extend_from_slice(text);
             }
-            Found::Verp => {
+            TokenKind::Verp => {
                 // The id is removed first: the length is that of the shortened token.
                 self.token.extend_from_slice(text);
                 verp::without_id(self.token);
             }
-            Found::Address => {
+            TokenKind::Address => {
                 if scan.is_modern() && scan.is_host() {
                     self.hosts(scan, len);
                 }
                 self.address(text, options);
             }
-            Found::AddressLiteral => {
+            TokenKind::AddressLiteral => {
                 let address = &text[1..len - 1];
                 if scan.tag == Some(Tag::Received) && scan.parts.parent_type().is_none() {
                     scan.facts.set_address(address);

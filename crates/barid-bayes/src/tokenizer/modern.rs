@@ -3,7 +3,7 @@
 
 use super::classes::{self, BACK, FRONT, HEX};
 use super::entities::{self, NAME_LEN_MAX};
-use super::scan::{Found, Scan, Tag};
+use super::scan::{Scan, Tag, TokenKind};
 use super::{Delivery, decode};
 
 /// Most digits of a numeric character reference that are read.
@@ -15,7 +15,7 @@ impl Scan<'_> {
     /// Replaces a character reference behind a word of `len` bytes (0: behind no word) and scans
     /// the word again with it. A letter or digit replaces it, visible ASCII as well except `<`, `>`
     /// and `&`; characters of no width are dropped, all others become a space.
-    pub(super) fn entity_modern(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn entity_modern(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         let found = self.entity_character(len);
         if self.is_interrupted {
             return None;
@@ -84,11 +84,11 @@ impl Scan<'_> {
 impl Delivery<'_> {
     /// Delivers a word of `len` bytes: its tokens as a host, and the words of one script each that
     /// it consists of.
-    pub(super) fn modern_word(&mut self, scan: &mut Scan<'_>, found: Found, len: usize) {
+    pub(super) fn modern_word(&mut self, scan: &mut Scan<'_>, found: TokenKind, len: usize) {
         if scan.is_host() {
             self.hosts(scan, len);
         }
-        if found == Found::Host {
+        if found == TokenKind::Host {
             return;
         }
         let is_kept = super::is_text(scan);

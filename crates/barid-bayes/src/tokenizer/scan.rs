@@ -19,7 +19,7 @@ use crate::options::{Options, Profile};
 
 /// The state of the scanner: the part of a message that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ScanState {
     /// A header.
     Header,
     Text,
@@ -39,7 +39,7 @@ pub(super) enum State {
 
 /// The kind of token that a rule matched. Its bytes are at the front of [`Scan::text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum TokenKind {
     Word,
     /// A host in a tag whose words do not count.
     Host,
@@ -98,7 +98,7 @@ pub(super) struct Scan<'a> {
     pub(super) facts: &'a mut Facts,
     pub(super) charset: Charset,
     pub(super) charset_default: Charset,
-    pub(super) state: State,
+    pub(super) state: ScanState,
     pub(super) tag: Option<Tag>,
     /// `true` if the lines that are read now belong to a header.
     pub(super) in_header: bool,
@@ -204,7 +204,7 @@ impl Scan<'_> {
 
     /// Begins a header: of the message, of a part, or of what follows the last part.
     pub(super) fn begin_header(&mut self) {
-        self.state = State::Header;
+        self.state = ScanState::Header;
         self.in_header = true;
         self.set_tag(Tag::Header);
     }
@@ -252,7 +252,7 @@ impl Scan<'_> {
     /// Applies the rules once, after [`Scan::is_ready`]. Returns the kind of the token, its length
     /// and the bytes of text to consume, which the caller does with [`Scan::take`]; `None` if no
     /// token was found.
-    pub(super) fn next(&mut self) -> Option<(Found, usize, usize)> {
+    pub(super) fn next(&mut self) -> Option<(TokenKind, usize, usize)> {
         let first = self.text.get(0)?;
         if classes::is(first, FRONT) {
             return self.word();
@@ -267,11 +267,11 @@ impl Scan<'_> {
     #[inline]
     fn skip_idle(&mut self, first: u8) -> bool {
         let idle = match self.state {
-            State::Header | State::StrictComment => IDLE,
+            ScanState::Header | ScanState::StrictComment => IDLE,
             _ if first == b'-' && self.at_line_start => IDLE,
-            State::Text | State::PgpHead | State::PgpBody => IDLE_TEXT,
-            State::Html => IDLE_HTML,
-            State::Tag | State::OtherTag | State::LooseComment => IDLE_TAG,
+            ScanState::Text | ScanState::PgpHead | ScanState::PgpBody => IDLE_TEXT,
+            ScanState::Html => IDLE_HTML,
+            ScanState::Tag | ScanState::OtherTag | ScanState::LooseComment => IDLE_TAG,
         };
         let len = classes::run(self.text.rest(), idle);
         if len > 0 {
@@ -292,7 +292,7 @@ impl Scan<'_> {
     }
 
     /// Applies the rules that begin with another byte than a letter.
-    fn mark(&mut self, first: u8) -> Option<(Found, usize, usize)> {
+    fn mark(&mut self, first: u8) -> Option<(TokenKind, usize, usize)> {
         match first {
             b'\n' => return self.line_end(),
             b'0'..=b'9' => {
@@ -300,31 +300,31 @@ impl Scan<'_> {
                     return None;
                 }
                 if let Some(len) = self.address(0) {
-                    return self.found(Found::Address, len);
+                    return self.found(TokenKind::Address, len);
                 }
             }
             b'[' => {
                 if let Some(end) = self.address(1)
                     && self.peek(end) == Some(b']')
                 {
-                    return self.found(Found::AddressLiteral, end + 1);
+                    return self.found(TokenKind::AddressLiteral, end + 1);
                 }
             }
             b'$' => return self.money(),
             b'-' => return self.dash(),
             b'<' => return self.angle(),
-            b'>' if self.is_in_tag() => self.state = State::Html,
-            b'=' if self.state == State::Header => return self.encoded_word(),
-            b' ' | b'\t' if self.state == State::Header => return self.queue_id(),
-            b'&' if self.state == State::Html => return self.entity(0),
-            b'/' if self.state == State::Tag => return self.escapes(),
+            b'>' if self.is_in_tag() => self.state = ScanState::Html,
+            b'=' if self.state == ScanState::Header => return self.encoded_word(),
+            b' ' | b'\t' if self.state == ScanState::Header => return self.queue_id(),
+            b'&' if self.state == ScanState::Html => return self.entity(0),
+            b'/' if self.state == ScanState::Tag => return self.escapes(),
             _ => {}
         }
         self.skip(1)
     }
 
     /// Skips `len` bytes, unless the rule was interrupted.
-    pub(super) fn skip(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn skip(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         if !self.is_interrupted {
             self.take(len);
         }
@@ -332,19 +332,23 @@ impl Scan<'_> {
     }
 
     /// Returns a match of `len` bytes, `None` if the rule was interrupted.
-    pub(super) fn found(&mut self, found: Found, len: usize) -> Option<(Found, usize, usize)> {
+    pub(super) fn found(
+        &mut self,
+        found: TokenKind,
+        len: usize,
+    ) -> Option<(TokenKind, usize, usize)> {
         (!self.is_interrupted).then_some((found, len, len))
     }
 
     fn is_in_tag(&self) -> bool {
-        matches!(self.state, State::Tag | State::OtherTag | State::LooseComment)
+        matches!(self.state, ScanState::Tag | ScanState::OtherTag | ScanState::LooseComment)
     }
 
-    fn line_end(&mut self) -> Option<(Found, usize, usize)> {
+    fn line_end(&mut self) -> Option<(TokenKind, usize, usize)> {
         match self.state {
-            State::Header if self.at_line_start => self.end_header(),
-            State::PgpHead if self.at_line_start => self.state = State::PgpBody,
-            State::Header => {}
+            ScanState::Header if self.at_line_start => self.end_header(),
+            ScanState::PgpHead if self.at_line_start => self.state = ScanState::PgpBody,
+            ScanState::Header => {}
             _ => self.clear_tag(),
         }
         self.take(1);
@@ -357,12 +361,12 @@ impl Scan<'_> {
         self.facts.has_body = true;
         self.clear_tag();
         match self.parts.part().part_type {
-            PartType::Html => self.state = State::Html,
+            PartType::Html => self.state = ScanState::Html,
             PartType::Message => {
                 self.begin_header();
                 self.parts.push_message();
             }
-            _ => self.state = State::Text,
+            _ => self.state = ScanState::Text,
         }
     }
 
@@ -397,7 +401,7 @@ impl Scan<'_> {
         }
     }
 
-    fn money(&mut self) -> Option<(Found, usize, usize)> {
+    fn money(&mut self) -> Option<(TokenKind, usize, usize)> {
         let mut end = self.digits(1);
         if end == 1 {
             return self.skip(1);
@@ -406,7 +410,7 @@ impl Scan<'_> {
             let cents = self.digits(end + 1);
             end = if cents > end + 1 { cents } else { end };
         }
-        self.found(Found::Money, end)
+        self.found(TokenKind::Money, end)
     }
 
     pub(super) fn digits(&mut self, start: usize) -> usize {
@@ -418,17 +422,17 @@ impl Scan<'_> {
     }
 
     /// Matches boundaries, the lines around PGP signatures, and the end of a strict comment.
-    fn dash(&mut self) -> Option<(Found, usize, usize)> {
-        if self.state == State::StrictComment && self.is_at(0, b"-->") {
-            self.state = State::Html;
+    fn dash(&mut self) -> Option<(TokenKind, usize, usize)> {
+        if self.state == ScanState::StrictComment && self.is_at(0, b"-->") {
+            self.state = ScanState::Html;
             return self.skip(3);
         }
         if !self.at_line_start || self.peek(1) != Some(b'-') {
             return self.skip(1);
         }
         for (line, state) in [
-            (&b"-----BEGIN PGP SIGNATURE-----"[..], State::PgpHead),
-            (b"-----END PGP SIGNATURE-----", State::Text),
+            (&b"-----BEGIN PGP SIGNATURE-----"[..], ScanState::PgpHead),
+            (b"-----END PGP SIGNATURE-----", ScanState::Text),
         ] {
             if self.is_at(0, line) && self.is_line_end(line.len()) {
                 if !self.is_interrupted {
@@ -453,7 +457,7 @@ impl Scan<'_> {
 
     /// Matches a word, whose first byte is a letter.
     #[inline]
-    fn word(&mut self) -> Option<(Found, usize, usize)> {
+    fn word(&mut self) -> Option<(TokenKind, usize, usize)> {
         let (mut run, mut len) = classes::word(self.text.rest());
         if self.text.get(run).is_none() {
             // It may go on in the next line.
@@ -469,23 +473,26 @@ impl Scan<'_> {
             return None;
         }
         match self.state {
-            State::Header => self.header_word(run, len, next),
-            State::Html if len == run && next == Some(b'<') => self.word_before_tags(len),
-            State::Html if len == run && next == Some(b'&') => self.entity(len),
-            State::OtherTag if self.is_modern() && self.is_host() => self.found(Found::Host, len),
-            State::OtherTag | State::LooseComment | State::StrictComment | State::PgpBody => {
-                self.skip(len)
+            ScanState::Header => self.header_word(run, len, next),
+            ScanState::Html if len == run && next == Some(b'<') => self.word_before_tags(len),
+            ScanState::Html if len == run && next == Some(b'&') => self.entity(len),
+            ScanState::OtherTag if self.is_modern() && self.is_host() => {
+                self.found(TokenKind::Host, len)
             }
+            ScanState::OtherTag
+            | ScanState::LooseComment
+            | ScanState::StrictComment
+            | ScanState::PgpBody => self.skip(len),
             _ => self.plain_word(len),
         }
     }
 
-    pub(super) fn plain_word(&mut self, len: usize) -> Option<(Found, usize, usize)> {
-        self.found(Found::Word, len)
+    pub(super) fn plain_word(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
+        self.found(TokenKind::Word, len)
     }
 
     /// Skips a word of [`LOOKAHEAD_LEN_MAX`] bytes or more to its end.
-    fn endless_word(&mut self, run: usize) -> Option<(Found, usize, usize)> {
+    fn endless_word(&mut self, run: usize) -> Option<(TokenKind, usize, usize)> {
         let mut run = run;
         while run > 0 && !self.is_interrupted {
             self.take(run);
@@ -496,7 +503,7 @@ impl Scan<'_> {
 
     /// Matches the queue id behind a blank and `id` in a header (RFC 5321 §4.4), which may be on a
     /// continuation line.
-    fn queue_id(&mut self) -> Option<(Found, usize, usize)> {
+    fn queue_id(&mut self) -> Option<(TokenKind, usize, usize)> {
         if !self.is_at(1, b"id") {
             return self.skip(1);
         }
@@ -519,6 +526,6 @@ impl Scan<'_> {
         if self.peek(end) == Some(b'>') {
             end += 1;
         }
-        self.found(Found::QueueId, end)
+        self.found(TokenKind::QueueId, end)
     }
 }

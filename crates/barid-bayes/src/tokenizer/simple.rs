@@ -4,7 +4,7 @@
 //! without meaning, all of them in lines that were read already.
 
 use super::classes::{self, BLANK, FRONT, IDLE, IDLE_HTML, IDLE_TAG, IDLE_TEXT};
-use super::scan::{Scan, State};
+use super::scan::{Scan, ScanState};
 use super::{Delivery, is_text};
 
 impl Delivery<'_> {
@@ -17,7 +17,7 @@ impl Delivery<'_> {
             return;
         }
         let Some(idle) = idle(scan) else { return };
-        let (is_header, is_html) = (scan.state == State::Header, scan.state == State::Html);
+        let (is_header, is_html) = (scan.state == ScanState::Header, scan.state == ScanState::Html);
         let prefix = scan.tag.map_or(&b""[..], super::Tag::prefix);
         let len_max = if is_kept(scan) {
             options.token_len_bound().saturating_sub(if is_modern { 0 } else { prefix.len() })
@@ -80,20 +80,24 @@ impl Delivery<'_> {
 /// does not apply.
 fn idle(scan: &Scan<'_>) -> Option<u16> {
     match scan.state {
-        State::Header if scan.at_line_start => None,
-        State::Header => Some(IDLE),
-        State::StrictComment => None,
+        ScanState::Header if scan.at_line_start => None,
+        ScanState::Header => Some(IDLE),
+        ScanState::StrictComment => None,
         _ if scan.at_line_start && scan.text.get(0) == Some(b'-') => None,
-        State::Text | State::PgpHead | State::PgpBody => Some(IDLE_TEXT),
-        State::Html => Some(IDLE_HTML),
-        State::Tag | State::OtherTag | State::LooseComment => Some(IDLE_TAG),
+        ScanState::Text | ScanState::PgpHead | ScanState::PgpBody => Some(IDLE_TEXT),
+        ScanState::Html => Some(IDLE_HTML),
+        ScanState::Tag | ScanState::OtherTag | ScanState::LooseComment => Some(IDLE_TAG),
     }
 }
 
 /// Returns `true` if words are tokens in the scanner's state.
 fn is_kept(scan: &Scan<'_>) -> bool {
-    is_text(scan) && matches!(scan.state, State::Header | State::Text | State::Html | State::Tag)
-        || scan.state == State::PgpHead && is_text(scan)
+    is_text(scan)
+        && matches!(
+            scan.state,
+            ScanState::Header | ScanState::Text | ScanState::Html | ScanState::Tag
+        )
+        || scan.state == ScanState::PgpHead && is_text(scan)
 }
 
 /// Returns `true` if a queue id may follow a blank in a header: `next`, the byte behind the blank,

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_bayes::{Evidence, Place, WordEncoding};
+use barid_bayes::{Evidence, MessagePart, WordEncoding};
 use barid_vfs::Vfs;
 use barid_wordlist::{AnyList, Counts, Created, Error as ListError, Native, keys, open_list};
 
@@ -242,7 +242,7 @@ impl Lists {
     /// Looks up the counts of words, in byte order, and replaces the content of `evidence`.
     pub(super) fn look_up(&mut self, tokens: &[&[u8]], evidence: &mut Vec<Evidence>) -> Result<()> {
         evidence.clear();
-        let unknown = |token| Evidence { place: Place::of(token), ..Evidence::default() };
+        let unknown = |token| Evidence { place: MessagePart::of(token), ..Evidence::default() };
         evidence.extend(tokens.iter().copied().map(unknown));
         let mut is_done = Vec::new();
         for index in 0..self.lists.len() {

@@ -12,7 +12,7 @@ use crate::limits::BATCH_LEN;
 
 /// A run of bogofilter, message for message.
 #[derive(Debug)]
-pub struct Session {
+pub struct BogofilterRun {
     judge: Judge,
     sums: Sums,
     /// Sum of the numbers of words of the messages in `sums`.
@@ -37,7 +37,7 @@ pub struct Reply {
     pub logged: Vec<Vec<u8>>,
 }
 
-impl Session {
+impl BogofilterRun {
     /// Creates a run with these settings and word lists.
     ///
     /// # Errors
@@ -81,10 +81,10 @@ impl Session {
         self.judge_read(message, name, reply)
     }
 
-    /// As [`Session::message`], for a message that was read ahead.
+    /// As [`BogofilterRun::message`], for a message that was read ahead.
     ///
     /// # Errors
-    /// As [`Session::message`].
+    /// As [`BogofilterRun::message`].
     pub fn read_message(&mut self, message: &mut ReadMessage, reply: &mut Reply) -> Result<()> {
         self.judge.take(&mut message.words);
         self.judge_read(&message.bytes, message.name.as_deref(), reply)
@@ -123,7 +123,7 @@ impl Session {
     /// Ends the run: registers the collected messages.
     ///
     /// # Errors
-    /// As [`Session::message`].
+    /// As [`BogofilterRun::message`].
     pub fn finish(&mut self, reply: &mut Reply) -> Result<()> {
         let Settings { registration, passes_through, logs, .. } = *self.judge.settings();
         if let Some(registration) = registration.filter(|_| !passes_through) {

@@ -19,19 +19,19 @@ pub(crate) struct Sink {
     /// `true` if a pipe was enlarged for large output.
     is_wide: bool,
     /// The output written so far.
-    written: Said,
+    written: OutputHash,
     /// The output repeated since the command was restarted.
-    again: Option<Said>,
+    again: Option<OutputHash>,
 }
 
 /// Length and hash of some output.
 #[derive(Clone, Default)]
-struct Said {
+struct OutputHash {
     len: u64,
     hash: Xxh3,
 }
 
-impl Said {
+impl OutputHash {
     fn add(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         self.hash.update(bytes);
@@ -50,7 +50,7 @@ impl Sink {
             buffer: Vec::new(),
             discards: false,
             is_wide: false,
-            written: Said::default(),
+            written: OutputHash::default(),
             again: None,
         }
     }
@@ -92,7 +92,7 @@ impl Sink {
     /// already is not written again.
     pub(crate) fn take_back(&mut self) {
         self.buffer.clear();
-        self.again = Some(Said::default());
+        self.again = Some(OutputHash::default());
     }
 
     /// Appends a line of text.

@@ -12,7 +12,7 @@ const LEN_SIGMA: f64 = 0.9695;
 
 /// The structure of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BodyKind {
     /// ASCII text without MIME headers or with them.
     Plain,
     /// Unencoded UTF-8.
@@ -36,7 +36,7 @@ enum Kind {
 /// A body whose content is chosen but not yet written.
 #[derive(Debug)]
 pub(crate) struct Body {
-    kind: Kind,
+    kind: BodyKind,
     len: usize,
     boundary: u64,
 }
@@ -44,16 +44,16 @@ pub(crate) struct Body {
 impl Body {
     pub(crate) fn choose(random: &mut Random, len_median: f64) -> Self {
         let kind = match random.below(100) {
-            0..=39 => Kind::Plain,
-            40..=49 => Kind::Patch,
-            50..=57 => Kind::Utf8,
-            58..=64 => Kind::QuotedPrintable,
-            65..=67 => Kind::Base64,
-            68 => Kind::Undeclared,
-            69..=84 => Kind::Alternative,
-            85..=91 => Kind::Mixed,
-            92..=97 => Kind::Signed,
-            _ => Kind::Forwarded,
+            0..=39 => BodyKind::Plain,
+            40..=49 => BodyKind::Patch,
+            50..=57 => BodyKind::Utf8,
+            58..=64 => BodyKind::QuotedPrintable,
+            65..=67 => BodyKind::Base64,
+            68 => BodyKind::Undeclared,
+            69..=84 => BodyKind::Alternative,
+            85..=91 => BodyKind::Mixed,
+            92..=97 => BodyKind::Signed,
+            _ => BodyKind::Forwarded,
         };
         let len = (len_median * (random.normal() * LEN_SIGMA).exp()).min(BODY_LEN_MAX);
         Self { kind, len: len as usize, boundary: random.u64() }
@@ -63,25 +63,25 @@ impl Body {
     pub(crate) fn write_headers(&self, out: &mut Vec<u8>) {
         let boundary = self.boundary;
         match self.kind {
-            Kind::Undeclared => {}
-            Kind::Plain => put(out, format_args!("{MIME}Content-Type: text/plain\n")),
-            Kind::Patch => put(out, format_args!("{MIME}{EIGHT_BIT}")),
-            Kind::Utf8 => put(out, format_args!("{MIME}{TEXT_UTF8}{EIGHT_BIT}")),
-            Kind::QuotedPrintable => put(out, format_args!("{MIME}{TEXT_UTF8}{QUOTED}")),
-            Kind::Base64 => put(out, format_args!("{MIME}{TEXT_UTF8}{BASE64}")),
-            Kind::Alternative => put(
+            BodyKind::Undeclared => {}
+            BodyKind::Plain => put(out, format_args!("{MIME}Content-Type: text/plain\n")),
+            BodyKind::Patch => put(out, format_args!("{MIME}{EIGHT_BIT}")),
+            BodyKind::Utf8 => put(out, format_args!("{MIME}{TEXT_UTF8}{EIGHT_BIT}")),
+            BodyKind::QuotedPrintable => put(out, format_args!("{MIME}{TEXT_UTF8}{QUOTED}")),
+            BodyKind::Base64 => put(out, format_args!("{MIME}{TEXT_UTF8}{BASE64}")),
+            BodyKind::Alternative => put(
                 out,
                 format_args!(
                     "{MIME}Content-Type: multipart/alternative; boundary=\"{boundary:016x}\"\n"
                 ),
             ),
-            Kind::Mixed | Kind::Forwarded => put(
+            BodyKind::Mixed | BodyKind::Forwarded => put(
                 out,
                 format_args!(
                     "{MIME}Content-Type: multipart/mixed;\n boundary=\"=_{boundary:016x}\"\n"
                 ),
             ),
-            Kind::Signed => put(
+            BodyKind::Signed => put(
                 out,
                 format_args!(
                     "{MIME}Content-Type: multipart/signed; micalg=pgp-sha512;\n\
@@ -96,15 +96,15 @@ impl Body {
     pub(crate) fn write(&self, texts: &Texts, reply: bool, random: &mut Random, out: &mut Vec<u8>) {
         let end = out.len() + self.len;
         match self.kind {
-            Kind::Plain => prose(&texts.plain, reply, random, end, out),
-            Kind::Utf8 | Kind::Undeclared => prose(&texts.utf8, reply, random, end, out),
-            Kind::QuotedPrintable => fill(&texts.quoted_printable, random, end, out),
-            Kind::Base64 => fill(&texts.base64, random, end, out),
-            Kind::Patch => self.patch(texts, random, out),
-            Kind::Alternative => self.alternative(texts, reply, random, out),
-            Kind::Mixed => self.mixed(texts, reply, random, out),
-            Kind::Signed => self.signed(texts, reply, random, out),
-            Kind::Forwarded => self.forwarded(texts, reply, random, out),
+            BodyKind::Plain => prose(&texts.plain, reply, random, end, out),
+            BodyKind::Utf8 | BodyKind::Undeclared => prose(&texts.utf8, reply, random, end, out),
+            BodyKind::QuotedPrintable => fill(&texts.quoted_printable, random, end, out),
+            BodyKind::Base64 => fill(&texts.base64, random, end, out),
+            BodyKind::Patch => self.patch(texts, random, out),
+            BodyKind::Alternative => self.alternative(texts, reply, random, out),
+            BodyKind::Mixed => self.mixed(texts, reply, random, out),
+            BodyKind::Signed => self.signed(texts, reply, random, out),
+            BodyKind::Forwarded => self.forwarded(texts, reply, random, out),
         }
     }
 

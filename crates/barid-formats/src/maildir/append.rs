@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use barid_mailbox::{Error, NewMessage, Result, Steps};
+use barid_mailbox::{ChangeProgress, Error, NewMessage, Result};
 use barid_state::Ledger;
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{File, Ownership, Process, Timestamp};
@@ -45,7 +45,7 @@ pub(super) fn append(
     ledger: Option<&mut Ledger>,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
-    steps: &mut Steps<'_>,
+    steps: &mut ChangeProgress<'_>,
 ) -> Result<MaildirAppend> {
     if appends.is_empty() {
         return Ok(MaildirAppend::default());
@@ -73,7 +73,7 @@ fn write_all(
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
     deliveries: &mut Vec<Delivery>,
-    steps: &mut Steps<'_>,
+    steps: &mut ChangeProgress<'_>,
 ) -> Result<u64> {
     let tmp = &maildir.paths.tmp;
     match maildir.vfs.create_dir(tmp, 0o700) {
@@ -168,7 +168,7 @@ fn give_uids(
     ledger: Option<&mut Ledger>,
     deliveries: &[Delivery],
     appends: &[NewMessage<'_>],
-    steps: &Steps<'_>,
+    steps: &ChangeProgress<'_>,
 ) -> Result<Vec<Option<Uid>>> {
     let none = vec![None; deliveries.len()];
     if let Some(ledger) = ledger

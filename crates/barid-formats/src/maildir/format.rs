@@ -1,6 +1,6 @@
 //! Maildir as a registered format.
 
-use barid_mailbox::{Format, FormatProperties, Layout, Subfolders};
+use barid_mailbox::{Format, FormatProperties, MessageLayout, Subfolders};
 
 use super::Maildir;
 use super::create::create;
@@ -13,7 +13,7 @@ static PROPERTIES: FormatProperties = FormatProperties {
     message_folders: &["new", "cur"],
     work_folders: &["tmp"],
     holds_uidvalidity: true,
-    ..FormatProperties::new("maildir", Layout::FilePerMessage)
+    ..FormatProperties::new("maildir", MessageLayout::FilePerMessage)
 };
 
 pub(super) const FORMAT: Format = Format::new(&PROPERTIES);

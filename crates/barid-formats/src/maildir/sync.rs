@@ -13,8 +13,8 @@
 use std::io::ErrorKind;
 
 use barid_mailbox::{
-    ChangeSet, Error, FlagChanges, Known, MessageName, NewMessage, Result, Steps, SyncContext,
-    SyncFigures, SyncReport, sink_error,
+    ChangeProgress, ChangeSet, Error, FlagChanges, Known, MessageName, NewMessage, Result,
+    SyncContext, SyncFigures, SyncReport, sink_error,
 };
 use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
@@ -55,7 +55,7 @@ pub(super) fn sync(
         work.drop_recent(known)?;
     }
     work.make_durable()?;
-    let Steps { done, total, .. } = work.steps;
+    let ChangeProgress { done, total, .. } = work.steps;
     if done < total {
         return Err(Error::Stopped { path: maildir.path.clone(), done, total });
     }
@@ -96,7 +96,7 @@ fn give_letters(
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
     dry_run: bool,
-    steps: &Steps<'_>,
+    steps: &ChangeProgress<'_>,
 ) -> Result<Keywords> {
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.keywords;
@@ -135,7 +135,7 @@ struct FileToChange {
 }
 
 struct MaildirChange<'a> {
-    steps: Steps<'a>,
+    steps: ChangeProgress<'a>,
     maildir: &'a Maildir,
     dirs: Dirs,
     keywords: Keywords,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid_mailbox::{Error, Result, Steps};
+use barid_mailbox::{ChangeProgress, Error, Result};
 use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, DotLockOptions, LockError, Vfs};
@@ -124,7 +124,7 @@ impl<'a> UidInputs<'a> {
                 UidAttempt::Lock => match take_lock_unless(
                     self.vfs,
                     self.uidlist,
-                    &Steps::stopped_by(self.stop.as_deref()),
+                    &ChangeProgress::stopped_by(self.stop.as_deref()),
                 )? {
                     Some(taken) => lock = Some(taken),
                     None => self.writable = false,
@@ -476,7 +476,7 @@ fn contradicts(list: &UidList, ledger: &MaildirLedger) -> bool {
 
 /// Takes the dotlock of the UIDs; `None` if it cannot be created.
 pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<DotLock>> {
-    take_lock_unless(vfs, uidlist, &Steps::default())
+    take_lock_unless(vfs, uidlist, &ChangeProgress::default())
 }
 
 /// As [`take_lock`], but gives up as soon as the change is to stop.
@@ -486,7 +486,7 @@ pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<Dot
 pub(super) fn take_lock_unless(
     vfs: &Arc<dyn Vfs>,
     uidlist: &Path,
-    steps: &Steps<'_>,
+    steps: &ChangeProgress<'_>,
 ) -> Result<Option<DotLock>> {
     let options = DotLockOptions { timeout: LOCK_SLICE, ..DotLockOptions::default() };
     let mut waited = LOCK_SLICE;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_mailbox::{Format, FormatProperties, Layout, Result};
+use barid_mailbox::{Format, FormatProperties, MessageLayout, Result};
 use barid_vfs::Vfs;
 
 use super::{MboxMailbox, MboxOptions, Variant};
@@ -17,7 +17,7 @@ const MBOX: FormatProperties = FormatProperties {
     has_status_fields: true,
     has_senders: true,
     stored_form: 1,
-    ..FormatProperties::new("mboxrd", Layout::OneFile)
+    ..FormatProperties::new("mboxrd", MessageLayout::OneFile)
 };
 static MBOXO: FormatProperties = FormatProperties { name: "mboxo", keeps_quotes: true, ..MBOX };
 static MBOXRD: FormatProperties = MBOX;

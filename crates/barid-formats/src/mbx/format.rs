@@ -1,6 +1,6 @@
 //! mbx as a registered format.
 
-use barid_mailbox::{Format, FormatProperties, Layout};
+use barid_mailbox::{Format, FormatProperties, MessageLayout};
 
 use super::MbxMailbox;
 use super::create::create;
@@ -13,7 +13,7 @@ static PROPERTIES: FormatProperties = FormatProperties {
     keeps_zone: true,
     holds_uidvalidity: true,
     stored_form: 3,
-    ..FormatProperties::new("mbx", Layout::OneFile)
+    ..FormatProperties::new("mbx", MessageLayout::OneFile)
 };
 
 pub(super) const FORMAT: Format = Format::new(&PROPERTIES);

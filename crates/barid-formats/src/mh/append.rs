@@ -20,7 +20,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_mailbox::{Error, Known, NewMessage, Result, Steps};
+use barid_mailbox::{ChangeProgress, Error, Known, NewMessage, Result};
 use barid_state::{Ledger, LedgerEntry};
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{Metadata, OpenOptions, Ownership, Timestamp};
@@ -128,7 +128,7 @@ impl<'a> Drafts<'a> {
     pub(super) fn write(
         folder: &'a MhFolder,
         messages: &'a [NewMessage<'a>],
-        steps: &mut Steps<'_>,
+        steps: &mut ChangeProgress<'_>,
     ) -> Result<Self> {
         let mut drafts =
             Self { folder, messages, files: Vec::with_capacity(messages.len()), barriers: 0 };

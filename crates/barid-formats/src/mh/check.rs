@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_mailbox::{Error, Result, Steps};
+use barid_mailbox::{ChangeProgress, Error, Result};
 use barid_vfs::{FileType, Metadata};
 
 use super::MhFolder;
@@ -29,9 +29,12 @@ impl Doctor for MhFolder {
         // Without sequences there is no file that nmh would lock.
         let has_sequences = self.vfs.symlink_metadata(&self.sequences).is_ok();
         let lock = match purpose {
-            CheckPurpose::Write if has_sequences => {
-                Some(SequencesLock::take(&self.vfs, &self.sequences, mode, &Steps::default())?)
-            }
+            CheckPurpose::Write if has_sequences => Some(SequencesLock::take(
+                &self.vfs,
+                &self.sequences,
+                mode,
+                &ChangeProgress::default(),
+            )?),
             _ => None,
         };
         Ok(LockedMailbox::folder(&self.path, mode, lock))

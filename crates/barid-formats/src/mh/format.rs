@@ -1,6 +1,6 @@
 //! MH as a registered format.
 
-use barid_mailbox::{Format, FormatProperties, Layout};
+use barid_mailbox::{Format, FormatProperties, MessageLayout};
 
 use super::MhFolder;
 use super::create::create;
@@ -10,7 +10,7 @@ use crate::registry::RegisteredFormat;
 
 static PROPERTIES: FormatProperties = FormatProperties {
     is_message_name: |name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()),
-    ..FormatProperties::new("mh", Layout::FilePerMessage)
+    ..FormatProperties::new("mh", MessageLayout::FilePerMessage)
 };
 
 pub(super) const FORMAT: Format = Format::new(&PROPERTIES);

@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_mailbox::{Error, Result, Steps};
+use barid_mailbox::{ChangeProgress, Error, Result};
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions, Ownership, Vfs, replace_as};
 
@@ -360,7 +360,7 @@ impl SequencesLock {
         vfs: &Arc<dyn Vfs>,
         path: &Path,
         mode: u32,
-        steps: &Steps<'_>,
+        steps: &ChangeProgress<'_>,
     ) -> Result<Self> {
         let mut waited = std::time::Duration::ZERO;
         loop {
@@ -471,7 +471,7 @@ mod tests {
     fn the_lock_stays_when_the_file_is_replaced() {
         let vfs: Arc<dyn Vfs> = Arc::new(barid_vfs::MemVfs::new());
         let path = Path::new("/.mh_sequences");
-        let mut lock = SequencesLock::take(&vfs, path, 0o600, &Steps::default()).unwrap();
+        let mut lock = SequencesLock::take(&vfs, path, 0o600, &ChangeProgress::default()).unwrap();
         let sequences = Sequences::parse(b"unseen: 1\n");
         let is_free = || try_lock(&*vfs.open(path, OpenOptions::WRITE).unwrap()).unwrap();
         for _ in 0..2 {

@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 
 use barid_mailbox::{
-    ChangeSet, Error, Known, MessageName, NewMessage, Result, Steps, SyncContext, SyncFigures,
-    SyncReport, sink_error,
+    ChangeProgress, ChangeSet, Error, Known, MessageName, NewMessage, Result, SyncContext,
+    SyncFigures, SyncReport, sink_error,
 };
 use barid_types::{Flag, Keyword, Uid};
 
@@ -223,7 +223,7 @@ impl<'a> MhChange<'a> {
         uids: &[Uid],
         mode: u32,
         lock: &mut SequencesLock,
-        steps: &mut Steps<'_>,
+        steps: &mut ChangeProgress<'_>,
     ) -> Result<Vec<Uid>> {
         let numbers = |uids: &[Uid], all: &HashMap<Uid, Number>| {
             let mut numbers: Vec<_> = uids.iter().filter_map(|uid| all.get(uid).copied()).collect();
@@ -268,7 +268,7 @@ impl<'a> MhChange<'a> {
 
     /// Unlinks messages, durably, until an unlink fails or the change is to stop; returns those
     /// that are gone.
-    fn unlink(&mut self, uids: &[Uid], steps: &mut Steps<'_>) -> (Vec<Uid>, Result<()>) {
+    fn unlink(&mut self, uids: &[Uid], steps: &mut ChangeProgress<'_>) -> (Vec<Uid>, Result<()>) {
         let vfs = self.folder.vfs.as_ref();
         let (mut removed, mut result) = (Vec::new(), Ok(()));
         for uids in uids.chunks(EXPUNGE_BATCH) {

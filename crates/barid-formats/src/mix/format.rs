@@ -1,6 +1,6 @@
 //! mix as a registered format.
 
-use barid_mailbox::{Format, FormatProperties, Layout};
+use barid_mailbox::{Format, FormatProperties, MessageLayout};
 
 use super::MixMailbox;
 use super::create::create;
@@ -13,7 +13,7 @@ static PROPERTIES: FormatProperties = FormatProperties {
     keeps_zone: true,
     holds_uidvalidity: true,
     stored_form: 4,
-    ..FormatProperties::new("mix", Layout::DataFiles)
+    ..FormatProperties::new("mix", MessageLayout::DataFiles)
 };
 
 pub(super) const FORMAT: Format = Format::new(&PROPERTIES);

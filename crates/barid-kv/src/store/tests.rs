@@ -11,8 +11,8 @@ use crate::registry::{self, MEMORY};
 use crate::seal::Known;
 use crate::stores::memory::Memory;
 use crate::{
-    Batch, Capabilities, Choice, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result,
-    Store,
+    Batch, Capabilities, Choice, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, Store,
+    StoreSpec,
 };
 
 /// A store that keeps pairs as [`MEMORY`] does, and behaves like a library with a damaged file: its
@@ -42,7 +42,7 @@ impl Kv for Odd {
     fn version(&self) -> Result<String> {
         Memory.version()
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         let mut open = Memory.read(place)?;
         let mut does = Vec::new();
         open.scan(b"", &mut |key, _| {
@@ -65,7 +65,7 @@ impl Kv for Odd {
         }
         Ok(open)
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Refusing(Memory.write(place, purpose)?)))
     }
 }

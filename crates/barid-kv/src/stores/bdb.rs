@@ -12,7 +12,7 @@ use crate::ffi::bdb::{self, Bdb as Handle, LIBRARY, Options};
 use crate::ffi::failure::Failure;
 use crate::kv::Visit;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec};
 
 const CAPABILITIES: Capabilities = Capabilities { ordered: true, ..outside::FILE };
 /// Length of a page; longer records than a quarter of it take pages of their own.
@@ -46,16 +46,16 @@ impl Kv for Bdb {
     fn version(&self) -> Result<String> {
         bdb::version()
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::new(place, None)?))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Open::new(place, Some(purpose))?))
     }
 }
 
 impl Open {
-    fn new(place: &Place<'_>, purpose: Option<Purpose>) -> Result<Self> {
+    fn new(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
         outside::expect(place, purpose)?;
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
         let create = (purpose == Some(Purpose::Create)).then_some(PAGE_LEN);

@@ -8,7 +8,7 @@ use barid_vfs::{File, FileType, OpenOptions, Vfs};
 
 use crate::ffi::failure::Failure;
 use crate::files::sync_folder_of;
-use crate::{Error, Place, Purpose, Result};
+use crate::{Error, Purpose, Result, StoreSpec};
 
 /// Returns the last system error if it means that nothing more can be written. Libraries report it
 /// as damage when they later miss what they could not write.
@@ -34,7 +34,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// # Errors
 /// Returns [`Error::NotFound`] or [`Error::Io`]; [`Error::Damaged`] if the file is shorter.
-pub(crate) fn head<const N: usize>(place: &Place<'_>) -> Result<([u8; N], Box<dyn File>, u64)> {
+pub(crate) fn head<const N: usize>(place: &StoreSpec<'_>) -> Result<([u8; N], Box<dyn File>, u64)> {
     let path = place.path;
     let file = place.vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
     let metadata = file.metadata().map_err(Error::at(path))?;
@@ -52,7 +52,7 @@ pub(crate) fn head<const N: usize>(place: &Place<'_>) -> Result<([u8; N], Box<dy
 ///
 /// # Errors
 /// Returns [`Error::Io`], also if the file exists.
-pub(crate) fn create(place: &Place<'_>) -> Result<()> {
+pub(crate) fn create(place: &StoreSpec<'_>) -> Result<()> {
     let made = place.vfs.open(place.path, OpenOptions::create_new(0o600));
     made.map(drop).map_err(Error::at(place.path))
 }
@@ -73,12 +73,12 @@ impl Written {
     ///
     /// # Errors
     /// As [`create`].
-    pub(crate) fn new(place: &Place<'_>, purpose: Purpose) -> Result<Self> {
+    pub(crate) fn new(place: &StoreSpec<'_>, purpose: Purpose) -> Result<Self> {
         let void = purpose == Purpose::Create;
         if void {
             create(place)?;
         }
-        let Place { vfs, path, durable, .. } = *place;
+        let StoreSpec { vfs, path, durable, .. } = *place;
         Ok(Self { vfs: Arc::clone(vfs), path: path.to_owned(), durable, purpose, void })
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let left = vfs.open(Path::new("/store.wal"), OpenOptions::create(0o600)).unwrap();
         left.write_all_at(b"of another store", 0).unwrap();
         let path = Path::new("/store");
-        let place = Place { vfs: &vfs, path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path, builtin: None, durable: false };
         let file = Written::new(&place, Purpose::Create).unwrap();
         file.create_beside(".wal").unwrap();
         assert_eq!(left.metadata().unwrap().size, 0);

@@ -12,7 +12,7 @@ use crate::ffi::failure::Failure;
 use crate::ffi::gdbm::{self, Gdbm as Handle, LIBRARY, Options};
 use crate::kv::Visit;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec};
 
 const CAPABILITIES: Capabilities = outside::FILE;
 /// Length of a block. A bucket of keys is one block, and is written whole with every record; unused
@@ -47,16 +47,16 @@ impl Kv for Gdbm {
     fn version(&self) -> Result<String> {
         gdbm::version()
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::new(place, None)?))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Open::new(place, Some(purpose))?))
     }
 }
 
 impl Open {
-    fn new(place: &Place<'_>, purpose: Option<Purpose>) -> Result<Self> {
+    fn new(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
         outside::expect(place, purpose)?;
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
         let create = (purpose == Some(Purpose::Create)).then_some(BLOCK_LEN);

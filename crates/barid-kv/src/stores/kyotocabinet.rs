@@ -17,7 +17,9 @@ use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 static CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -69,13 +71,13 @@ impl Kv for KyotoCabinet {
     fn version(&self) -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         let api = Api::get()?;
         recover(api, place)?;
         let handle = open(api, place, Mode::Read)?;
         Ok(Box::new(Reading { handle, path: place.path.into() }))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         let api = Api::get()?;
         let mode = match purpose {
             Purpose::Create => Mode::Create,
@@ -95,7 +97,7 @@ impl Kv for KyotoCabinet {
     }
 }
 
-fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
+fn open(api: &'static Api, place: &StoreSpec<'_>, mode: Mode) -> Result<Handle> {
     let (name, file) = name(place, mode)?;
     let handle = Handle::open(api, &name, mode).map_err(Failure::at(place.path));
     drop(file);
@@ -109,7 +111,7 @@ fn has_another_name(path: &Path) -> bool {
 
 /// Returns the name for the library to open, which is a path and the tuning, and a descriptor that
 /// must stay open meanwhile.
-fn name(place: &Place<'_>, mode: Mode) -> Result<(CString, Option<OwnedFd>)> {
+fn name(place: &StoreSpec<'_>, mode: Mode) -> Result<(CString, Option<OwnedFd>)> {
     let at = || Error::at(place.path);
     let (mut name, file) = if has_another_name(place.path) {
         let access = if mode == Mode::Read { OFlags::RDONLY } else { OFlags::RDWR };
@@ -129,7 +131,7 @@ fn name(place: &Place<'_>, mode: Mode) -> Result<(CString, Option<OwnedFd>)> {
 
 /// Checks the head of the file (kchashdb.h, `load_meta`), and rolls back the transaction of a
 /// killed writer.
-fn recover(api: &'static Api, place: &Place<'_>) -> Result<()> {
+fn recover(api: &'static Api, place: &StoreSpec<'_>) -> Result<()> {
     let (head, file, _) = files::head::<64>(place)?;
     if !head.starts_with(b"KC\n\0") || head[8] != 0x31 {
         return Err(Error::damaged(place.path, "wrong head"));
@@ -218,7 +220,7 @@ mod tests {
         let folder = tests::Folder::new();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let path = folder.path.join("a#b");
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: false };
         KyotoCabinet.write(&place, Purpose::Create).unwrap().close().unwrap();
         drop(KyotoCabinet.read(&place).unwrap());
         let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_leftover_log_is_not_of_a_new_store() {
-        let open = |place: &Place<'_>| open(Api::get().unwrap(), place, Mode::Update).unwrap();
+        let open = |place: &StoreSpec<'_>| open(Api::get().unwrap(), place, Mode::Update).unwrap();
         tests::leftover_log(&KyotoCabinet, WAL, open, |handle| {
             handle.begin(false).unwrap();
             handle.put(b"a", &[7; 999]).unwrap();

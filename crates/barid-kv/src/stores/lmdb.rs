@@ -16,7 +16,9 @@ use heed::{CommitOrAbort, Env, MdbError, PutFlags, RoTxn, WithoutTls};
 use crate::ffi::lmdb::{Mode, open, resize};
 use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 const CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -52,10 +54,10 @@ impl Kv for Lmdb {
         let version = heed::lmdb_version();
         Ok(format!("{}.{}.{}", version.major, version.minor, version.patch))
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Reader::open(place)?))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Writer::open(place, purpose, MAP_SIZE_MIN)?))
     }
 }
@@ -84,7 +86,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(place: &Place<'_>) -> Result<Self> {
+    fn open(place: &StoreSpec<'_>) -> Result<Self> {
         let path = place.path;
         let found = place.vfs.metadata(path).map_err(Error::at(path))?;
         if found.size == 0 {
@@ -167,7 +169,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    fn open(place: &Place<'_>, purpose: Purpose, map_size_min: usize) -> Result<Self> {
+    fn open(place: &StoreSpec<'_>, purpose: Purpose, map_size_min: usize) -> Result<Self> {
         let path = place.path;
         let size = match (place.vfs.metadata(path), purpose) {
             (Ok(_), Purpose::Create) => {
@@ -364,7 +366,7 @@ mod tests {
         let rng = &mut fastrand::Rng::with_seed(1);
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let path = std::env::temp_dir().join(format!("barid-lmdb-{}", std::process::id()));
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: false };
         let mut model = Pairs::new();
         for purpose in [Purpose::Create, Purpose::Update] {
             let mut writer = Writer::open(&place, purpose, MAP_UNIT).unwrap();

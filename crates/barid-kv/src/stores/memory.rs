@@ -12,7 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 const CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -58,13 +60,13 @@ impl Kv for Memory {
     fn trusted(&self) -> bool {
         true
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::load(place, None)?))
     }
     fn companions(&self) -> &'static [&'static str] {
         &[NEW]
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         if purpose == Purpose::Update {
             return Ok(Box::new(Open::load(place, Some(purpose))?));
         }
@@ -81,7 +83,7 @@ impl Kv for Memory {
 }
 
 impl Open {
-    fn load(place: &Place<'_>, purpose: Option<Purpose>) -> Result<Self> {
+    fn load(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
         let (vfs, path) = (Arc::clone(place.vfs), place.path.to_owned());
         let bytes = vfs.read(&path, FILE_LEN_MAX).map_err(Error::at(&path))?;
         let pairs = decode(&bytes).ok_or_else(|| Error::damaged(&path, "wrong checksum"))?;

@@ -9,7 +9,7 @@ use barid_vfs::{OpenOptions, Vfs};
 
 use crate::files::sync_folder_of;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
-use crate::{Batch, Capabilities, Error, Op, Place, Purpose, Result};
+use crate::{Batch, Capabilities, Error, Op, Purpose, Result, StoreSpec};
 
 /// The capabilities of a store of one file: unordered, not atomic, not compressed.
 pub(crate) const FILE: Capabilities = Capabilities {
@@ -33,7 +33,7 @@ pub(crate) fn c_path(path: &Path) -> Result<CString> {
 ///
 /// # Errors
 /// Returns [`Error::NotFound`], or an error if a store to be created exists.
-pub(crate) fn expect(place: &Place<'_>, purpose: Option<Purpose>) -> Result<()> {
+pub(crate) fn expect(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<()> {
     let found = place.vfs.metadata(place.path);
     match (purpose, found) {
         (Some(Purpose::Create), Ok(_)) => {
@@ -163,7 +163,7 @@ pub(crate) mod tests {
     pub(crate) fn leftover_log<Open>(
         kv: &'static dyn Kv,
         log: &str,
-        open: impl Fn(&Place<'_>) -> Open,
+        open: impl Fn(&StoreSpec<'_>) -> Open,
         begin: impl Fn(&mut Open),
     ) {
         if !available(kv) {
@@ -172,7 +172,7 @@ pub(crate) mod tests {
         let folder = Folder::new();
         let store = folder.store("store", Choice { kv, builtin: None });
         let path = store.path();
-        let place = Place { vfs: &folder.vfs, path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &folder.vfs, path, builtin: None, durable: false };
         let log = crate::stores::files::beside(path, log);
         let read = |path: &Path| folder.vfs.read(path, 1 << 30).unwrap();
         let write = |path: &Path, bytes: &[u8]| {
@@ -221,7 +221,7 @@ pub(crate) mod tests {
     /// Opens a store twice, if its capabilities allow that.
     fn assert_read_twice(folder: &Folder, store: &Store) {
         let Choice { kv, builtin } = store.choice();
-        let place = Place { vfs: &folder.vfs, path: store.path(), builtin, durable: false };
+        let place = StoreSpec { vfs: &folder.vfs, path: store.path(), builtin, durable: false };
         let mut first = kv.read(&place).unwrap();
         if kv.capabilities().one_handle {
             return;

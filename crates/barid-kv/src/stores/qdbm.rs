@@ -11,7 +11,9 @@ use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 static CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -63,13 +65,13 @@ impl Kv for Qdbm {
     fn version(&self) -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         let api = Api::get()?;
         check_head(place)?;
         let handle = open(api, place, Mode::Read)?;
         Ok(Box::new(Reading { handle, path: place.path.into() }))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         let api = Api::get()?;
         let mode = match purpose {
             Purpose::Create => Mode::Create { deflate: place.builtin == Some("zlib") },
@@ -91,13 +93,13 @@ impl Kv for Qdbm {
     }
 }
 
-fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
+fn open(api: &'static Api, place: &StoreSpec<'_>, mode: Mode) -> Result<Handle> {
     let path = outside::c_path(place.path)?;
     Handle::open(api, &path, mode, &TUNING).map_err(Failure::at(place.path))
 }
 
 /// Checks the head of the file (depot.c, `dpopen`), which the library does only if it locks.
-fn check_head(place: &Place<'_>) -> Result<()> {
+fn check_head(place: &StoreSpec<'_>) -> Result<()> {
     let (head, _, len) = files::head::<48>(place)?;
     // The library writes numbers in the byte order of the machine.
     let big = cfg!(target_endian = "big");
@@ -181,7 +183,7 @@ mod tests {
         let folder = tests::Folder::new();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let path = folder.path.join("store");
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: false };
         let mut writer = Qdbm.write(&place, Purpose::Create).unwrap();
         let mut batch = Batch::new();
         batch.put(b"a", b"1");

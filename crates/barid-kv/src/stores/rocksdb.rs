@@ -14,7 +14,7 @@ use crate::ffi::rocksdb::{Api, Compression, LIBRARY, Mode, Options, Rocksdb as H
 use crate::files::sync_folder_of;
 use crate::kv::Visit;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Place, Purpose, Result};
+use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Purpose, Result, StoreSpec};
 
 const CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -60,16 +60,16 @@ impl Kv for Rocksdb {
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "7.8".to_owned())
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::new(place, None)?))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Open::new(place, Some(purpose))?))
     }
 }
 
 impl Open {
-    fn new(place: &Place<'_>, purpose: Option<Purpose>) -> Result<Self> {
+    fn new(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
         Api::get()?;
         outside::expect(place, purpose)?;
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);

@@ -17,7 +17,9 @@ use crate::files::sync_folder_of;
 use crate::kv::Visit;
 use crate::stores::files::Written;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 static CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
 
@@ -115,7 +117,7 @@ impl Kv for Sqlite {
     fn version(&self) -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         outside::expect(place, None)?;
         let connection = Connection::begin();
         let begun = open(place).and_then(|mut handle| {
@@ -126,11 +128,11 @@ impl Kv for Sqlite {
         let handle = begun.map_err(Failure::at(place.path))?;
         Ok(Box::new(Reading { handle, path: place.path.into(), _connection: connection }))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         outside::expect(place, Some(purpose))?;
         Api::get()?;
         // The library itself writes its changes to stable storage.
-        let file = Written::new(&Place { durable: false, ..*place }, purpose)?;
+        let file = Written::new(&StoreSpec { durable: false, ..*place }, purpose)?;
         begin(place, purpose, file)
     }
     /// Returns `true`: the library checks everything that it reads. A child's locks would conflict
@@ -144,7 +146,7 @@ impl Kv for Sqlite {
 }
 
 /// Begins a session on an existing file.
-fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn KvWrite>> {
+fn begin(place: &StoreSpec<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn KvWrite>> {
     let connection = Connection::begin();
     let begun = open(place).and_then(|mut handle| {
         if !place.durable {
@@ -182,7 +184,7 @@ fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn K
     Ok(Box::new(Writing { handle, file, vfs, is_new, _connection: connection }))
 }
 
-fn open(place: &Place<'_>) -> Outcome<Handle> {
+fn open(place: &StoreSpec<'_>) -> Outcome<Handle> {
     // A relative name may have a special meaning for the library.
     let path = match place.path.is_absolute() {
         true => outside::c_path(place.path)?,
@@ -271,8 +273,8 @@ mod tests {
         tests::available(registry::SQLITE)
     }
 
-    fn place<'a>(folder: &'a Folder, path: &'a Path) -> Place<'a> {
-        Place { vfs: &folder.vfs, path, builtin: None, durable: true }
+    fn place<'a>(folder: &'a Folder, path: &'a Path) -> StoreSpec<'a> {
+        StoreSpec { vfs: &folder.vfs, path, builtin: None, durable: true }
     }
 
     /// Creates a file with the statements `sql`.

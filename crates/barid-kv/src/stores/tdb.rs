@@ -16,7 +16,9 @@ use crate::ffi::failure::Failure;
 use crate::ffi::tdb::{Api, LIBRARY, Mode, Tdb as Handle};
 use crate::kv::Visit;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 /// The library refuses to open a file twice in a process.
 const CAPABILITIES: Capabilities = Capabilities { atomic: true, one_handle: true, ..outside::FILE };
@@ -64,16 +66,16 @@ impl Kv for Tdb {
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "1".to_owned())
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::new(place, None)?))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         Ok(Box::new(Open::new(place, Some(purpose))?))
     }
 }
 
 impl Open {
-    fn new(place: &Place<'_>, purpose: Option<Purpose>) -> Result<Self> {
+    fn new(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
         outside::expect(place, purpose)?;
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
         let mode = match purpose {
@@ -142,8 +144,8 @@ impl KvWrite for Open {
 }
 
 /// Lets the library roll back a killed writer's transaction, which it does only if it may write.
-fn recover(place: &Place<'_>) -> Result<()> {
-    let Place { vfs, path, .. } = *place;
+fn recover(place: &StoreSpec<'_>) -> Result<()> {
+    let StoreSpec { vfs, path, .. } = *place;
     let file = vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
     let how = (LockKind::Flock, LockMode::Exclusive);
     lock_file(&**vfs, &*file, path, how, RECOVERY_TIMEOUT)
@@ -202,7 +204,7 @@ mod tests {
         let folder = outside::tests::Folder::new();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let path = folder.path.join("store");
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: false };
         let mut batch = Batch::new();
         for (purpose, value) in [(Purpose::Create, b"old"), (Purpose::Update, b"new")] {
             let mut writer = Tdb.write(&place, purpose).unwrap();
@@ -234,7 +236,7 @@ mod tests {
         let folder = outside::tests::Folder::new();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let path = folder.path.join("store");
-        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let place = StoreSpec { vfs: &vfs, path: &path, builtin: None, durable: false };
         let allocated = || vfs.metadata(&path).unwrap().allocated;
         let mut writer = Tdb.write(&place, Purpose::Create).unwrap();
         let mut batch = Batch::new();

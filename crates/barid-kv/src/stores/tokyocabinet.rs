@@ -13,7 +13,9 @@ use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{
+    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
+};
 
 static CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
@@ -77,13 +79,13 @@ impl Kv for TokyoCabinet {
     fn version(&self) -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
         let api = Api::get()?;
         recover(api, place)?;
         let handle = open(api, place, Mode::Read)?;
         Ok(Box::new(Reading { handle, path: place.path.into() }))
     }
-    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         let api = Api::get()?;
         if purpose == Purpose::Update {
             recover(api, place)?;
@@ -98,7 +100,7 @@ impl Kv for TokyoCabinet {
     }
 }
 
-fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
+fn open(api: &'static Api, place: &StoreSpec<'_>, mode: Mode) -> Result<Handle> {
     // tcbdb.h, `BDBTDEFLATE` and so on; later openings read it from the file.
     let options = match place.builtin {
         Some("deflate") => 1 << 1,
@@ -145,7 +147,7 @@ impl Head {
         whole.then_some(Self { open: flags & 1 != 0 })
     }
 
-    fn read(place: &Place<'_>) -> Result<(Self, Box<dyn barid_vfs::File>)> {
+    fn read(place: &StoreSpec<'_>) -> Result<(Self, Box<dyn barid_vfs::File>)> {
         let (bytes, file, len) = files::head(place)?;
         let head = Self::parse(&bytes, len);
         let head = head.ok_or_else(|| Error::damaged(place.path, "wrong head"))?;
@@ -154,7 +156,7 @@ impl Head {
 }
 
 /// Checks the head of the file, and rolls back the transaction of a killed writer.
-fn recover(api: &'static Api, place: &Place<'_>) -> Result<()> {
+fn recover(api: &'static Api, place: &StoreSpec<'_>) -> Result<()> {
     let (head, file) = Head::read(place)?;
     if !head.open {
         return Ok(());
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_leftover_log_is_not_of_a_new_store() {
-        let open = |place: &Place<'_>| open(Api::get().unwrap(), place, Mode::Write).unwrap();
+        let open = |place: &StoreSpec<'_>| open(Api::get().unwrap(), place, Mode::Write).unwrap();
         tests::leftover_log(&TokyoCabinet, WAL, open, |handle| {
             handle.begin().unwrap();
             handle.put(b"a", &[7; 999]).unwrap();

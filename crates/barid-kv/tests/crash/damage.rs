@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use barid_kv::{Batch, Choice, Error, Result, Store};
-use barid_testkit::child::{Child, Said, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, tell};
 use barid_testkit::disk;
 
 use crate::world::{Session, World, choices, content, for_each_store, framed, seeds, store, text};
@@ -163,18 +163,18 @@ fn all_cases(choice: Choice, seeds: usize) -> (Counts, Vec<String>) {
         let mut last = "before the first case".to_owned();
         loop {
             match child.next(CASE_TIMEOUT) {
-                Said::Line(line) if line.starts_with("case ") => last = line,
-                Said::Line(line) => {
+                ChildEvent::Line(line) if line.starts_with("case ") => last = line,
+                ChildEvent::Line(line) => {
                     from += 1;
                     counts.add(Counts::parse(&line));
                 }
-                Said::Ended(status) if status.success() => break,
-                Said::Ended(status) => {
+                ChildEvent::Ended(status) if status.success() => break,
+                ChildEvent::Ended(status) => {
                     failures.push(format!("{last}: {}", ended(status)));
                     from += 1;
                     break;
                 }
-                Said::Hangs => {
+                ChildEvent::Hangs => {
                     failures.push(format!("{last}: hangs"));
                     from += 1;
                     break;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Result, Store, Writer};
-use barid_testkit::child::{Child, Said, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, tell};
 
 use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
 
@@ -31,17 +31,17 @@ fn full_disk(name: &str) {
     let mut last = None;
     loop {
         match child.next(SILENCE) {
-            Said::Line(line) => {
+            ChildEvent::Line(line) => {
                 eprintln!("{choice}: {line}");
                 last = Some(line);
             }
-            Said::Ended(status) if status.success() => break,
-            Said::Ended(status) if last.is_none() => {
+            ChildEvent::Ended(status) if status.success() => break,
+            ChildEvent::Ended(status) if last.is_none() => {
                 eprintln!("skipped: a file system for {name}: {}", ended(status));
                 return;
             }
-            Said::Ended(status) => panic!("{choice}: {} after {last:?}", ended(status)),
-            Said::Hangs => panic!("{choice}: hangs after {last:?}"),
+            ChildEvent::Ended(status) => panic!("{choice}: {} after {last:?}", ended(status)),
+            ChildEvent::Hangs => panic!("{choice}: hangs after {last:?}"),
         }
     }
     assert_eq!(last.as_deref(), Some("done"));

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store, Writer};
-use barid_testkit::child::{Child, Said, tell};
+use barid_testkit::child::{Child, ChildEvent, tell};
 use barid_testkit::disk;
 
 use crate::world::{
@@ -69,8 +69,8 @@ fn kill(store: &Store, nth: u32, how: &str, rng: &mut fastrand::Rng) -> Option<S
     let mut last = None;
     for _ in 0..=rng.usize(0..3 * BATCHES as usize) {
         match child.next(SILENCE) {
-            Said::Line(line) => last = Some(line),
-            Said::Ended(status) if status.success() => return last,
+            ChildEvent::Line(line) => last = Some(line),
+            ChildEvent::Ended(status) if status.success() => return last,
             other => panic!("{choice}: {other:?} after {last:?}"),
         }
     }

@@ -5,13 +5,13 @@ use barid_types::{Flag, FlagSet, Keyword, Uid};
 
 use super::{adding, expunging, filled, flagging, flags, keywords, messages, texts};
 use crate::fixture::Fixture;
-use crate::session::Session;
+use crate::session::StorageHandle;
 
 const FLAGS: [Flag; 5] = [Flag::Seen, Flag::Answered, Flag::Flagged, Flag::Deleted, Flag::Draft];
 
 pub(super) fn flags_arrive_in_another_handle(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 3);
-    let mut other = Session::scanned(fixture);
+    let mut other = StorageHandle::scanned(fixture);
     let uid = session.uids()[1];
     let mut expected = FlagSet::EMPTY;
     for flag in FLAGS.into_iter().chain(FLAGS) {
@@ -34,7 +34,7 @@ pub(super) fn flags_arrive_in_another_handle(fixture: &dyn Fixture) {
 
 pub(super) fn keywords_arrive_in_another_handle(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 3);
-    let mut other = Session::scanned(fixture);
+    let mut other = StorageHandle::scanned(fixture);
     let uid = session.uids()[1];
     let keywords = keywords(&*session.storage);
     for (number, keyword) in keywords.iter().enumerate() {
@@ -68,14 +68,14 @@ pub(super) fn the_longest_keyword_is_stored(fixture: &dyn Fixture) {
         let change = FlagChange { add_keywords: vec![keyword], ..FlagChange::default() };
         let uid = session.uids()[1];
         session.sync(&flagging(uid, change), &[]);
-        let other = Session::scanned(fixture);
+        let other = StorageHandle::scanned(fixture);
         assert!(other.state_of(&other.known.rows()[1]).keywords.contains(&name), "{name}");
     }
 }
 
 pub(super) fn expunges_arrive_in_another_handle(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 9);
-    let mut other = Session::scanned(fixture);
+    let mut other = StorageHandle::scanned(fixture);
     let mut expected = session.contents();
     // The first, the last, neighbours, and all that is left.
     for at in [&[0][..], &[7], &[2, 3], &[0, 1, 2, 3, 4]] {
@@ -103,7 +103,7 @@ pub(super) fn reported_uids_are_true(fixture: &dyn Fixture) {
 }
 
 pub(super) fn requested_uids_are_given(fixture: &dyn Fixture) {
-    let mut session = Session::scanned(fixture);
+    let mut session = StorageHandle::scanned(fixture);
     let texts = texts(1, 4);
     let requested = [Some(7), None, Some(3), Some(40)];
     let mut messages = messages(&texts);
@@ -123,7 +123,7 @@ pub(super) fn requested_uids_are_given(fixture: &dyn Fixture) {
 
 pub(super) fn missing_messages_are_reported(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 4);
-    let mut outdated = Session::scanned(fixture);
+    let mut outdated = StorageHandle::scanned(fixture);
     let uids = session.uids();
     session.sync(&expunging(&uids[1..3]), &[]);
     let mut changes = adding(uids[1], Flag::Seen);
@@ -134,7 +134,7 @@ pub(super) fn missing_messages_are_reported(fixture: &dyn Fixture) {
     }
     let report = outdated.sync(&adding(uids[0], Flag::Seen), &[]);
     assert_eq!(report.gone, []);
-    let found = Session::scanned(fixture);
+    let found = StorageHandle::scanned(fixture);
     let seen = |row: &crate::MirrorRow| row.flags.contains(Flag::Seen);
     assert_eq!(found.known.rows().iter().map(seen).collect::<Vec<_>>(), [true, false]);
 }
@@ -143,7 +143,7 @@ pub(super) fn recent_is_dropped(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 3);
     let before = session.contents();
     session.sync(&ChangeSet { drop_recent: true, ..ChangeSet::default() }, &[]);
-    let found = Session::scanned(fixture);
+    let found = StorageHandle::scanned(fixture);
     let is_recent = |row: &crate::MirrorRow| row.flags.contains(Flag::Recent);
     assert!(!found.known.rows().iter().any(is_recent));
     assert_eq!(found.contents(), before);
@@ -162,7 +162,7 @@ pub(super) fn a_dry_run_changes_nothing(fixture: &dyn Fixture) {
     assert_eq!(report.figures.messages_expunged, 1);
     fixture.pass_time();
     assert!(session.storage.stamp().unwrap().is_same(&stamp));
-    assert_eq!(Session::scanned(fixture).contents(), before);
+    assert_eq!(StorageHandle::scanned(fixture).contents(), before);
 }
 
 pub(super) fn a_followed_change_equals_a_scan(fixture: &dyn Fixture) {
@@ -181,7 +181,7 @@ pub(super) fn a_followed_change_equals_a_scan(fixture: &dyn Fixture) {
         let appended = texts(100 + step as u32, (step % 2) as u32);
         let report = session.try_sync(&changes, &messages(&appended)).unwrap();
         let followed = report.cache.is_some();
-        let expected = Session::scanned(fixture);
+        let expected = StorageHandle::scanned(fixture);
         if followed && appended.is_empty() {
             assert_eq!(session.contents(), expected.contents(), "step {step}");
         }

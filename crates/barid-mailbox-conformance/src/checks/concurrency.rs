@@ -7,7 +7,7 @@ use barid_types::{Flag, Uid};
 
 use super::{adding, expunging};
 use crate::fixture::Fixture;
-use crate::session::Session;
+use crate::session::StorageHandle;
 use crate::texts::canonical;
 
 /// Number of threads.
@@ -18,13 +18,13 @@ const ROUNDS: u32 = 12;
 const READS_MAX: u32 = 1_000;
 
 pub(super) fn nothing_is_lost_among_four_writers(fixture: &dyn Fixture) {
-    Session::scanned(fixture);
+    StorageHandle::scanned(fixture);
     let expected: Vec<(Vec<u8>, Uid)> = thread::scope(|scope| {
         let writers: Vec<_> =
             (0..WRITERS).map(|writer| scope.spawn(move || write(fixture, writer))).collect();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
-    let found = Session::scanned(fixture);
+    let found = StorageHandle::scanned(fixture);
     let contents = found.contents();
     assert_eq!(contents.len(), expected.len());
     for (text, uid) in &expected {
@@ -38,7 +38,7 @@ pub(super) fn nothing_is_lost_among_four_writers(fixture: &dyn Fixture) {
 
 /// Appends messages, flags them all and expunges every fourth; returns those left, by UID.
 fn write(fixture: &dyn Fixture, writer: u32) -> Vec<(Vec<u8>, Uid)> {
-    let mut session = Session::scanned(fixture);
+    let mut session = StorageHandle::scanned(fixture);
     let mut left = Vec::new();
     for round in 0..ROUNDS {
         let text = super::texts(1_000 * (writer + 1) + round, 1).remove(0);
@@ -56,7 +56,7 @@ fn write(fixture: &dyn Fixture, writer: u32) -> Vec<(Vec<u8>, Uid)> {
 }
 
 /// Returns the UID of a text, which may move while it is read.
-fn find(session: &mut Session<'_>, text: &[u8]) -> Uid {
+fn find(session: &mut StorageHandle<'_>, text: &[u8]) -> Uid {
     for _ in 0..READS_MAX {
         let contents = session.contents_in_place();
         if let Some((uid, _)) = contents.iter().find(|(_, content)| content.text == text) {

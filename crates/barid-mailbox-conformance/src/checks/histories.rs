@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::reading::check_outdated;
 use super::{keywords, messages};
 use crate::fixture::Fixture;
-use crate::session::{Content, Contents, Session};
+use crate::session::{Contents, MessageContent, StorageHandle};
 use crate::texts::{canonical, text};
 
 /// Steps of a history.
@@ -24,7 +24,7 @@ struct History {
 }
 
 pub(super) fn two_handles_follow_a_model(fixture: &dyn Fixture) {
-    let mut handles = [Session::scanned(fixture), Session::scanned(fixture)];
+    let mut handles = [StorageHandle::scanned(fixture), StorageHandle::scanned(fixture)];
     let keywords = keywords(&*handles[0].storage);
     let (model, rng) = (Contents::new(), Rng::with_seed(5));
     let mut history = History { model, keywords, appended: 0, rng };
@@ -42,12 +42,12 @@ pub(super) fn two_handles_follow_a_model(fixture: &dyn Fixture) {
         assert!(found == history.model, "step {step}, handle {at}: {}", history.difference(&found));
     }
     assert!(history.appended > STEPS / 2, "only {} messages", history.appended);
-    assert_eq!(Session::scanned(fixture).contents(), history.model);
+    assert_eq!(StorageHandle::scanned(fixture).contents(), history.model);
 }
 
 impl History {
     /// Makes a random change in the storage and in the model. The handle may be outdated.
-    fn change(&mut self, session: &mut Session<'_>) {
+    fn change(&mut self, session: &mut StorageHandle<'_>) {
         let known = session.uids();
         let expunge_one_of = if self.model.len() > MESSAGES_MAX { 3 } else { 12 };
         let mut changes = ChangeSet::default();
@@ -79,7 +79,7 @@ impl History {
                 message.keywords.iter().map(|keyword| keyword.as_str().to_owned()).collect();
             keywords.sort();
             let text = canonical(message.bytes);
-            let content = Content { flags: message.flags, keywords, text };
+            let content = MessageContent { flags: message.flags, keywords, text };
             assert!(self.model.insert(*uid, content).is_none(), "{uid} is new");
         }
     }
@@ -102,7 +102,7 @@ impl History {
     }
 
     /// Checks what an outdated handle reads.
-    fn check_others(&mut self, session: &Session<'_>) {
+    fn check_others(&mut self, session: &StorageHandle<'_>) {
         for _ in 0..3 {
             let Some(row) = self.rng.choice(session.known.rows()) else { return };
             if let Some(content) = self.model.get(&row.uid) {
@@ -134,7 +134,7 @@ impl History {
     fn difference(&self, found: &Contents) -> String {
         let uids = self.model.keys().chain(found.keys());
         let differs = uids.filter(|uid| self.model.get(uid) != found.get(uid));
-        let show = |content: Option<&Content>| {
+        let show = |content: Option<&MessageContent>| {
             content.map(|content| (content.flags, content.keywords.clone(), content.text.len()))
         };
         let lines = differs.map(|uid| {

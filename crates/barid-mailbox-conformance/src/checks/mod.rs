@@ -15,7 +15,7 @@ use barid_types::{Flag, FlagSet, Keyword, Uid};
 use fastrand::Rng;
 
 use crate::fixture::{Backend, Fixture};
-use crate::session::Session;
+use crate::session::StorageHandle;
 use crate::texts::text;
 
 /// A check of the contract.
@@ -108,8 +108,8 @@ fn messages(texts: &[Vec<u8>]) -> Vec<NewMessage<'_>> {
 }
 
 /// Opens and scans a storage, and appends `count` messages.
-fn filled(fixture: &dyn Fixture, count: u32) -> Session<'_> {
-    let mut session = Session::scanned(fixture);
+fn filled(fixture: &dyn Fixture, count: u32) -> StorageHandle<'_> {
+    let mut session = StorageHandle::scanned(fixture);
     session.sync(&ChangeSet::default(), &messages(&texts(1, count)));
     assert_eq!(session.known.rows().len(), count as usize);
     session

@@ -8,14 +8,14 @@ use barid_mailbox::{
 use super::{expunging, filled, texts};
 use crate::fixture::Fixture;
 use crate::mirror::MirrorRow;
-use crate::session::Session;
+use crate::session::StorageHandle;
 use crate::texts::canonical;
 
 const FORMS: [ReadAs; 3] = [ReadAs::Message, ReadAs::Quoted, ReadAs::Stored];
 
 pub(super) fn all_ways_of_reading_agree(fixture: &dyn Fixture) {
     filled(fixture, 40);
-    let session = Session::scanned(fixture);
+    let session = StorageHandle::scanned(fixture);
     let (storage, rows) = (&session.storage, session.known.rows());
     let stamp = session.known.stamp().unwrap();
     let locations: Vec<_> = rows.iter().rev().map(|row| row.location.get()).collect();
@@ -44,7 +44,11 @@ pub(super) fn all_ways_of_reading_agree(fixture: &dyn Fixture) {
 }
 
 /// Reads a message in pieces of `piece_len` bytes.
-fn read_in_pieces(session: &Session<'_>, row: &MirrorRow, piece_len: usize) -> Result<Vec<u8>> {
+fn read_in_pieces(
+    session: &StorageHandle<'_>,
+    row: &MirrorRow,
+    piece_len: usize,
+) -> Result<Vec<u8>> {
     let stamp = session.known.stamp().unwrap();
     let location = row.location.get();
     let mut message = session.storage.open_message(&location, &stamp)?;
@@ -72,7 +76,7 @@ pub(super) fn a_message_is_read_in_pieces(fixture: &dyn Fixture) {
 }
 
 /// Checks that a location that may be outdated gives the message, or nothing that passes for it.
-pub(super) fn check_outdated(session: &Session<'_>, row: &MirrorRow, text: &[u8]) {
+pub(super) fn check_outdated(session: &StorageHandle<'_>, row: &MirrorRow, text: &[u8]) {
     let key_of = |bytes: &[u8]| barid_message::header_key(bytes);
     match session.read(row, ReadAs::Quoted) {
         Err(Error::MessageGone { .. }) => {}
@@ -90,7 +94,7 @@ pub(super) fn check_outdated(session: &Session<'_>, row: &MirrorRow, text: &[u8]
 pub(super) fn an_expunged_message_is_never_another(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 12);
     for _ in 0..4 {
-        let outdated = Session::scanned(fixture);
+        let outdated = StorageHandle::scanned(fixture);
         let contents = outdated.contents();
         let uids = session.uids();
         session.sync(&expunging(&[uids[0], uids[uids.len() - 1]]), &[]);

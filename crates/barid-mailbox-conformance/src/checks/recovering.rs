@@ -7,7 +7,7 @@ use barid_types::{Flag, Uid};
 
 use super::{filled, flags, messages, texts};
 use crate::fixture::Fixture;
-use crate::session::{Contents, Session};
+use crate::session::{Contents, StorageHandle};
 use crate::texts::canonical;
 
 /// States of a storage before and after the change that is interrupted.
@@ -36,7 +36,7 @@ pub(super) fn an_interrupted_change_is_done_or_undone(fixture: &dyn Fixture) {
     let mut states = 0;
     let mut seen = BTreeSet::new();
     let change = |copy: &dyn Fixture| {
-        let mut session = Session::scanned(copy);
+        let mut session = StorageHandle::scanned(copy);
         session.try_sync(&changes, &messages(&appended)).unwrap();
     };
     let is_tested = fixture.crash(&change, &mut |crashed, is_done| {
@@ -52,7 +52,7 @@ pub(super) fn an_interrupted_change_is_done_or_undone(fixture: &dyn Fixture) {
 impl Outcome {
     /// Checks a storage after a crash; returns the number of steps of the change that it shows.
     fn check(&self, crashed: &dyn Fixture, is_done: bool) -> usize {
-        let found = Session::scanned(crashed).contents();
+        let found = StorageHandle::scanned(crashed).contents();
         let mut steps = 0;
         for (uid, before) in &self.before {
             let Some(content) = found.get(uid) else {

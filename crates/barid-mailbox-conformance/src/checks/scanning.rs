@@ -6,28 +6,28 @@ use barid_types::{Flag, FlagSet, InternalDate};
 
 use super::{adding, expunging, filled, keywords, messages, texts};
 use crate::fixture::Fixture;
-use crate::session::Session;
+use crate::session::StorageHandle;
 use crate::texts::canonical;
 
 pub(super) fn an_empty_storage_has_no_messages(fixture: &dyn Fixture) {
-    let mut session = Session::open(fixture);
+    let mut session = StorageHandle::open(fixture);
     let first = session.scan();
     assert!(session.known.rows().is_empty());
     assert!(first.defects.is_empty() && first.changed.is_empty() && first.expunged.is_empty());
-    let second = Session::scanned(fixture).scan();
+    let second = StorageHandle::scanned(fixture).scan();
     assert_eq!((first.uidvalidity, first.uidnext), (second.uidvalidity, second.uidnext));
 }
 
 pub(super) fn appended_messages_are_scanned_once_in_order(fixture: &dyn Fixture) {
-    let mut other = Session::scanned(fixture);
+    let mut other = StorageHandle::scanned(fixture);
     let texts = texts(1, 300);
-    let mut session = Session::scanned(fixture);
+    let mut session = StorageHandle::scanned(fixture);
     for batch in texts.chunks(100) {
         session.sync(&ChangeSet::default(), &messages(batch));
     }
     other.scan();
     let expected: Vec<_> = texts.iter().map(|text| canonical(text)).collect();
-    for session in [&session, &other, &Session::scanned(fixture)] {
+    for session in [&session, &other, &StorageHandle::scanned(fixture)] {
         let contents: Vec<_> = session.contents().into_values().map(|found| found.text).collect();
         assert!(contents == expected, "{} of {} messages", contents.len(), expected.len());
     }
@@ -35,7 +35,7 @@ pub(super) fn appended_messages_are_scanned_once_in_order(fixture: &dyn Fixture)
 }
 
 pub(super) fn a_scan_gives_what_an_append_was_given(fixture: &dyn Fixture) {
-    let mut session = Session::scanned(fixture);
+    let mut session = StorageHandle::scanned(fixture);
     let keywords = keywords(&*session.storage);
     let texts = texts(1, 32);
     let mut messages = messages(&texts);
@@ -45,7 +45,7 @@ pub(super) fn a_scan_gives_what_an_append_was_given(fixture: &dyn Fixture) {
         message.keywords = keywords.iter().take(number % 4).cloned().collect();
     }
     session.sync(&ChangeSet::default(), &messages);
-    let other = Session::scanned(fixture);
+    let other = StorageHandle::scanned(fixture);
     for session in [&session, &other] {
         for (message, row) in messages.iter().zip(session.known.rows()) {
             let state = session.state_of(row);
@@ -110,7 +110,7 @@ pub(super) fn a_second_scan_finds_nothing(fixture: &dyn Fixture) {
 
 pub(super) fn a_scan_finds_only_what_changed(fixture: &dyn Fixture) {
     let mut session = filled(fixture, 10);
-    let mut other = Session::scanned(fixture);
+    let mut other = StorageHandle::scanned(fixture);
     let uids = session.uids();
     let mut changes = adding(uids[1], Flag::Flagged);
     changes.expunge = vec![uids[4], uids[7]];
@@ -123,7 +123,7 @@ pub(super) fn a_scan_finds_only_what_changed(fixture: &dyn Fixture) {
         assert_eq!(report.expunged, [uids[4], uids[7]]);
     }
     assert_eq!(other.contents(), session.contents());
-    assert_eq!(other.contents(), Session::scanned(fixture).contents());
+    assert_eq!(other.contents(), StorageHandle::scanned(fixture).contents());
     assert_eq!(other.uids().len(), 10);
 }
 
@@ -148,7 +148,7 @@ pub(super) fn delivered_mail_is_found(fixture: &dyn Fixture) {
     let contents = session.contents();
     let found: Vec<_> = contents.values().skip(3).map(|content| content.text.clone()).collect();
     assert_eq!(found, texts.iter().map(|text| canonical(text)).collect::<Vec<_>>());
-    assert_eq!(contents, Session::scanned(fixture).contents());
+    assert_eq!(contents, StorageHandle::scanned(fixture).contents());
 }
 
 pub(super) fn uids_are_never_given_twice(fixture: &dyn Fixture) {
@@ -159,7 +159,7 @@ pub(super) fn uids_are_never_given_twice(fixture: &dyn Fixture) {
         let last = session.uids().last().copied().unwrap();
         session.sync(&expunging(&[last]), &[]);
         if number % 2 == 0 {
-            session = Session::scanned(fixture);
+            session = StorageHandle::scanned(fixture);
         }
         let uid = session.append(&texts(100 + number, 1)[0]);
         assert!(given.last().is_some_and(|last| *last < uid), "{uid} after {given:?}");
@@ -168,7 +168,7 @@ pub(super) fn uids_are_never_given_twice(fixture: &dyn Fixture) {
     }
     let all = session.uids();
     session.sync(&expunging(&all), &[]);
-    let empty = Session::scanned(fixture).scan();
+    let empty = StorageHandle::scanned(fixture).scan();
     assert!(empty.uidnext > *given.last().unwrap(), "UIDNEXT of an emptied storage");
     assert_eq!(empty.uidvalidity, validity);
 }

@@ -5,7 +5,7 @@ use barid_types::Flag;
 
 use super::{adding, expunging, filled, flagging, keywords, messages, texts};
 use crate::fixture::Fixture;
-use crate::session::Session;
+use crate::session::StorageHandle;
 
 /// Lets time pass, and returns a stamp that proves that nothing changes unless the stamp does.
 fn settled(fixture: &dyn Fixture, storage: &dyn Storage) -> Stamp {
@@ -20,7 +20,7 @@ pub(super) fn a_settled_stamp_stays_the_same(fixture: &dyn Fixture) {
     let stamp = settled(fixture, &*session.storage);
     session.scan();
     session.contents();
-    Session::scanned(fixture).contents();
+    StorageHandle::scanned(fixture).contents();
     fixture.pass_time();
     assert!(session.storage.stamp().unwrap().is_same(&stamp), "reading changes nothing");
     assert!(fixture.open().stamp().unwrap().is_same(&stamp), "nor does another handle");

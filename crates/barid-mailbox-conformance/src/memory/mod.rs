@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_mailbox::{
-    Caps, ChangeSet, Error, Format, FormatProperties, Known, Layout, Location, NewMessage,
+    Caps, ChangeSet, Error, Format, FormatProperties, Known, Location, MessageLayout, NewMessage,
     OpenMessage, ReadAs, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage,
     SyncContext, SyncReport,
 };
@@ -33,7 +33,7 @@ use crate::fixture::{Backend, Fixture, state_ledger};
 static PROPERTIES: FormatProperties = FormatProperties {
     holds_uidvalidity: true,
     keeps_zone: true,
-    ..FormatProperties::new("memory", Layout::DataFiles)
+    ..FormatProperties::new("memory", MessageLayout::DataFiles)
 };
 
 /// The name that errors show instead of a path.

@@ -288,12 +288,12 @@ fn simple(key: &str, text: String, today: Day) -> Result<(SearchKey, bool), Sear
                 let (name, value) = text.split_once('=').unwrap_or((&text, ""));
                 header(name, value.to_owned())
             }
-            "since" | "after" => dates(DateColumn::Shown, Kind::Since)?,
-            "before" => dates(DateColumn::Shown, Kind::Before)?,
-            "on" | "date" => dates(DateColumn::Shown, Kind::On)?,
-            "received-since" => dates(DateColumn::Internal, Kind::Since)?,
-            "received-before" => dates(DateColumn::Internal, Kind::Before)?,
-            "received-on" => dates(DateColumn::Internal, Kind::On)?,
+            "since" | "after" => dates(DateColumn::Shown, DateKey::Since)?,
+            "before" => dates(DateColumn::Shown, DateKey::Before)?,
+            "on" | "date" => dates(DateColumn::Shown, DateKey::On)?,
+            "received-since" => dates(DateColumn::Internal, DateKey::Since)?,
+            "received-before" => dates(DateColumn::Internal, DateKey::Before)?,
+            "received-on" => dates(DateColumn::Internal, DateKey::On)?,
             "older" => SearchKey::Older(seconds(key, &text)?),
             "younger" | "newer" => SearchKey::Younger(seconds(key, &text)?),
             "larger" => SearchKey::Larger(size(key, &text)?),
@@ -337,25 +337,25 @@ fn state(text: &str) -> Result<(SearchKey, bool), SearchError> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DateKey {
     Since,
     Before,
     On,
 }
 
-/// Parses `2024`, `2024-05`, `2024-05-17`, `today`, `yesterday`, `7d`, and for [`Kind::On`] two of
-/// them with `..` between.
-fn dates(key: &str, kind: Kind, text: &str, today: Day) -> Result<DateRange, SearchError> {
+/// Parses `2024`, `2024-05`, `2024-05-17`, `today`, `yesterday`, `7d`, and for [`DateKey::On`] two
+/// of them with `..` between.
+fn dates(key: &str, kind: DateKey, text: &str, today: Day) -> Result<DateRange, SearchError> {
     let bad = || SearchError::bad(key, "date such as 2024-05-17, 2024-05, 2024, today or 7d", text);
     let one = |text: &str| period(text, today).ok_or_else(bad);
     Ok(match (kind, text.split_once("..")) {
-        (Kind::Since, _) => DateRange { from: Some(one(text)?.0), to: None },
-        (Kind::Before, _) => DateRange { from: None, to: Some(one(text)?.0) },
-        (Kind::On, None) => {
+        (DateKey::Since, _) => DateRange { from: Some(one(text)?.0), to: None },
+        (DateKey::Before, _) => DateRange { from: None, to: Some(one(text)?.0) },
+        (DateKey::On, None) => {
             let (from, to) = one(text)?;
             DateRange { from: Some(from), to: Some(to) }
         }
-        (Kind::On, Some((from, to))) => {
+        (DateKey::On, Some((from, to))) => {
             let from = (!from.is_empty()).then(|| one(from)).transpose()?;
             let to = (!to.is_empty()).then(|| one(to)).transpose()?;
             DateRange { from: from.map(|period| period.0), to: to.map(|period| period.1) }

@@ -8,7 +8,7 @@ use super::link::{NONE, ThreadState};
 use super::prune::Forest;
 
 /// A child of a dummy in c-client's lists: an id, or after the ids a nameless message.
-type Entry = (u32, i64, u32);
+type DummyChild = (u32, i64, u32);
 
 /// Returns for each dummy of the forest the first row below it.
 pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
@@ -41,9 +41,9 @@ pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
 }
 
 /// Returns the children of all dummies, by dummy and stamp.
-fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
+fn children_of_dummies(state: &ThreadState) -> Vec<DummyChild> {
     let is_dummy = |parent: u32| parent != NONE && state.row_of[parent as usize] == NONE;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<DummyChild> = Vec::new();
     for (id, (&parent, &stamp)) in (0..).zip(state.parents.iter().zip(&state.stamps)) {
         if is_dummy(parent) {
             entries.push((parent, stamp, id));

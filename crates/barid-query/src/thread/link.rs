@@ -57,7 +57,7 @@ pub(super) struct LoopCheck {
 
 /// The end of c-client's list of children at which a new one is inserted.
 #[derive(Clone, Copy)]
-enum Place {
+enum ListEnd {
     First,
     Last,
 }
@@ -133,7 +133,7 @@ impl ThreadState {
         let mut previous = NONE;
         for &id in refs {
             if previous != NONE && self.parents[id as usize] == NONE {
-                self.attach(id, previous, Place::First);
+                self.attach(id, previous, ListEnd::First);
             }
             previous = id;
         }
@@ -162,13 +162,13 @@ impl ThreadState {
             }
         }
         if parent != NONE {
-            self.attach(id, parent, Place::Last);
+            self.attach(id, parent, ListEnd::Last);
         }
     }
 
     /// Makes `parent` the parent of `child`, which has none, unless that would close a loop.
     #[inline]
-    fn attach(&mut self, child: u32, parent: u32, place: Place) {
+    fn attach(&mut self, child: u32, parent: u32, place: ListEnd) {
         if child == parent || self.is_root_of(child, parent) {
             return;
         }
@@ -178,8 +178,8 @@ impl ThreadState {
         if self.profile == Profile::CClient {
             let stamp = self.links as i64;
             self.stamps[child as usize] = match place {
-                Place::First => -stamp,
-                Place::Last => stamp,
+                ListEnd::First => -stamp,
+                ListEnd::Last => stamp,
             };
         }
         if let Some(ancestry) = &mut self.loops.ancestry {

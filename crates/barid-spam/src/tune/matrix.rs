@@ -1,7 +1,7 @@
 //! The evidence for each token of each tested message: the number of messages with the token among
 //! those that train its fold.
 
-use barid_bayes::{Counts, Evidence, Parameters, Place, Scorer, Weight};
+use barid_bayes::{Counts, Evidence, MessagePart, Parameters, Scorer, Weight};
 use barid_wordlist::Class;
 
 use super::samples::Samples;
@@ -22,7 +22,7 @@ pub(super) enum Role {
 pub(super) struct Matrix {
     pub(super) rows: Vec<Row>,
     /// For each token of each row.
-    tokens: Vec<(Place, Counts)>,
+    tokens: Vec<(MessagePart, Counts)>,
     /// Numbers of training messages, for each fold.
     totals: Vec<Counts>,
     pub(super) folds: usize,
@@ -53,7 +53,7 @@ impl Matrix {
             .filter(|index| matches!(roles[*index], Role::Tested(_)))
             .map(|index| samples.tokens_of(index).len())
             .sum();
-        let places: Vec<Place> = samples.places().collect();
+        let places: Vec<MessagePart> = samples.places().collect();
         let mut tokens = Vec::with_capacity(len);
         let (mut rows, mut totals) = (Vec::new(), Vec::with_capacity(folds));
         for fold in 0..folds {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use barid::{Outcome, Work};
-use barid_bayes::Place;
+use barid_bayes::MessagePart;
 use barid_message::{fields, parse_date};
 use barid_wordlist::{Class, DistinctTokens, Interner};
 use xxhash_rust::xxh3::xxh3_64;
@@ -147,8 +147,8 @@ impl<'a> Samples<'a> {
     }
 
     /// Returns the places of the tokens, by their numbers.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
-        self.interner.iter().map(Place::of)
+    pub(super) fn places(&self) -> impl Iterator<Item = MessagePart> {
+        self.interner.iter().map(MessagePart::of)
     }
 
     /// Returns the classes of all messages.

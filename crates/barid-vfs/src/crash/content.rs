@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::choices::{Choices, Flush};
 use super::log::Op;
 use crate::limits::{BLOCK_LEN, SECTOR_LEN};
-use crate::mem::content::Content;
+use crate::mem::content::FileContent;
 use crate::mem::tree::{Meta, NodeState};
 
 /// An inode: its durable state, and the changes since the last barrier.
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
-    content: Content,
+    content: FileContent,
     meta: Option<Meta>,
     xattrs: BTreeMap<String, Vec<u8>>,
     pending: Vec<Change>,
@@ -119,7 +119,7 @@ fn keep_xattrs(xattrs: &mut BTreeMap<String, Vec<u8>>, changes: &[(String, Optio
 }
 
 impl Change {
-    fn apply(&self, content: &mut Content) {
+    fn apply(&self, content: &mut FileContent) {
         match self {
             Self::Write { offset, bytes } => content.write(*offset, bytes),
             Self::SetLen { len } => content.set_len(*len),
@@ -144,8 +144,8 @@ impl Change {
 struct Crash<'a> {
     choices: &'a mut Choices,
     flush: Flush,
-    page: Content,
-    disk: Content,
+    page: FileContent,
+    disk: FileContent,
     /// Sectors of the page cache that differ from those on the disk.
     dirty: BTreeSet<usize>,
     /// Collapses that are not, or only partly, on the disk: offset of the hole and its length.
@@ -154,7 +154,11 @@ struct Crash<'a> {
 }
 
 impl Crash<'_> {
-    fn run(durable: Content, pending: &[Change], choices: &mut Choices) -> (Content, Option<Meta>) {
+    fn run(
+        durable: FileContent,
+        pending: &[Change],
+        choices: &mut Choices,
+    ) -> (FileContent, Option<Meta>) {
         let flush = choices.flush(pending.len());
         let inode_at = choices.inode(pending.len());
         let (page, disk) = (durable.clone(), durable);

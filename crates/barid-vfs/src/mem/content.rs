@@ -7,13 +7,13 @@ use crate::limits::BLOCK_LEN;
 
 /// The content of a file. Clones share the bytes until one of them is written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     pub(crate) bytes: Arc<Vec<u8>>,
     /// Ranges of blocks that were never written, in ascending order, without overlaps.
     holes: Vec<Range<usize>>,
 }
 
-impl Content {
+impl FileContent {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     /// Checks the number of the block of the first hole from each block on.
-    fn check(change: impl Fn(&mut Content), expected: &[Option<u64>]) {
-        let mut content = Content::default();
+    fn check(change: impl Fn(&mut FileContent), expected: &[Option<u64>]) {
+        let mut content = FileContent::default();
         content.write(0, &[b'x'; 4 * BLOCK_LEN + 1]);
         change(&mut content);
         let block = BLOCK_LEN as u64;
@@ -132,31 +132,31 @@ mod tests {
 
     #[test]
     fn holes_are_where_nothing_was_written() {
-        let grown = |content: &mut Content| content.set_len(8 * BLOCK_LEN);
+        let grown = |content: &mut FileContent| content.set_len(8 * BLOCK_LEN);
         check(|_| {}, &[None; 6]);
         check(
             grown,
             &[Some(5), Some(5), Some(5), Some(5), Some(5), Some(5), Some(6), Some(7), None],
         );
-        let written = |content: &mut Content| {
+        let written = |content: &mut FileContent| {
             grown(content);
             content.write(6 * BLOCK_LEN + 9, b"x");
         };
         check(written, &[Some(5), Some(5), Some(5), Some(5), Some(5), Some(5), Some(7), Some(7)]);
-        let collapsed = |content: &mut Content| {
+        let collapsed = |content: &mut FileContent| {
             written(content);
             content.collapse(BLOCK_LEN, 2 * BLOCK_LEN);
             assert_eq!(content.len(), 6 * BLOCK_LEN);
         };
         check(collapsed, &[Some(3), Some(3), Some(3), Some(3), Some(5), Some(5), None]);
-        let cut = |content: &mut Content| {
+        let cut = |content: &mut FileContent| {
             written(content);
             content.set_len(6 * BLOCK_LEN - 1);
         };
         check(cut, &[Some(5), Some(5), Some(5), Some(5), Some(5), Some(5), None]);
         check(|content| content.write(6 * BLOCK_LEN, b"x"), &[Some(5); 6]);
         let halfway = |hole: usize| {
-            move |content: &mut Content| {
+            move |content: &mut FileContent| {
                 content.collapse_halfway(BLOCK_LEN, BLOCK_LEN, hole * BLOCK_LEN);
                 assert_eq!(content.len(), 4 * BLOCK_LEN + 1);
             }

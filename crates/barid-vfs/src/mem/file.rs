@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 
 use super::MemVfs;
-use super::content::Content;
+use super::content::FileContent;
 use super::tree::{HeldLock, Node, NodeState};
 use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp};
 use crate::crash::Op;
@@ -40,7 +40,7 @@ impl MemFile {
     fn change(
         &self,
         end: u64,
-        change: impl FnOnce(&mut Content) -> io::Result<()>,
+        change: impl FnOnce(&mut FileContent) -> io::Result<()>,
         op: impl FnOnce(u64) -> Op,
     ) -> io::Result<()> {
         if !self.write {
@@ -76,7 +76,7 @@ impl File for MemFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let end = offset.saturating_add(bytes.len() as u64);
-        let change = |content: &mut Content| {
+        let change = |content: &mut FileContent| {
             content.write(offset as usize, bytes);
             Ok(())
         };
@@ -89,7 +89,7 @@ impl File for MemFile {
     }
 
     fn set_len(&self, size: u64) -> io::Result<()> {
-        let change = |content: &mut Content| {
+        let change = |content: &mut FileContent| {
             content.set_len(size as usize);
             Ok(())
         };
@@ -108,7 +108,7 @@ impl File for MemFile {
         if !self.vfs.shared.collapse.load(Ordering::Relaxed) {
             return Err(Errno::OPNOTSUPP.into());
         }
-        let change = |content: &mut Content| {
+        let change = |content: &mut FileContent| {
             let aligned = [offset, len].iter().all(|at| at.is_multiple_of(BLOCK_LEN as u64));
             let end = offset.checked_add(len).filter(|end| *end < content.len() as u64);
             if !aligned || len == 0 || end.is_none() {

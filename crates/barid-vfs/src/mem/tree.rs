@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::io::Errno;
 
 use super::USER;
-use super::content::Content;
+use super::content::FileContent;
 use crate::api::{FileType, LockKind, LockMode, Metadata, Timestamp};
 use crate::limits::{NAME_LEN_MAX, SYMLINK_HOPS_MAX};
 
@@ -31,7 +31,7 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     /// The content of a file, the target of a symbolic link.
-    pub(crate) content: Content,
+    pub(crate) content: FileContent,
     pub(crate) meta: Meta,
     pub(crate) links: u64,
     pub(crate) xattrs: BTreeMap<String, Vec<u8>>,
@@ -73,7 +73,7 @@ pub(crate) struct Tree {
 
 /// The result of resolving a path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedPath {
     /// The directory of the last component, which need not exist.
     pub(crate) dir: u64,
     /// The last component; empty for `/` and for paths that end in `..`.
@@ -118,7 +118,7 @@ impl Node {
 impl NodeState {
     pub(crate) fn new(mode: u32, now: Timestamp, links: u64) -> Self {
         Self {
-            content: Content::default(),
+            content: FileContent::default(),
             meta: Meta { mode, uid: USER, modified: now, changed: now, accessed: now },
             links,
             xattrs: BTreeMap::new(),
@@ -127,7 +127,7 @@ impl NodeState {
     }
 }
 
-impl Found {
+impl ResolvedPath {
     /// Returns the node; fails with `ENOENT` if it does not exist.
     pub(crate) fn existing(self) -> io::Result<Arc<Node>> {
         self.node.ok_or(Errno::NOENT.into())
@@ -179,7 +179,7 @@ impl Tree {
 
     /// Resolves a path from `start`, following at most [`SYMLINK_HOPS_MAX`] symbolic links; that of
     /// the last component only with `follow`.
-    pub(crate) fn find(&self, start: u64, path: &Path, follow: bool) -> io::Result<Found> {
+    pub(crate) fn find(&self, start: u64, path: &Path, follow: bool) -> io::Result<ResolvedPath> {
         let mut dir = if path.is_absolute() { ROOT } else { start };
         let mut ahead = components(path.as_os_str().as_bytes());
         let mut hops = 0;
@@ -206,7 +206,7 @@ impl Tree {
                     }
                     ahead.extend(components(&target));
                 }
-                _ if last => return Ok(Found { dir, name, node: node.cloned() }),
+                _ if last => return Ok(ResolvedPath { dir, name, node: node.cloned() }),
                 Some(node) if node.file_type == FileType::Dir => dir = node.number,
                 Some(_) => return Err(Errno::NOTDIR.into()),
                 None => return Err(Errno::NOENT.into()),
@@ -216,7 +216,7 @@ impl Tree {
             return Err(Errno::NOENT.into());
         }
         let parent = self.dirs.get(&dir).ok_or(Errno::NOTDIR)?.parent;
-        Ok(Found { dir: parent, name: Vec::new(), node: self.nodes.get(&dir).cloned() })
+        Ok(ResolvedPath { dir: parent, name: Vec::new(), node: self.nodes.get(&dir).cloned() })
     }
 
     /// Returns the path of a directory, by walking up to the root.

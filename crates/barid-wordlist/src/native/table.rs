@@ -35,7 +35,7 @@ pub(crate) struct Table {
     hashed: HashedBlocks,
     /// The blocks of the most frequent tokens, read at the first lookup; empty if one is damaged.
     frequent: Option<Vec<u8>>,
-    asked: Vec<Asked>,
+    asked: Vec<TokenQuery>,
     /// Sorted blocks that were found damaged.
     bad_sorted: HashSet<u32>,
     pub(crate) damage: Vec<Damage>,
@@ -43,7 +43,7 @@ pub(crate) struct Table {
 
 /// A token to look up: its index and its hash.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct TokenQuery {
     nth: usize,
     hash: u64,
 }
@@ -101,9 +101,10 @@ impl Table {
         asked.clear();
         let missing = tokens.iter().zip(&*found).enumerate();
         asked.extend(
-            missing
-                .filter(|(_, (_, found))| found.is_none())
-                .map(|(nth, (token, _))| Asked { nth, hash: hashed::hash(&self.header, token) }),
+            missing.filter(|(_, (_, found))| found.is_none()).map(|(nth, (token, _))| TokenQuery {
+                nth,
+                hash: hashed::hash(&self.header, token),
+            }),
         );
         let done = self.find_frequent(&mut asked, found);
         let done = done.and_then(|()| self.find_all(&asked, tokens, found));
@@ -114,7 +115,7 @@ impl Table {
     /// Looks up tokens among the most frequent ones, and removes those found from `asked`.
     fn find_frequent(
         &mut self,
-        asked: &mut Vec<Asked>,
+        asked: &mut Vec<TokenQuery>,
         found: &mut [Option<Counts>],
     ) -> Result<()> {
         if self.frequent.is_none() {
@@ -122,7 +123,7 @@ impl Table {
         }
         let region = self.header.region(Part::Frequent);
         if let Some(bytes) = self.frequent.as_ref().filter(|bytes| !bytes.is_empty()) {
-            asked.retain(|Asked { nth, hash }| match region.find_in(*hash, bytes) {
+            asked.retain(|TokenQuery { nth, hash }| match region.find_in(*hash, bytes) {
                 Answer::Found(counts) => {
                     found[*nth] = Some(counts);
                     false
@@ -135,7 +136,7 @@ impl Table {
 
     fn find_all(
         &mut self,
-        asked: &[Asked],
+        asked: &[TokenQuery],
         tokens: &[&[u8]],
         found: &mut [Option<Counts>],
     ) -> Result<()> {
@@ -158,7 +159,7 @@ impl Table {
         if let HashedBlocks::All { bytes, .. } = &self.hashed
             && bytes.len() > IN_CACHE_LEN
         {
-            let touch = |seen, asked: &Asked| seen ^ hashed::touch(&header, asked.hash, bytes);
+            let touch = |seen, asked: &TokenQuery| seen ^ hashed::touch(&header, asked.hash, bytes);
             std::hint::black_box(asked.iter().fold(0, touch));
         }
         for asked in asked {
@@ -188,10 +189,11 @@ impl Table {
 
     /// Reads the block of the first token and, if that came from the disk, prefetches those of all
     /// others.
-    fn fetch(&mut self, first: &Asked, others: &[Asked]) -> Result<()> {
+    fn fetch(&mut self, first: &TokenQuery, others: &[TokenQuery]) -> Result<()> {
         let (region, start) = (self.header.region(Part::Hashed), self.header.hashed_offset);
-        let offset =
-            |asked: &Asked| start + u64::from(region.home(asked.hash)) * hashed::BLOCK_LEN as u64;
+        let offset = |asked: &TokenQuery| {
+            start + u64::from(region.home(asked.hash)) * hashed::BLOCK_LEN as u64
+        };
         let before = self.vfs.now().unix_nanos;
         let read = self.file.read_at(&mut [0; hashed::BLOCK_LEN], offset(first));
         read.at(&self.path)?;

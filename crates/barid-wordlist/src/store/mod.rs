@@ -41,7 +41,7 @@ pub enum Sharing {
 /// A word list in a store. Every call is a separate session, which waits for writers.
 #[derive(Debug)]
 pub struct OnStore {
-    place: session::Place,
+    place: session::ListStore,
     generation: u64,
 }
 
@@ -54,7 +54,7 @@ impl OnStore {
     /// [`Error::NotFound`], [`Error::Store`], [`Error::Unsupported`] for a Berkeley DB file that is
     /// part of an environment with transactions.
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, choice: Choice, sharing: Sharing) -> Result<Self> {
-        let place = session::Place::new(vfs, path, choice, sharing);
+        let place = session::ListStore::new(vfs, path, choice, sharing);
         place.check()?;
         let mut list = Self { place, generation: 0 };
         list.refresh()?;
@@ -72,7 +72,7 @@ impl OnStore {
         sharing: Sharing,
         created: &Created,
     ) -> Result<Self> {
-        let place = session::Place::new(vfs, path, choice, sharing);
+        let place = session::ListStore::new(vfs, path, choice, sharing);
         let mut writing = place.create()?;
         let mut batch = barid_kv::Batch::new();
         let mut put = |key, spam| {

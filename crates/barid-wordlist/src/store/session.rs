@@ -31,7 +31,7 @@ const BDB_LOG: &[u8] = b"log.";
 
 /// A list and its owner, byte order and store.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ListStore {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) path: PathBuf,
     pub(super) sharing: Sharing,
@@ -42,14 +42,14 @@ pub(super) struct Place {
 
 /// A read session.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ListReader {
     order: Order,
     hidden: Option<&'static [u8]>,
-    open: Read,
+    open: ReaderKind,
 }
 
 #[derive(Debug)]
-enum Read {
+enum ReaderKind {
     Own(Reader),
     /// The lock is the last field, so that it is released last.
     Shared {
@@ -73,7 +73,7 @@ enum Write {
     Shared(Box<dyn KvWrite>, Option<Box<dyn File>>),
 }
 
-impl Place {
+impl ListStore {
     pub(super) fn new(vfs: Arc<dyn Vfs>, path: &Path, choice: Choice, sharing: Sharing) -> Self {
         let store = Store::new(Arc::clone(&vfs), path.to_owned(), choice).durable();
         let order = match sharing {
@@ -110,9 +110,9 @@ impl Place {
         Ok(())
     }
 
-    fn kv_place(&self) -> barid_kv::Place<'_> {
+    fn kv_place(&self) -> barid_kv::StoreSpec<'_> {
         let Self { vfs, path, choice, .. } = self;
-        barid_kv::Place { vfs, path, builtin: choice.builtin, durable: true }
+        barid_kv::StoreSpec { vfs, path, builtin: choice.builtin, durable: true }
     }
 
     /// Returns the key of the byte-order record, which is not a token and which bogofilter hides.
@@ -179,16 +179,16 @@ impl Place {
         }
     }
 
-    pub(super) fn read(&self) -> Result<Reading> {
+    pub(super) fn read(&self) -> Result<ListReader> {
         if self.sharing == Sharing::Own {
-            let open = Read::Own(self.store.read()?);
-            return Ok(Reading { order: self.order, hidden: None, open });
+            let open = ReaderKind::Own(self.store.read()?);
+            return Ok(ListReader { order: self.order, hidden: None, open });
         }
         let lock = self.lock(LockMode::Shared)?;
         let mut kv = self.choice.kv.read(&self.kv_place())?;
         let order = self.order(lock.as_deref(), &mut *kv)?;
-        let open = Read::Shared { kv, _lock: lock };
-        Ok(Reading { order, hidden: self.hidden(), open })
+        let open = ReaderKind::Shared { kv, _lock: lock };
+        Ok(ListReader { order, hidden: self.hidden(), open })
     }
 
     pub(super) fn write(&mut self) -> Result<Writing> {
@@ -214,14 +214,14 @@ impl Place {
     }
 }
 
-impl Reading {
+impl ListReader {
     /// Returns the entry of a token; `None` if it has none.
     pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<TokenEntry>> {
         let (mut found, order) = (None, self.order);
         let mut take = |value: &[u8]| found = Some(order.take(value));
         match &mut self.open {
-            Read::Own(reader) => reader.get(token, &mut take)?,
-            Read::Shared { kv, .. } => !token.is_empty() && kv.get(token, &mut take)?,
+            ReaderKind::Own(reader) => reader.get(token, &mut take)?,
+            ReaderKind::Shared { kv, .. } => !token.is_empty() && kv.get(token, &mut take)?,
         };
         Ok(found)
     }
@@ -233,8 +233,8 @@ impl Reading {
         let mut visit =
             |key: &[u8], value: &[u8]| Some(key) == hidden || visit(key, order.take(value));
         match &mut self.open {
-            Read::Own(reader) => Ok(reader.scan(b"", &mut visit)?),
-            Read::Shared { kv, .. } => Ok(kv.scan(b"", &mut visit)?),
+            ReaderKind::Own(reader) => Ok(reader.scan(b"", &mut visit)?),
+            ReaderKind::Shared { kv, .. } => Ok(kv.scan(b"", &mut visit)?),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use barid::message::{decode_words, fields};
 
-use super::Shown;
+use super::ShownMessage;
 use crate::context::Context;
 use crate::output::escape::{Space, write_visible, write_visible_str};
 use crate::output::json::Json;
@@ -12,7 +12,7 @@ use crate::output::style::Style;
 const USUAL: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Date", "Subject"];
 
 /// Writes all fields.
-pub(super) fn write_all(context: &mut Context, message: &Shown<'_>, follows: bool) {
+pub(super) fn write_all(context: &mut Context, message: &ShownMessage<'_>, follows: bool) {
     let style = context.style;
     let out = context.out.buffer();
     if follows {
@@ -24,7 +24,7 @@ pub(super) fn write_all(context: &mut Context, message: &Shown<'_>, follows: boo
 }
 
 /// Writes the first of each usual field, if present.
-pub(super) fn write_usual(out: &mut Vec<u8>, style: Style, message: &Shown<'_>) {
+pub(super) fn write_usual(out: &mut Vec<u8>, style: Style, message: &ShownMessage<'_>) {
     let mut found = [None; USUAL.len()];
     for field in fields(message.bytes) {
         let named = |name: &&str| field.name.eq_ignore_ascii_case(name.as_bytes());
@@ -40,7 +40,7 @@ pub(super) fn write_usual(out: &mut Vec<u8>, style: Style, message: &Shown<'_>) 
 }
 
 /// Writes `headers`.
-pub(super) fn write_json(json: &mut Json<'_>, message: &Shown<'_>) {
+pub(super) fn write_json(json: &mut Json<'_>, message: &ShownMessage<'_>) {
     json.key("headers").open(b'[');
     for field in fields(message.bytes) {
         json.open(b'{');

@@ -70,7 +70,7 @@ enum Raw {
 }
 
 /// A message that was read.
-struct Shown<'a> {
+struct ShownMessage<'a> {
     uid: Uid,
     row: u32,
     /// The bytes without the fields that formats own.
@@ -142,7 +142,7 @@ fn show(
     };
     let bytes = barid::message::strip_owned(&bytes);
     let row = mailbox.row_of(uid)?.unwrap_or_default();
-    let message = Shown { uid, row, bytes: &bytes, whole: whole.as_ref() };
+    let message = ShownMessage { uid, row, bytes: &bytes, whole: whole.as_ref() };
     if let Some(number) = &args.part {
         return part::show(context, &message, number, output);
     }

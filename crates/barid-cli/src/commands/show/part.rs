@@ -6,7 +6,7 @@ use barid::BodyStructure;
 use barid::message::{DefectKind, body_structure, part_body};
 use barid::vfs::{OpenOptions, OsVfs, Vfs};
 
-use super::Shown;
+use super::ShownMessage;
 use super::structure::parts;
 use crate::context::Context;
 use crate::exit::{NotThere, WithHint};
@@ -15,7 +15,7 @@ use crate::output::escape::{Space, write_visible};
 /// Writes the part to a file or to standard output.
 pub(super) fn show(
     context: &mut Context,
-    message: &Shown<'_>,
+    message: &ShownMessage<'_>,
     number: &str,
     output: Option<&Path>,
 ) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use barid::BodyStructure;
 use barid::message::{body_structure, file_name, media_type, parameter};
 
-use super::Shown;
+use super::ShownMessage;
 use crate::context::Context;
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -59,7 +59,7 @@ fn has_lines(body: &BodyStructure) -> bool {
 }
 
 /// Writes the line of JSON.
-pub(super) fn write_json(out: &mut Vec<u8>, message: &Shown<'_>) {
+pub(super) fn write_json(out: &mut Vec<u8>, message: &ShownMessage<'_>) {
     let (read, _) = body_structure(message.bytes);
     let root = message.whole.unwrap_or(&read);
     let mut json = Json::line(out, "structure");
@@ -100,7 +100,7 @@ fn write_part(json: &mut Json<'_>, part: &Part<'_>) {
 /// Writes a tree, a line for each part.
 pub(super) fn write_tree(
     context: &mut Context,
-    message: &Shown<'_>,
+    message: &ShownMessage<'_>,
     follows: bool,
 ) -> anyhow::Result<()> {
     let (read, defects) = body_structure(message.bytes);

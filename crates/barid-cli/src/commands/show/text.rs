@@ -2,14 +2,14 @@
 
 use barid::message::{attachments, body_structure, readable_text_of};
 
-use super::{Shown, headers};
+use super::{ShownMessage, headers};
 use crate::context::Context;
 use crate::output::escape::{Space, visible, write_visible_str};
 use crate::output::json::Json;
 use crate::output::number::size;
 
 /// Writes the message.
-pub(super) fn write(context: &mut Context, message: &Shown<'_>, follows: bool) {
+pub(super) fn write(context: &mut Context, message: &ShownMessage<'_>, follows: bool) {
     let style = context.style;
     let (root, defects) = body_structure(message.bytes);
     let out = context.out.buffer();
@@ -41,7 +41,7 @@ pub(super) fn write(context: &mut Context, message: &Shown<'_>, follows: bool) {
 }
 
 /// Writes the line of JSON, with the text and the attachments unless only headers are wanted.
-pub(super) fn write_json(context: &mut Context, message: &Shown<'_>, headers_only: bool) {
+pub(super) fn write_json(context: &mut Context, message: &ShownMessage<'_>, headers_only: bool) {
     let mut json = Json::line(context.out.buffer(), "show");
     json.key("uid").number(message.uid.get().into());
     json.key("seq").number(u64::from(message.row) + 1);

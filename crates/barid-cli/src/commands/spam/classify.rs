@@ -62,7 +62,7 @@ pub(crate) struct ClassifyArgs {
 
 /// The results of all inputs.
 #[derive(Default)]
-struct Found {
+struct ClassifyTotals {
     last: Option<Status>,
     failed: Vec<anyhow::Error>,
     older: u64,
@@ -90,7 +90,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
     }
     let stop = stop_on_signal(context)?;
-    let mut found = Found::default();
+    let mut found = ClassifyTotals::default();
     for input in &inputs {
         let (mut out, shown) = (Vec::new(), Arc::clone(&stop));
         let mut is_out = Vec::new();
@@ -155,7 +155,12 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn input(&self, input: &Input, found: &mut Found, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    fn input(
+        &self,
+        input: &Input,
+        found: &mut ClassifyTotals,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
         match input {
             Input::Mailbox(name) => self.mailbox(name, found, out),
             Input::Files(files) => {
@@ -192,7 +197,7 @@ impl Printer<'_> {
     fn mbox(
         &self,
         mailbox: &mut Mailbox,
-        found: &mut Found,
+        found: &mut ClassifyTotals,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
         let uids = select(mailbox, None)?.uids;
@@ -210,7 +215,12 @@ impl Printer<'_> {
         self.print(OsStr::new("-"), mailbox, &told, out)
     }
 
-    fn mailbox(&self, name: &OsString, found: &mut Found, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    fn mailbox(
+        &self,
+        name: &OsString,
+        found: &mut ClassifyTotals,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
         let mut mailbox = self.context.open(name)?;
         let selected = select(&mailbox, self.args.uids.as_ref())?;
         for uid in selected.missing {

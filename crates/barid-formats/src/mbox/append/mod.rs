@@ -133,7 +133,7 @@ pub(super) fn append_locked(
     let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
     let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
     let form = Form { variant, is_crlf: end.is_crlf, zone: mailbox.zone() };
-    let texts = Texts { lead: end.missing(variant), form, now, numbers, messages };
+    let texts = AppendTexts { lead: end.missing(variant), form, now, numbers, messages };
     let mut intent = IntentBuilder::new(end.size);
     let mut head = Vec::new();
     texts.compose(&mut |text, is_end| {
@@ -199,7 +199,7 @@ pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Resu
     let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
     let form = Form { variant, is_crlf: false, zone: mailbox.zone() };
     let (lead, now) = (&b""[..], InternalDate::default());
-    let texts = Texts { lead, form, now, numbers: None, messages };
+    let texts = AppendTexts { lead, form, now, numbers: None, messages };
     let mut len = 0;
     texts.compose(&mut |text, _| {
         len += text.len() as u64;
@@ -274,7 +274,7 @@ impl End {
 }
 
 /// Messages in the form in which the file stores them.
-struct Texts<'a> {
+struct AppendTexts<'a> {
     /// Bytes before the first message.
     lead: &'static [u8],
     form: Form<'a>,
@@ -283,7 +283,7 @@ struct Texts<'a> {
     messages: &'a [NewMessage<'a>],
 }
 
-impl Texts<'_> {
+impl AppendTexts<'_> {
     /// Returns the length of the first text up to its From_ line, with an `X-IMAPbase` behind that,
     /// and on to where a piece of the journal ends in a file that was empty: remains that end
     /// between two pieces could be those of another program.
@@ -335,7 +335,7 @@ impl Writer<'_> {
     }
 
     /// Runs step (2); `kept` is the text of all messages, if it was kept in memory.
-    fn write(&self, texts: &Texts<'_>, kept: Option<&[u8]>) -> Result<()> {
+    fn write(&self, texts: &AppendTexts<'_>, kept: Option<&[u8]>) -> Result<()> {
         let file = self.locks.file();
         if self.offset < self.size {
             file.set_len(self.offset).map_err(self.at())?;
@@ -370,7 +370,7 @@ impl Writer<'_> {
 
     /// Composes the messages again and writes up to a page boundary each time, so that the remains
     /// of a crash end where a piece of the journal does.
-    fn write_long(&self, texts: &Texts<'_>) -> Result<()> {
+    fn write_long(&self, texts: &AppendTexts<'_>) -> Result<()> {
         let (mut offset, mut out) = (self.offset, Vec::new());
         texts.compose(&mut |text, _| {
             out.extend_from_slice(text);

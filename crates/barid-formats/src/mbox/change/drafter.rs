@@ -9,7 +9,7 @@ use super::draft::Draft;
 use super::limits::{
     COLLAPSES_MAX, CONTEXT_LEN, SCRIPT_LEN_MAX, SECTOR_LEN, UNITS_MAX, WritingOptions,
 };
-use super::reader::{Read, Readers, UnitReader};
+use super::reader::{Readers, UnitReader, UnitsRead};
 use super::script::{Op, Script};
 use super::unit::{Collapse, Unit};
 use barid_mailbox::Result;
@@ -34,7 +34,7 @@ pub(super) struct Drafter<'scope, 'env> {
 /// Result of a draft.
 pub(super) struct Drafted {
     /// The units and scripts.
-    pub(super) read: Read,
+    pub(super) read: UnitsRead,
     /// Ranges that are collapsed first, ascending.
     pub(super) collapses: Vec<Collapse>,
     /// Size of the old file without the collapsed ranges, in bytes.

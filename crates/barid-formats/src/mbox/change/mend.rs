@@ -17,7 +17,7 @@ use super::limits::CONTEXT_LEN;
 use super::recover::{Outcome, unless_short};
 use super::source::hash_of;
 use super::work::places_of;
-use super::write::{Room, write_with};
+use super::write::{PlannerInput, write_with};
 use crate::mbox::layout::MMDF_SEPARATOR;
 use crate::mbox::lock::MboxWriteLocks;
 use crate::mbox::{MboxMailbox, Variant};
@@ -230,7 +230,7 @@ impl Cut<'_> {
         recovered.bytes_delivered = self.size - to;
         let journal = JournalFile::over(path, self.intent.id, self.mailbox.options.writing);
         let size = self.size;
-        let plan = |room: Room<'_, '_>, _: &mut SyncContext<'_>| {
+        let plan = |room: PlannerInput<'_, '_>, _: &mut SyncContext<'_>| {
             let draft: &mut dyn Draft = room.draft;
             draft.stay(from)?;
             draft.skip(to - from)?;

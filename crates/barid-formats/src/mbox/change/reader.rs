@@ -27,7 +27,7 @@ use super::unit::{Collapse, Unit};
 
 /// Result of reading for a draft.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct UnitsRead {
     /// The units, ascending.
     pub(super) units: Vec<Unit>,
     /// Bytes of all scripts.
@@ -44,7 +44,7 @@ pub(super) struct UnitReader<'a> {
     journal: Option<&'a mut JournalFile>,
     /// Pages that the planner has read.
     pages: &'a Pages<'a>,
-    read: Read,
+    read: UnitsRead,
     /// Scripts that are not in the journal yet.
     scripts: Vec<u8>,
     compressor: Option<zstd::bulk::Compressor<'static>>,
@@ -64,7 +64,7 @@ impl<'a> UnitReader<'a> {
             source: BufferedFile::sharing(file, options.buffer_len, pages),
             journal,
             pages,
-            read: Read::default(),
+            read: UnitsRead::default(),
             scripts: Vec::new(),
             compressor: None,
         }
@@ -143,7 +143,7 @@ impl<'a> UnitReader<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Read> {
+    fn finish(mut self) -> Result<UnitsRead> {
         self.write(self.read.scripts_len)?;
         Ok(self.read)
     }
@@ -163,7 +163,7 @@ pub(super) struct Readers<'scope, 'env> {
 
 enum ReaderState<'scope, 'env> {
     Here(Box<UnitReader<'env>>, usize),
-    There(SyncSender<Part>, ScopedJoinHandle<'scope, Result<Read>>),
+    There(SyncSender<Part>, ScopedJoinHandle<'scope, Result<UnitsRead>>),
     /// It failed, and the error was returned.
     Over,
 }
@@ -214,7 +214,7 @@ impl<'scope, 'env> Readers<'scope, 'env> {
         let handed = Arc::clone(&shared);
         let spawned = Builder::new().spawn_scoped(self.scope, move || {
             let reader = handed.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(mut reader) = reader else { return Ok(Read::default()) };
+            let Some(mut reader) = reader else { return Ok(UnitsRead::default()) };
             while let Some(part) = reader.next(&parts) {
                 reader.take(part)?;
             }
@@ -231,18 +231,18 @@ impl<'scope, 'env> Readers<'scope, 'env> {
     }
 
     /// Waits for the reader and returns its result.
-    pub(super) fn finish(mut self) -> Result<Read> {
+    pub(super) fn finish(mut self) -> Result<UnitsRead> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<Read> {
+    fn end(&mut self) -> Result<UnitsRead> {
         match std::mem::replace(&mut self.state, ReaderState::Over) {
             ReaderState::Here(reader, _) => reader.finish(),
             ReaderState::There(sender, thread) => {
                 drop(sender);
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             }
-            ReaderState::Over => Ok(Read::default()),
+            ReaderState::Over => Ok(UnitsRead::default()),
         }
     }
 }

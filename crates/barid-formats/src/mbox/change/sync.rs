@@ -16,7 +16,7 @@ use super::plan::{PlanInput, Planned, plan};
 use super::recover::{Outcome, recover, recover_mailbox, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
-use super::write::{Room, WriteResult, write};
+use super::write::{PlannerInput, WriteResult, write};
 use crate::file_stamps::FileStamps;
 use crate::mbox::MboxMailbox;
 use crate::mbox::append::{self, Base, Believed, FirstBase};
@@ -185,10 +185,10 @@ fn plan_with(
     mailbox: &MboxMailbox,
     changes: &ChangeSet,
     stamp: &FileStamps,
-    room: Room<'_, '_>,
+    room: PlannerInput<'_, '_>,
     context: &mut SyncContext<'_>,
 ) -> Result<Planned> {
-    let Room { places, file, pages, draft } = room;
+    let PlannerInput { places, file, pages, draft } = room;
     let size = stamp.files[0].size;
     let input = PlanInput {
         path: &mailbox.path,

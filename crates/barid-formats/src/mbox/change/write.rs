@@ -12,7 +12,7 @@ use super::header::{HEADER_LEN, JournalHeader, Origin, RECORDS_LEN, TailHash};
 use super::journal::{JournalFile, Places};
 use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
 use super::pages::Pages;
-use super::reader::{Read, UnitReader};
+use super::reader::{UnitReader, UnitsRead};
 use super::run::{Stage, renew_times};
 use super::source::{BufferedFile, hash_of};
 use super::steps::{StepKind, StepParams, Steps};
@@ -22,7 +22,7 @@ use crate::mbox::MboxMailbox;
 use crate::mbox::lock::MboxWriteLocks;
 
 /// Input of a planner.
-pub(super) struct Room<'a, 'd> {
+pub(super) struct PlannerInput<'a, 'd> {
     /// Places of the mailbox and its journals.
     pub(super) places: Places<'a>,
     /// The mailbox file.
@@ -56,7 +56,7 @@ pub(super) fn write<'a, P>(
     file: &'a dyn File,
     locks: Option<&'a MboxWriteLocks>,
     context: &mut SyncContext<'_>,
-    plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
+    plan: impl FnOnce(PlannerInput<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
 ) -> Result<WriteResult<P>> {
     let journal = JournalFile::new(mailbox.options.writing.image_len);
     write_with(journal, mailbox, places, file, locks, context, plan)
@@ -70,7 +70,7 @@ pub(super) fn write_with<'a, P>(
     file: &'a dyn File,
     locks: Option<&'a MboxWriteLocks>,
     context: &mut SyncContext<'_>,
-    plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
+    plan: impl FnOnce(PlannerInput<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
 ) -> Result<WriteResult<P>> {
     let options = mailbox.options.writing;
     let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
@@ -79,7 +79,7 @@ pub(super) fn write_with<'a, P>(
     let reader = UnitReader::new(places, file, drafting, &pages, &options);
     let drafted = std::thread::scope(|scope| {
         let mut drafter = Drafter::new(scope, reader, size, &options);
-        let room = Room { places, file, pages: &pages, draft: &mut drafter };
+        let room = PlannerInput { places, file, pages: &pages, draft: &mut drafter };
         let planned = plan(room, context)?;
         Ok((planned, drafter.finish()?))
     });
@@ -114,7 +114,8 @@ impl<'a> DraftPlan<'a> {
         journal: JournalFile,
         context: &mut SyncContext<'_>,
     ) -> Result<(SyncFigures, bool, Option<Timestamp>)> {
-        let Drafted { read: Read { units, .. }, collapses, base_size, new_size } = &self.drafted;
+        let Drafted { read: UnitsRead { units, .. }, collapses, base_size, new_size } =
+            &self.drafted;
         let collapsed: u64 = collapses.iter().map(|collapse| collapse.len).sum();
         debug_assert_eq!(base_size + collapsed, self.size, "the draft covers the whole file");
         let params = StepParams {
@@ -183,7 +184,7 @@ impl<'a> DraftPlan<'a> {
         context: &SyncContext<'_>,
     ) -> JournalHeader {
         let Drafted { read, collapses, base_size, new_size } = &self.drafted;
-        let Read { units, scripts_len, scripts_hash } = read;
+        let UnitsRead { units, scripts_len, scripts_hash } = read;
         let window_len = |members: Vec<u32>| -> u64 {
             let units = members.iter().map(|unit| &units[*unit as usize]);
             units.map(|unit| unit.write_len + unit.pieces * super::apply::PIECE_LEN).sum()

@@ -50,14 +50,14 @@ const SOCKET_PATH_LEN_MAX: usize = 107;
 /// A listening socket. Dropping it removes a Unix socket from the file system.
 #[derive(Debug)]
 pub(super) struct Listener {
-    kind: Kind,
+    kind: ListenerSocket,
     /// The lock of a Unix socket, held as long as the socket exists.
     _lock: Option<Box<dyn File>>,
     path: Option<PathBuf>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ListenerSocket {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
@@ -72,7 +72,7 @@ impl Listener {
             Address::Inet(name) => {
                 let listener = TcpListener::bind(name).with_context(|| name.clone())?;
                 listener.set_nonblocking(true)?;
-                Ok(Self { kind: Kind::Tcp(listener), _lock: None, path: None })
+                Ok(Self { kind: ListenerSocket::Tcp(listener), _lock: None, path: None })
             }
             Address::Unix(path) => {
                 let at = || path.display().to_string();
@@ -94,7 +94,7 @@ impl Listener {
                 let listener = bound.with_context(at)?;
                 listener.set_nonblocking(true)?;
                 let path = Some(path.clone());
-                Ok(Self { kind: Kind::Unix(listener), _lock: Some(lock), path })
+                Ok(Self { kind: ListenerSocket::Unix(listener), _lock: Some(lock), path })
             }
         }
     }
@@ -102,8 +102,12 @@ impl Listener {
     /// Accepts a connection; `None` if there is none, or it was closed already.
     pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.kind {
-            Kind::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
-            Kind::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            ListenerSocket::Unix(listener) => {
+                listener.accept().map(|(stream, _)| Stream::Unix(stream))
+            }
+            ListenerSocket::Tcp(listener) => {
+                listener.accept().map(|(stream, _)| Stream::Tcp(stream))
+            }
         };
         match accepted {
             Ok(stream) => {
@@ -122,10 +126,10 @@ impl Listener {
     /// Returns the address on which it listens, with the actual port.
     pub(super) fn place(&self) -> String {
         match (&self.kind, &self.path) {
-            (Kind::Tcp(listener), _) => {
+            (ListenerSocket::Tcp(listener), _) => {
                 listener.local_addr().map_or_else(|error| error.to_string(), |at| at.to_string())
             }
-            (Kind::Unix(_), path) => {
+            (ListenerSocket::Unix(_), path) => {
                 path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
             }
         }
@@ -135,8 +139,8 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.kind {
-            Kind::Unix(listener) => listener.as_fd(),
-            Kind::Tcp(listener) => listener.as_fd(),
+            ListenerSocket::Unix(listener) => listener.as_fd(),
+            ListenerSocket::Tcp(listener) => listener.as_fd(),
         }
     }
 }

@@ -10,7 +10,7 @@ use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use crate::mbox::change::journal::Places;
 use crate::mbox::change::recover::recover;
 use crate::mbox::change::work::places_of;
-use crate::mbox::change::write::{Room, WriteResult, write};
+use crate::mbox::change::write::{PlannerInput, WriteResult, write};
 use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 use crate::mbox::{MboxMailbox, MboxOptions, WritingOptions};
 
@@ -128,7 +128,7 @@ impl Case {
         written.map(|WriteResult { figures, .. }| figures)
     }
 
-    fn draft(&self, room: Room<'_, '_>) -> Result<()> {
+    fn draft(&self, room: PlannerInput<'_, '_>) -> Result<()> {
         let mut shift = 0;
         for call in &self.calls {
             match call {

@@ -2,7 +2,7 @@
 
 /// A part of a message. Tokens of one part depend on each other more than on those of other parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum MessagePart {
     /// Words of texts, addresses in them, and two facts of headers: `zone:` and `mid:`. With the
     /// other headers, these would find less spam at the same false positives.
     #[default]
@@ -22,7 +22,7 @@ const HEADERS: [&[u8]; 8] =
 /// Prefixes of header facts that weigh as words of texts. A sender may write any byte in them.
 const FACTS: [&[u8]; 2] = [b"zone:", b"mid:"];
 
-impl Place {
+impl MessagePart {
     /// The number of places.
     pub const COUNT: usize = 4;
 
@@ -47,15 +47,15 @@ mod tests {
 
     #[test]
     fn places_of_tokens() {
-        let check = |token: &str, expected| assert_eq!(Place::of(token.as_bytes()), expected);
-        check("", Place::Text);
-        check("buy", Place::Text);
-        check("url:example.com", Place::Text);
-        check("zone:+0800", Place::Text);
-        check("mid:a*b.example", Place::Text);
-        check("buy*now", Place::Pair);
-        check("subj:buy", Place::Header);
-        check("subj:buy*now", Place::Header);
-        check("form:order-from>to", Place::Form);
+        let check = |token: &str, expected| assert_eq!(MessagePart::of(token.as_bytes()), expected);
+        check("", MessagePart::Text);
+        check("buy", MessagePart::Text);
+        check("url:example.com", MessagePart::Text);
+        check("zone:+0800", MessagePart::Text);
+        check("mid:a*b.example", MessagePart::Text);
+        check("buy*now", MessagePart::Pair);
+        check("subj:buy", MessagePart::Header);
+        check("subj:buy*now", MessagePart::Header);
+        check("form:order-from>to", MessagePart::Form);
     }
 }
