@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use barid_vfs::{FileType, OsVfs, Vfs as _};
+use barid_vfs::{FileType, Host as _, OsVfs, Vfs as _};
 
 use crate::config::read_all;
 use crate::said::Stop;

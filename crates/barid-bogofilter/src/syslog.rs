@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use barid_vfs::{OsVfs, Vfs as _};
+use barid_vfs::{Host as _, OsVfs};
 
 /// Facility mail, severity informational.
 const PRIORITY: u8 = 2 << 3 | 6;

@@ -1,7 +1,7 @@
 //! `barid search`, from outside.
 
 use barid::query::Day;
-use barid::vfs::{OsVfs, Vfs as _};
+use barid::vfs::{Host as _, OsVfs};
 
 use crate::support::World;
 

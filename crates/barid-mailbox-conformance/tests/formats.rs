@@ -10,7 +10,7 @@ use barid_formats::{CreateOptions, FormatName, MailboxSpec, create, open};
 use barid_mailbox::Storage;
 use barid_mailbox_conformance::{Backend, Fixture, check_all, state_ledger};
 use barid_state::Ledger;
-use barid_vfs::{CrashVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CrashVfs, Host as _, MemVfs, OpenOptions, Vfs};
 
 const PATH: &str = "/mail/box";
 const STATE_DIR: &str = "/state";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid::vfs::{MemVfs, OpenOptions as FileOptions, Timestamp, Vfs as _};
+use barid::vfs::{Host as _, MemVfs, OpenOptions as FileOptions, Timestamp, Vfs as _};
 use barid::{Mailbox, MailboxSpec, OpenOptions};
 use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::Corpus;

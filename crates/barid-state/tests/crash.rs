@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use barid_types::ModSeq;
-use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, Host as _, MemVfs, OpenOptions, Vfs};
 
 use super::*;
 

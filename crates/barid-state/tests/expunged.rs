@@ -6,7 +6,7 @@ use barid_state::{
     Expunged, Kept, KeptBounds, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut, Result,
 };
 use barid_types::{Flag, InternalDate, Keyword};
-use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, OsVfs, Timestamp};
+use barid_vfs::{CrashVfs, Fault, FaultVfs, Host as _, MemVfs, OpenOptions, OsVfs, Timestamp};
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use barid_types::ModSeq;
-use barid_vfs::{MemVfs, Vfs};
+use barid_vfs::{Host as _, MemVfs};
 use fastrand::Rng;
 
 use super::*;

@@ -5,8 +5,8 @@
 use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use crate::host::Host;
 use crate::watch::Watch;
 
 /// A point in time: nanoseconds since 1970-01-01 00:00:00 UTC.
@@ -153,17 +153,8 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// A process, as named in lock files and unique file names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// The process id.
-    pub pid: u32,
-    /// The name of the host (`uname -n`).
-    pub host: String,
-}
-
-/// A file system, and the clock of the machine it is on.
-pub trait Vfs: Debug + Send + Sync {
+/// A file system, and the machine that it is on.
+pub trait Vfs: Host {
     /// Opens a file.
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>>;
     /// Opens a directory for listing and for opening many of its files.
@@ -221,41 +212,11 @@ pub trait Vfs: Debug + Send + Sync {
     fn block_size(&self, path: &Path) -> io::Result<u64>;
     /// Returns `true` if the file system of `path` is known to keep the guarantees of
     /// [`File::collapse`] over a crash.
-    fn collapses(&self, path: &Path) -> bool {
-        crate::os::collapses(path)
-    }
-    /// Returns the current time.
-    fn now(&self) -> Timestamp;
-    /// Sleeps for `duration`.
-    fn sleep(&self, duration: Duration);
-
-    /// Returns this process, as lock files name it. Test doubles return a fixed one.
-    fn process(&self) -> Process {
-        crate::os::process()
-    }
-
-    /// Returns the effective user id of this process. Test doubles return the one that was set.
-    fn user(&self) -> u32 {
-        crate::os::user()
-    }
-
-    /// Returns `true` if a process of this host is alive (`kill` with signal 0). Test doubles know
-    /// only their own processes.
-    fn process_alive(&self, pid: u32) -> bool {
-        crate::os::process_alive(pid)
-    }
-
-    /// Returns the time at which this machine booted, if known. It is derived from the current
-    /// clock, so it moves if the clock is set. Test doubles booted when they were created.
-    fn boot_time(&self) -> Option<Timestamp> {
-        crate::os::boot_time()
-    }
+    fn collapses(&self, path: &Path) -> bool;
 
     /// Returns `true` if `path` is on a file system that is known to be mounted by this machine
     /// only, and to take its times from this machine's clock.
-    fn is_local(&self, path: &Path) -> bool {
-        crate::os::is_local(path)
-    }
+    fn is_local(&self, path: &Path) -> bool;
 
     /// Returns a new [`Watch`], which waits for changes of files.
     ///
@@ -263,11 +224,6 @@ pub trait Vfs: Debug + Send + Sync {
     /// `Unsupported` if files cannot be watched, as in test doubles; errors of the system.
     fn watch(&self) -> io::Result<Box<dyn Watch>> {
         Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Fills `bytes` with random bytes. Test doubles generate them from a seed.
-    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        crate::os::random(bytes)
     }
 
     /// Creates a directory and its missing parents. Succeeds if it exists.

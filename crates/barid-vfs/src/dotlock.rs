@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{
-    File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
-};
+use crate::api::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs};
+use crate::host::Process;
 use crate::limits::{BOOT_MARGIN, HOLDER_LEN_MAX, LOCK_RETRY_MAX, LOCK_RETRY_MIN};
 
 /// An error of taking or keeping a lock.
@@ -400,6 +399,7 @@ fn nanos(duration: Duration) -> i64 {
 mod tests {
     use super::*;
     use crate::fault::{Fault, FaultVfs};
+    use crate::host::Host as _;
     use crate::mem::MemVfs;
 
     const FILE: &str = "/mbox";

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{
-    Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
-};
+use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs};
+use crate::host::{Host, Process};
 use crate::watch::Watch;
 
 /// A kind of system call.
@@ -119,6 +118,36 @@ impl<V: Vfs> Inner for V {
 impl Inner for Arc<dyn Vfs> {
     fn vfs(&self) -> &dyn Vfs {
         &**self
+    }
+}
+
+impl<V: Inner, H: Hook> Host for Layer<V, H> {
+    fn now(&self) -> Timestamp {
+        self.inner.vfs().now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.inner.vfs().sleep(duration);
+    }
+
+    fn process(&self) -> Process {
+        self.inner.vfs().process()
+    }
+
+    fn user(&self) -> u32 {
+        self.inner.vfs().user()
+    }
+
+    fn process_alive(&self, pid: u32) -> bool {
+        self.inner.vfs().process_alive(pid)
+    }
+
+    fn boot_time(&self) -> Option<Timestamp> {
+        self.inner.vfs().boot_time()
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        self.inner.vfs().random(bytes)
     }
 }
 
@@ -241,40 +270,12 @@ impl<V: Inner, H: Hook> Vfs for Layer<V, H> {
         self.inner.vfs().collapses(path)
     }
 
-    fn now(&self) -> Timestamp {
-        self.inner.vfs().now()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.inner.vfs().sleep(duration);
-    }
-
-    fn process(&self) -> Process {
-        self.inner.vfs().process()
-    }
-
-    fn user(&self) -> u32 {
-        self.inner.vfs().user()
-    }
-
-    fn process_alive(&self, pid: u32) -> bool {
-        self.inner.vfs().process_alive(pid)
-    }
-
-    fn boot_time(&self) -> Option<Timestamp> {
-        self.inner.vfs().boot_time()
-    }
-
     fn is_local(&self, path: &Path) -> bool {
         self.inner.vfs().is_local(path)
     }
 
     fn watch(&self) -> io::Result<Box<dyn Watch>> {
         self.inner.vfs().watch()
-    }
-
-    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.vfs().random(bytes)
     }
 }
 

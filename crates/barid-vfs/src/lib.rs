@@ -19,6 +19,7 @@ mod counting;
 pub mod crash;
 mod dotlock;
 mod fault;
+mod host;
 mod layer;
 mod limits;
 mod many;
@@ -35,13 +36,13 @@ mod workers;
 mod zone;
 
 pub use api::{
-    Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
-    Vfs,
+    Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs,
 };
 pub use counting::{Bytes, Counter, CountingVfs, Counts};
 pub use crash::CrashVfs;
 pub use dotlock::{DotLock, DotLockOptions, LockError, lock_file};
 pub use fault::{Fault, FaultEffect, FaultVfs, Faults};
+pub use host::{Host, Process};
 pub use layer::{CallKind, Inner, Layer};
 pub use mem::MemVfs;
 pub use one_file::{OneFile, OneFileVfs};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{File, OpenOptions, Timestamp, Vfs as _};
+use crate::host::Host as _;
 use crate::layer::{CallKind, Hook, Layer, Verdict};
 use crate::{MemVfs, OsVfs};
 

@@ -20,16 +20,14 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::api::{
     Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs, look_and_rename,
 };
+use crate::host::{Host, Process};
 use crate::limits::{CREATE_TRIES_MAX, LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
 use crate::owner::may;
 use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
 
 use self::system::{
-    EXT, SYNCS_NAMES, TELLS_OF_ERRORS, file_system_of, has_birth_time, kernel_is_at_least,
-};
-pub(crate) use self::system::{
-    boot_time, collapses, is_local, process, process_alive, random, user,
+    EXT, SYNCS_NAMES, TELLS_OF_ERRORS, file_system_of, has_birth_time, kernel_is_at_least, user,
 };
 
 /// The file system of the operating system.
@@ -47,6 +45,37 @@ struct OsDir {
     /// `true` if the descriptor's position has moved. Locked while listing, because the position is
     /// shared.
     listed: Mutex<bool>,
+}
+
+impl Host for OsVfs {
+    fn now(&self) -> Timestamp {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        timestamp(now.tv_sec, now.tv_nsec)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    fn process(&self) -> Process {
+        system::process()
+    }
+
+    fn user(&self) -> u32 {
+        user()
+    }
+
+    fn process_alive(&self, pid: u32) -> bool {
+        system::process_alive(pid)
+    }
+
+    fn boot_time(&self) -> Option<Timestamp> {
+        system::boot_time()
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        system::random(bytes)
+    }
 }
 
 impl Vfs for OsVfs {
@@ -159,13 +188,12 @@ impl Vfs for OsVfs {
         Ok(retry_on_intr(|| rustix::fs::statvfs(path))?.f_bsize.max(1))
     }
 
-    fn now(&self) -> Timestamp {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        timestamp(now.tv_sec, now.tv_nsec)
+    fn collapses(&self, path: &Path) -> bool {
+        system::collapses(path)
     }
 
-    fn sleep(&self, duration: Duration) {
-        std::thread::sleep(duration);
+    fn is_local(&self, path: &Path) -> bool {
+        system::is_local(path)
     }
 
     fn watch(&self) -> io::Result<Box<dyn Watch>> {

@@ -12,7 +12,7 @@ use barid::{
     Window,
 };
 use barid_testkit::corpus::Corpus;
-use barid_vfs::{MemVfs, Timestamp, Vfs};
+use barid_vfs::{Host as _, MemVfs, Timestamp, Vfs};
 use fastrand::Rng;
 
 use crate::arena::{add, expunge, flag, memory};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use barid::convert::ConvertOptions;
 use barid::{Error, FormatError};
-use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
+use barid_vfs::{CrashVfs, Fault, FaultVfs, Host as _, MemVfs, Vfs};
 
 use crate::arena::{Found, found, memory};
 use crate::converting::{Place, proving, source};

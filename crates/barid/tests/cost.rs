@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid::{ChangeOptions, Flag, Mailbox, MailboxSpec, OpenOptions, Uid};
-use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, OpenOptions as OpenFile, Vfs};
+use barid_vfs::{CallKind, CountingVfs, Counts, Host as _, MemVfs, OpenOptions as OpenFile, Vfs};
 
 use crate::arena::{Arena, add, flag, later, memory, now};
 use crate::world::World;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid::{ChangeRequest, Flag, FlagChange, FlagSet, Mailbox, ReadAs};
-use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
+use barid_vfs::{CrashVfs, Fault, FaultVfs, Host as _, MemVfs, Vfs};
 
 use crate::arena::{
     Arena, Expected, FORMATS, Found, add, expunge, flag, found, keeping, keyword, later, memory,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use barid::check::{check, repair};
 use barid::convert::{ConvertOptions, copy};
 use barid::{CreateOptions, Flag, Mailbox, MailboxSpec, NoteKind, OpenOptions, create};
-use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions as FileOptions, Vfs};
+use barid_vfs::{
+    CallKind, Fault, FaultEffect, FaultVfs, Host as _, MemVfs, OpenOptions as FileOptions, Vfs,
+};
 
 use crate::arena::{Arena, add, flag, format_named, found, later, memory, now, uid};
 

@@ -8,8 +8,8 @@ use barid::{
     Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Undo,
 };
 use barid_vfs::{
-    CallKind, CrashVfs, Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions as FileOptions,
-    Vfs,
+    CallKind, CrashVfs, Fault, FaultVfs, Host as _, LockKind, LockMode, MemVfs,
+    OpenOptions as FileOptions, Vfs,
 };
 
 use crate::arena::{

@@ -8,7 +8,7 @@ use barid::{FlagSet, InternalDate, Mailbox, MailboxSpec, OpenOptions, SortProgra
 use barid::{ThreadAlgorithm, Window};
 use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::{Corpus, GeneratedMessage};
-use barid_vfs::{CountingVfs, File, MemVfs, OpenOptions as FileOptions, Timestamp, Vfs};
+use barid_vfs::{CountingVfs, File, Host as _, MemVfs, OpenOptions as FileOptions, Timestamp, Vfs};
 
 /// Long enough for every stamp to be old.
 const QUIET: i64 = 5_000_000_000;

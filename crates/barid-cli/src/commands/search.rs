@@ -6,7 +6,7 @@ use barid::query::{
     Day, ReturnOptions, SearchError, SearchProgram, SearchRequest, SearchResult, looks_like_imap,
     parse_imap, parse_short,
 };
-use barid::vfs::{OsVfs, Vfs as _, local_zone_minutes};
+use barid::vfs::{Host as _, OsVfs, local_zone_minutes};
 use barid::{Found, Mailbox, UidSet};
 use clap::{Args, ValueHint};
 

@@ -83,7 +83,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use barid_vfs::{Dir, File, FileType, MemVfs, Metadata, OpenOptions, Vfs};
+    use barid_vfs::{Dir, File, FileType, Host as _, MemVfs, Metadata, OpenOptions, Vfs};
 
     use super::*;
     use crate::maildir::Maildir;

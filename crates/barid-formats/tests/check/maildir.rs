@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barid_vfs::Vfs;
+use barid_vfs::{Host as _, Vfs};
 use fastrand::Rng;
 
 use super::world::{Box_, Case, Expected, View, expect, texts};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_mailbox::Error;
-use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, Vfs};
+use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, Host as _, Vfs};
 use fastrand::Rng;
 
 use super::world::{Box_, Case, Expected, View, expect, texts};

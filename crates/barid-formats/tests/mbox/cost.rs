@@ -12,7 +12,7 @@ use barid_state::{Access, Identity, Ledger};
 use barid_testkit::boxes::{MboxOptions, MboxVariant};
 use barid_testkit::corpus::Corpus;
 use barid_types::{KeywordTable, Uid, UidValidity};
-use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CallKind, CountingVfs, Host as _, MemVfs, OpenOptions, Vfs};
 
 struct Nowhere;
 

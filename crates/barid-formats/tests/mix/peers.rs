@@ -8,7 +8,7 @@ use barid_mailbox::{ChangeSet, FlagChange};
 use barid_testkit::disk;
 use barid_testkit::peers::CClient;
 use barid_types::{Flag, FlagSet};
-use barid_vfs::{OsVfs, Vfs};
+use barid_vfs::{Host as _, OsVfs, Vfs};
 
 use super::support::{MixBox, add, new_message, uid, write_files};
 

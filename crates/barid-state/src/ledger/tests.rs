@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use barid_vfs::MemVfs;
+use barid_vfs::{Host as _, MemVfs};
 
 use super::*;
 

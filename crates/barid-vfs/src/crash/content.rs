@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::choices::{Choices, Flush};
-use super::log::Op;
 use crate::limits::{BLOCK_LEN, SECTOR_LEN};
 use crate::mem::content::FileContent;
+use crate::mem::log::Op;
 use crate::mem::tree::{Meta, NodeState};
 
 /// An inode: its durable state, and the changes since the last barrier.

@@ -60,20 +60,19 @@
 
 mod choices;
 mod content;
-mod log;
 mod names;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub(crate) use self::log::Op;
-
 use self::choices::Choices;
 use self::content::Inode;
 use self::names::Names;
-use crate::api::{FileType, Vfs};
+use crate::api::FileType;
+use crate::host::Host as _;
 use crate::mem::MemVfs;
+use crate::mem::log::Op;
 use crate::mem::tree::{Directory, Node, NodeState, ROOT, Tree};
 
 /// Time for which the machine is down: long enough for lock files left behind to be stale, because

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::choices::Choices;
-use super::log::Op;
 use crate::api::Timestamp;
+use crate::mem::log::Op;
 use crate::mem::tree::{Directory, Tree};
 
 /// An inode or name that a change affects. Changes with a common key keep their order.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::api::{File, OpenOptions};
+use crate::api::{File, OpenOptions, Vfs};
 use crate::replace::atomic_replace;
 
 const SEEDS: u64 = 200;

@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 use super::MemVfs;
 use super::content::FileContent;
+use super::log::Op;
 use super::tree::{HeldLock, Node, NodeState};
 use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp};
-use crate::crash::Op;
 use crate::limits::BLOCK_LEN;
 
 /// The largest size of a file, in bytes.

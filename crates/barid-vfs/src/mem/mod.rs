@@ -7,6 +7,7 @@
 
 pub(crate) mod content;
 mod file;
+pub(crate) mod log;
 pub(crate) mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +20,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use self::file::{MemDir, MemFile};
+use self::log::Op;
 use self::tree::{Directory, Meta, Node, ROOT, Tree};
-use crate::api::{Dir, File, FileType, Metadata, OpenOptions, Process, Timestamp, Vfs};
-use crate::crash::Op;
+use crate::api::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs};
+use crate::host::{Host, Process};
 use crate::limits::BLOCK_LEN;
 
 /// Initial time of the clock: 2025-06-15 15:06:40 UTC.
@@ -432,6 +434,43 @@ impl MemVfs {
     }
 }
 
+impl Host for MemVfs {
+    fn now(&self) -> Timestamp {
+        Timestamp { unix_nanos: self.shared.clock_nanos.load(Ordering::Relaxed) }
+    }
+
+    /// Advances the clock; does not wait.
+    fn sleep(&self, duration: Duration) {
+        self.shared.clock_nanos.fetch_add(nanos(duration), Ordering::Relaxed);
+    }
+
+    fn process(&self) -> Process {
+        Process { pid: self.pid, host: HOST.to_owned() }
+    }
+
+    fn user(&self) -> u32 {
+        self.user
+    }
+
+    fn process_alive(&self, pid: u32) -> bool {
+        self.alive().contains(&pid)
+    }
+
+    fn boot_time(&self) -> Option<Timestamp> {
+        Some(Timestamp { unix_nanos: self.shared.boot_nanos.load(Ordering::Relaxed) })
+    }
+
+    /// Generates bytes by SplitMix64, from the same seed in every new file system.
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        for chunk in bytes.chunks_mut(8) {
+            let seed = self.shared.random.fetch_add(1, Ordering::Relaxed);
+            let word = split_mix(seed);
+            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
 impl Vfs for MemVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>> {
         self.open_from(ROOT, path, options)
@@ -620,43 +659,8 @@ impl Vfs for MemVfs {
         self.shared.collapses.load(Ordering::Relaxed)
     }
 
-    fn now(&self) -> Timestamp {
-        Timestamp { unix_nanos: self.shared.clock_nanos.load(Ordering::Relaxed) }
-    }
-
-    /// Advances the clock; does not wait.
-    fn sleep(&self, duration: Duration) {
-        self.shared.clock_nanos.fetch_add(nanos(duration), Ordering::Relaxed);
-    }
-
-    fn process(&self) -> Process {
-        Process { pid: self.pid, host: HOST.to_owned() }
-    }
-
-    fn user(&self) -> u32 {
-        self.user
-    }
-
-    fn process_alive(&self, pid: u32) -> bool {
-        self.alive().contains(&pid)
-    }
-
-    fn boot_time(&self) -> Option<Timestamp> {
-        Some(Timestamp { unix_nanos: self.shared.boot_nanos.load(Ordering::Relaxed) })
-    }
-
     fn is_local(&self, _path: &Path) -> bool {
         self.shared.local.load(Ordering::Relaxed)
-    }
-
-    /// Generates bytes by SplitMix64, from the same seed in every new file system.
-    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        for chunk in bytes.chunks_mut(8) {
-            let seed = self.shared.random.fetch_add(1, Ordering::Relaxed);
-            let word = split_mix(seed);
-            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
-        }
-        Ok(())
     }
 }
 

@@ -8,7 +8,8 @@ use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::timestamp;
-use crate::api::{Process, Timestamp};
+use crate::api::Timestamp;
+use crate::host::Process;
 
 const BTRFS: u64 = 0x9123_683e;
 pub(super) const EXT: u64 = 0xef53;

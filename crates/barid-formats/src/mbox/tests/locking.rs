@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_mailbox::Error;
-use barid_vfs::{DotLock, File, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{DotLock, File, Host as _, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
 use super::support::World;
 use crate::mbox::MboxLock;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_mailbox::Error;
-use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, Host as _, MemVfs, OpenOptions, Vfs};
 
 use super::scenario::Scenario;
 use super::subject::{PENDING, Subject};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use barid_formats::{MboxLock, MboxOptions, Variant, WritingOptions};
 use barid_mailbox::{ChangeSet, FlagChange, FlagChanges};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
-use barid_vfs::{MemVfs, OpenOptions, Vfs};
+use barid_vfs::{Host as _, MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
 use jiff::tz::TimeZone;
 

@@ -1,9 +1,9 @@
-//! The log of changes and barriers of a [`super::CrashVfs`].
+//! The log of changes and barriers that [`crate::CrashVfs`] replays.
 
 use std::sync::Arc;
 
+use super::tree::Meta;
 use crate::api::{FileType, Timestamp};
-use crate::mem::tree::Meta;
 
 /// One change of the file system, or one barrier, in the order they happened.
 #[derive(Clone, Debug)]
@@ -47,12 +47,12 @@ pub(crate) enum Op {
 impl Op {
     /// Returns `true` if a crash right after it can differ from one right before. Times belong to
     /// the operation before them, and a synced name to the `fsync` of its file.
-    pub(super) fn is_point(&self) -> bool {
+    pub(crate) fn is_point(&self) -> bool {
         !matches!(self, Self::Meta { .. } | Self::SyncName { .. })
     }
 
     /// Returns `true` if it makes something durable.
-    pub(super) fn is_barrier(&self) -> bool {
+    pub(crate) fn is_barrier(&self) -> bool {
         matches!(
             self,
             Self::SyncData { .. }
@@ -64,7 +64,7 @@ impl Op {
     }
 
     /// Returns the inode that it changes or syncs; `None` for changes of names.
-    pub(super) fn inode(&self) -> Option<u64> {
+    pub(crate) fn inode(&self) -> Option<u64> {
         match self {
             Self::Create { inode, .. }
             | Self::Meta { inode, .. }
