@@ -4,7 +4,8 @@
 //! [`hcache`] compares header caches, [`mbox`] the cost of rewriting a large mbox, [`formats`] the
 //! cost of opening, fetching, threading, searching and converting in each format, [`spam`] spam
 //! filters. All sides of a comparison must give the same answer before anything is timed, they run
-//! in turn on the same mail, and every run is kept. Code that the benches share is in `lab`.
+//! in turn on the same mail, and every run is kept. [`report`] makes one page of all kept runs.
+//! Code that the benches share is in `lab`.
 //!
 //! The library does not use the terminal or the environment: output goes to a [`Screen`]. The
 //! program does, in `cli`.
@@ -14,6 +15,7 @@ pub mod hcache;
 mod lab;
 pub mod limits;
 pub mod mbox;
+pub mod report;
 pub mod spam;
 
 pub use lab::{Figures, Launched, Launcher, Ratio, Report, Run, Screen, Spread, launched};

@@ -59,3 +59,21 @@ pub const SEARCHED_ALIKE_MIN: usize = 8;
 
 /// Time that the daemon of the spam filter may take until it listens.
 pub const DAEMON_DEADLINE: Duration = Duration::from_secs(20);
+
+/// The largest file of a run that the report reads, in bytes.
+pub const RUN_FILE_LEN_MAX: u64 = 16 << 20;
+
+/// Most folders of runs that the report reads.
+pub const RUN_FOLDERS_MAX: usize = 1_000;
+
+/// Most files of one run that the report reads.
+pub const RUN_FILES_MAX: usize = 100;
+
+/// Most points of a chart of the report; the table beside it has them all.
+pub const CHART_POINTS_MAX: usize = 60;
+
+/// Most characters of a name in a chart of the report.
+pub const CHART_NAME_LEN_MAX: usize = 26;
+
+/// Most rows of a table of runs that the report reads.
+pub const RUN_ROWS_MAX: usize = 20_000;

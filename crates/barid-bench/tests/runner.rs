@@ -6,6 +6,7 @@ mod formats;
 mod hcache;
 mod help;
 mod program;
+mod report;
 mod spam;
 mod support;
 

@@ -3,6 +3,7 @@
 mod formats;
 mod hcache;
 mod mbox;
+mod report;
 mod run;
 mod spam;
 mod terminal;
@@ -23,7 +24,8 @@ Examples:
   barid-bench hcache -m ~/Maildir --builtin --drop-caches -o results
   barid-bench mbox                                    rewriting a 1.4 GB mbox, beside the peers
   barid-bench formats                                 every format, beside those of the peers
-  barid-bench spam                                    the spam filter, beside bogofilter";
+  barid-bench spam                                    the spam filter, beside bogofilter
+  barid-bench report --out runs.html                  a page of the runs that were kept";
 
 /// Measure what is fastest and smallest on this machine
 #[derive(Debug, Parser)]
@@ -52,24 +54,27 @@ struct GlobalArgs {
     quiet: bool,
 }
 
-/// The benches.
+/// The benches, and the page of their runs.
 #[derive(Debug, Subcommand)]
 enum Command {
     Hcache(hcache::HcacheArgs),
     Mbox(mbox::MboxArgs),
     Formats(formats::FormatsArgs),
     Spam(spam::SpamArgs),
+    Report(report::ReportArgs),
 }
 
 /// Runs the program.
 pub(crate) fn run() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    let done = Run::new(&global).and_then(|run| match &command {
-        Command::Hcache(args) => hcache::run(&run, args),
-        Command::Mbox(args) => mbox::run(&run, args),
-        Command::Formats(args) => formats::run(&run, args),
-        Command::Spam(args) => spam::run(&run, args),
-    });
+    let measure = || Run::new(&global);
+    let done = match &command {
+        Command::Hcache(args) => measure().and_then(|run| hcache::run(&run, args)),
+        Command::Mbox(args) => measure().and_then(|run| mbox::run(&run, args)),
+        Command::Formats(args) => measure().and_then(|run| formats::run(&run, args)),
+        Command::Spam(args) => measure().and_then(|run| spam::run(&run, args)),
+        Command::Report(args) => report::run(&global, args),
+    };
     match done {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
