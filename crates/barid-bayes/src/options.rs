@@ -1,7 +1,6 @@
 //! Options of the tokenizer.
 
 use crate::limits::{MULTI_TOKEN_COUNT_MAX, TOKEN_LEN_MAX};
-use crate::score::Rule;
 
 /// The set of rules by which tokens are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,16 +14,6 @@ pub enum Profile {
     /// The same words in small letters, without bogofilter's known mistakes, and with pairs of
     /// neighbouring words: see `docs/design/bayes.md`.
     Modern,
-}
-
-impl Profile {
-    /// Returns the method that combines this profile's tokens to a score.
-    pub fn rule(self) -> Rule {
-        match self {
-            Self::Bogofilter | Self::Modern1 => Rule::Fisher,
-            Self::Modern => Rule::Balance,
-        }
-    }
 }
 
 /// The encoding of tokens in a word list.

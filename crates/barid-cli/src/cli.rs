@@ -1,11 +1,7 @@
-//! The command line: global options and commands.
+//! The command line: the commands, behind the global options.
 
-use std::path::PathBuf;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use barid::{Compression, StoreKind};
-use clap::{Args, Parser, Subcommand};
-
-use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
     bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, spam,
@@ -13,8 +9,8 @@ use crate::commands::{
 };
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::global::GlobalArgs;
 use crate::lazy::Lazy;
-use crate::output::style::ColorChoice;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,63 +45,6 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options of every command.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct GlobalArgs {
-    /// Keep caches in DIR
-    ///
-    /// Caches may be deleted at any time; the next command fills them again. Default: the folder
-    /// `barid` in $XDG_CACHE_HOME or ~/.cache.
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) cache_dir: Option<PathBuf>,
-    /// Keep what must survive in DIR
-    ///
-    /// UIDs of mailboxes that cannot hold them themselves. Default: the folder `barid` in
-    /// $XDG_STATE_HOME or ~/.local/state.
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) state_dir: Option<PathBuf>,
-    /// Keep caches in the store NAME, or in NAME with its own compression BUILTIN
-    ///
-    /// Decides for caches that are made; without it they are made in the native store. The cache of
-    /// a mailbox that is opened and is in another store is moved, without reading the mailbox.
-    /// `barid cache stores` lists what there is on this machine, and the compressions that stores
-    /// have of their own.
-    #[arg(long, global = true, value_name = "NAME[:BUILTIN]", value_parser = StoreParser)]
-    #[arg(conflicts_with = "no_cache")]
-    pub(crate) store: Option<StoreKind>,
-    /// Compress caches by METHOD, at LEVEL
-    ///
-    /// LEVEL is 1 to 22 for zstd and zstd+dict (3 by default), 1 to 9 for zlib (6 by default), 1
-    /// for lz4. zstd+dict compresses with a dictionary made from the mailbox itself; the native
-    /// store compresses whole blocks and takes it for zstd. Decides for caches that are made, and
-    /// compresses others anew, as --store.
-    #[arg(long, global = true, value_name = "METHOD[:LEVEL]", value_parser = CompressionParser)]
-    #[arg(conflicts_with = "no_cache")]
-    pub(crate) compress: Option<Compression>,
-    /// Use no cache and leave none behind, also with --cache-dir
-    #[arg(long, global = true)]
-    pub(crate) no_cache: bool,
-    /// Write nothing into the mailbox's folder, not even a missing dovecot-uidlist
-    #[arg(long, global = true)]
-    pub(crate) read_only: bool,
-    /// Believe no stamp: compare every message with the cache
-    #[arg(long, global = true)]
-    pub(crate) full_check: bool,
-    /// Print JSON, one object a line
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Print no warnings and no progress
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Report defects of the mailbox and of the mail as well
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
-    /// Use colour
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: ColorChoice,
 }
 
 /// The commands.
@@ -172,8 +111,8 @@ impl Command {
             Self::Bogolexer(args) => bogo::lexer(context, args),
             Self::Cache(args) => cache::run(context, args),
             Self::Demo(args) => demo::run(context, args),
-            Self::Completions(args) => completions::run(context, args),
-            Self::Man(args) => man::run(context, args),
+            Self::Completions(args) => completions::run(context, args, Cli::command),
+            Self::Man(args) => man::run(context, args, Cli::command),
         }
     }
 }
@@ -181,7 +120,6 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definition_is_sound() {

@@ -15,9 +15,9 @@ use barid::{
     Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn, resolve_name,
 };
 
-use crate::cli::GlobalArgs;
 use crate::dirs;
 use crate::exit::{WithHint, of_library};
+use crate::global::GlobalArgs;
 use crate::output::escape::visible;
 use crate::output::progress::ProgressLine;
 use crate::output::sink::Sink;

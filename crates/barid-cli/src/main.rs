@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod dirs;
 mod exit;
+mod global;
 mod hyphens;
 mod lazy;
 mod limits;

@@ -8,14 +8,8 @@ use barid_vfs::Vfs;
 
 use crate::check::Doctor;
 use crate::mbox::MboxOptions;
-use crate::probe::{Mismatch, Probe};
+use crate::probe::{BINARY_FILE, Mismatch, NO_MAILDIR, Probe};
 use crate::registry::{FormatName, MailboxSpec};
-
-/// Reason why a folder is not a mailbox.
-pub(crate) const NO_MAILDIR: &str =
-    "the directory has no cur/ and new/; `barid folders` lists mailboxes below it";
-/// Reason why a file that is not text is not a mailbox.
-pub(crate) const BINARY_FILE: &str = "it is a binary file";
 
 /// Opens the mailbox of `spec`, whose format is detected if it is not named.
 ///
@@ -98,14 +92,6 @@ fn detected(probe: &Probe<'_>, path: &Path) -> Result<FormatName> {
 
 fn not_a_mailbox(path: &Path, reason: &'static str) -> Error {
     Error::NotAMailbox { path: path.to_owned(), reason }
-}
-
-/// Returns the file name extension of the compression with whose magic number a file begins, if it
-/// is one in which mailboxes can be read.
-pub fn compression_of(head: &[u8]) -> Option<&'static str> {
-    const MAGIC: [(&[u8], &str); 4] =
-        [(b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz")];
-    MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, extension)| *extension)
 }
 
 /// Describes a path that no format matches.

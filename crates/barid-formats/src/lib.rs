@@ -16,9 +16,11 @@ mod mbox;
 mod mbx;
 mod mh;
 mod mix;
+mod new_files;
 mod place;
 mod probe;
 mod redo;
+mod registered;
 mod registry;
 #[cfg(test)]
 mod remembered;
@@ -27,13 +29,15 @@ mod utf7;
 #[cfg(test)]
 mod worlds;
 
-pub use create::{CreateOptions, create};
-pub use detect::{compression_of, detect, open, open_with};
+pub use create::create;
+pub use detect::{detect, open, open_with};
 pub use folders::{Folder, folders};
 pub use mbox::{
     FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
 };
 pub use mix::MixMailbox;
+pub use new_files::CreateOptions;
 pub use place::{TreePlace, place_in_tree, resolve_name};
+pub use probe::compression_of;
 pub use registry::{FormatName, MailboxSpec, default_format};
 pub use utf7::decode_utf7;

@@ -9,6 +9,12 @@ use barid_vfs::{FileType, OpenOptions, Vfs};
 /// Bytes of a file that are read to detect its format.
 pub(crate) const HEAD_LEN: usize = 8 << 10;
 
+/// Reason why a folder is not a mailbox.
+pub(crate) const NO_MAILDIR: &str =
+    "the directory has no cur/ and new/; `barid folders` lists mailboxes below it";
+/// Reason why a file that is not text is not a mailbox.
+pub(crate) const BINARY_FILE: &str = "it is a binary file";
+
 /// A path that may be a mailbox: a folder, or a file and its first bytes.
 pub(crate) struct Probe<'a> {
     vfs: &'a dyn Vfs,
@@ -76,6 +82,14 @@ impl<'a> Probe<'a> {
         };
         self.head.is_none() && metadata().is_ok()
     }
+}
+
+/// Returns the file name extension of the compression with whose magic number a file begins, if it
+/// is one in which mailboxes can be read.
+pub fn compression_of(head: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz")];
+    MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, extension)| *extension)
 }
 
 /// Returns the bytes after the NULs that a crash may leave instead of the first message; without

@@ -4,9 +4,6 @@ use std::sync::LazyLock;
 
 use unicode_normalization::char::decompose_compatible;
 
-use crate::Profile;
-use crate::peers::dovecot;
-
 /// Maps a text to its sort key: every character in simple titlecase, then decomposed.
 ///
 /// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` returns the same
@@ -15,18 +12,6 @@ use crate::peers::dovecot;
 pub fn casemap(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     casemap_into(text, &mut key);
-    key
-}
-
-/// [`casemap`] by the rules of another program.
-///
-/// Dovecot takes the first step of a decomposition only; c-client follows the RFC.
-pub fn casemap_as(text: &str, profile: Profile) -> String {
-    let mut key = String::with_capacity(text.len());
-    match profile {
-        Profile::Dovecot => dovecot::casemap_one_step(text, &mut key),
-        Profile::Rfc | Profile::CClient => casemap_into(text, &mut key),
-    }
     key
 }
 
@@ -123,6 +108,7 @@ pub(crate) fn titlecase(character: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Profile, casemap_as};
 
     fn check(text: &str, expected: &str) {
         assert_eq!(casemap(text), expected, "{text}");

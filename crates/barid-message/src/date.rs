@@ -10,9 +10,6 @@
 
 use barid_types::{CivilDay, SentDate};
 
-use crate::Profile;
-use crate::peers::{c_client_date, dovecot};
-
 /// Parses a raw `Date` body; `None` if it cannot be read as a date.
 ///
 /// Never allocates; takes some 50 ns.
@@ -37,15 +34,6 @@ pub fn parse_date(raw: &[u8]) -> Option<SentDate> {
     let time = cursor.time()?;
     let zone = cursor.zone();
     instant(date, time, zone)
-}
-
-/// [`parse_date`] by the rules of another program.
-pub fn parse_date_as(raw: &[u8], profile: Profile) -> Option<SentDate> {
-    match profile {
-        Profile::Rfc => parse_date(raw),
-        Profile::Dovecot => dovecot::date(raw),
-        Profile::CClient => c_client_date::date(raw),
-    }
 }
 
 /// A time of day.

@@ -38,15 +38,16 @@ pub use address::{
     first_mailbox_as, parse_addresses, visit_addresses,
 };
 pub use body::{is_known_encoding, part_body, part_text, raw_body, raw_header};
-pub use casemap::{casemap, casemap_as, casemap_foreign, casemap_into};
+pub use casemap::{casemap, casemap_foreign, casemap_into};
 pub use crlf::{CrlfPieces, crlf_size, has_only_crlf, push_crlf};
-pub use date::{parse_date, parse_date_as};
+pub use date::parse_date;
 pub use defect::{Defect, DefectKind};
 pub use envelope::envelope;
 pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
 pub use owned::{header_key, is_owned_field, rfc822_size, rfc822_size_of_crlf, strip_owned};
 pub use params::parameter;
+pub use peers::{casemap_as, parse_date_as};
 pub use pieces::{LinePieces, TakeLines};
 pub use profile::Profile;
 pub use sections::{Section, SectionError, SectionText};

@@ -9,7 +9,7 @@
 //!   `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of one class
 //!   alone and a quarter for one that is as often in both (after the confidence factor of the
 //!   filter OSBF-Lua);
-//! - log odds are summed for spam and for ham in each [`MessagePart`] of a message, and each balance
+//! - log odds are summed for spam and for ham in each [`MessagePart`] of a message, and a balance
 //!   is divided by a power of its sum just below 1: tokens of one part depend on each other, so
 //!   many of them say hardly more than few, while two parts say more than one;
 //! - evidence for ham counts more (`ns_esf`), since spam imitates ham and not the other way round;

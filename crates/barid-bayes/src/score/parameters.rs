@@ -15,6 +15,16 @@ pub enum Rule {
     Balance,
 }
 
+impl Profile {
+    /// Returns the method that combines this profile's tokens to a score.
+    pub fn rule(self) -> Rule {
+        match self {
+            Self::Bogofilter | Self::Modern1 => Rule::Fisher,
+            Self::Modern => Rule::Balance,
+        }
+    }
+}
+
 /// Scoring parameters and the cut-offs of the classes, each with the name of bogofilter's option.
 /// The default is bogofilter's.
 #[derive(Clone, Copy, Debug, PartialEq)]

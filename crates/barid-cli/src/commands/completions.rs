@@ -1,9 +1,8 @@
 //! `barid completions`: scripts that complete commands and options in a shell.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::lazy;
@@ -23,13 +22,12 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
-pub(crate) fn run(context: &mut Context, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
-    clap_complete::generate(
-        args.shell,
-        &mut lazy::whole(Cli::command),
-        "barid",
-        context.out.buffer(),
-    );
+/// Prints the script for the program, which `program` defines.
+pub(crate) fn run(
+    context: &mut Context,
+    args: &CompletionsArgs,
+    program: fn() -> Command,
+) -> anyhow::Result<Outcome> {
+    clap_complete::generate(args.shell, &mut lazy::whole(program), "barid", context.out.buffer());
     Ok(Outcome::Done)
 }

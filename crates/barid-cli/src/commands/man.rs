@@ -4,9 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use barid::vfs::{OpenOptions, OsVfs, Vfs};
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 
-use crate::cli::Cli;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::lazy;
@@ -25,15 +24,19 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Writes the pages.
-pub(crate) fn run(context: &mut Context, args: &ManArgs) -> anyhow::Result<Outcome> {
+/// Writes the pages of the program, which `program` defines.
+pub(crate) fn run(
+    context: &mut Context,
+    args: &ManArgs,
+    program: fn() -> Command,
+) -> anyhow::Result<Outcome> {
     let at = |path: &Path| {
         let path = path.display().to_string();
         move |error| anyhow::Error::new(error).context(path)
     };
     OsVfs.create_dir_all(&args.dir, 0o777).map_err(at(&args.dir))?;
     // The page of `barid ls` already has the text of `barid help ls`.
-    let mut root = lazy::whole(|| Cli::command().disable_help_subcommand(true));
+    let mut root = lazy::whole(program).disable_help_subcommand(true);
     root.build();
     let mut written = 0;
     let mut commands = vec![root];

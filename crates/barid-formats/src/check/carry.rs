@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use barid_mailbox::{Error, Result};
 use barid_vfs::{OpenOptions, Ownership, Timestamp, Vfs, replace_as};
 
-use super::doctor::{CheckOptions, LockedMailbox};
+use super::doctor::LockedMailbox;
 use super::keep::{ManifestItem, Old, UndoableRepair};
 use super::plan::{FileEdit, FolderStep, RepairPlan, Segment, hash, hash_file};
+use super::run::CheckOptions;
 use crate::redo::{self, Change};
 
 /// Carries out the plan: edits at once by way of the redo journal, then one step after the other.

@@ -24,16 +24,17 @@ mod kept;
 mod limits;
 mod plan;
 mod rising;
+mod run;
 
 pub use damage::{Damage, Severity};
 pub(crate) use damage::{Diagnosis, is_void};
-pub use doctor::{
-    CheckOptions, CheckReport, RepairProgress, RepairReport, UndoReport, check, open, repair, undo,
-};
 pub(crate) use doctor::{CheckPurpose, Doctor, LockedMailbox};
 pub use kept::{KeptRepair, KeptRepairState, discard_repairs, kept_repairs};
 pub(crate) use plan::{FolderStep, Segment};
 pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, UidsFound, new_uidvalidity, uidvalidity_now};
+pub use run::{
+    CheckOptions, CheckReport, RepairProgress, RepairReport, UndoReport, check, open, repair, undo,
+};
 
 /// Returns the date in the header of a message.
 pub(crate) fn sent_date(header: &[u8]) -> Option<barid_types::InternalDate> {

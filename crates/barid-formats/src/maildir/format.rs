@@ -4,9 +4,8 @@ use barid_mailbox::{Format, FormatProperties, MessageLayout, Subfolders};
 
 use super::Maildir;
 use super::create::create;
-use crate::detect::NO_MAILDIR;
-use crate::probe::Mismatch;
-use crate::registry::RegisteredFormat;
+use crate::probe::{Mismatch, NO_MAILDIR};
+use crate::registered::RegisteredFormat;
 
 static PROPERTIES: FormatProperties = FormatProperties {
     subfolders: Subfolders::Dotted,

@@ -8,10 +8,9 @@ use barid_vfs::Vfs;
 
 use super::{MboxMailbox, MboxOptions, Variant};
 use crate::check::Doctor;
-use crate::create::make_file;
-use crate::detect::{BINARY_FILE, compression_of};
-use crate::probe::{HEAD_LEN, Mismatch, Probe, without_nuls};
-use crate::registry::RegisteredFormat;
+use crate::new_files::make_file;
+use crate::probe::{BINARY_FILE, HEAD_LEN, Mismatch, Probe, compression_of, without_nuls};
+use crate::registered::RegisteredFormat;
 
 const MBOX: FormatProperties = FormatProperties {
     has_status_fields: true,

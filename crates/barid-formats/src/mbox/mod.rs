@@ -10,11 +10,13 @@ mod append;
 mod change;
 mod check;
 mod compressed;
+mod file_end;
 mod format;
 mod from_line;
 mod holder;
 mod layout;
 mod lock;
+mod options;
 mod parallel;
 mod read;
 mod scan;
@@ -26,9 +28,7 @@ mod walk;
 mod window;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadKept,
@@ -44,10 +44,9 @@ pub use self::change::WritingOptions;
 use self::compressed::SharedText;
 pub(crate) use self::format::{DEFAULT_FORMAT, FORMATS};
 pub use self::from_line::FromProfile;
-use self::layout::{
-    CHUNK_LEN_MIN, CHUNKS_LEN_MAX, KEYWORD_LEN_MAX, KEYWORDS_MAX, LARGE_LEN_MAX, WINDOW_LEN,
-};
+use self::layout::{CHUNK_LEN_MIN, CHUNKS_LEN_MAX, KEYWORD_LEN_MAX, KEYWORDS_MAX, LARGE_LEN_MAX};
 pub use self::lock::MboxLock;
+pub use self::options::MboxOptions;
 use self::status::Separators;
 use crate::file_stamps::{FileStampRules, FileStamps};
 use crate::spans;
@@ -70,50 +69,6 @@ pub enum Variant {
 impl Variant {
     /// All variants.
     pub const ALL: [Self; 5] = [Self::Mboxo, Self::Mboxrd, Self::Mboxcl, Self::Mboxcl2, Self::Mmdf];
-}
-
-/// Options for reading, locking and writing an mbox.
-#[derive(Clone, Debug)]
-pub struct MboxOptions {
-    /// Program whose rules decide which lines separate messages.
-    pub profile: FromProfile,
-    /// Zone of From_ lines that name none. `None` means the system's zone, looked up when needed.
-    pub zone: Option<TimeZone>,
-    /// Longest wait for another program's lock.
-    pub lock_timeout: Duration,
-    /// Set to `true` to stop waiting for a lock before the timeout.
-    pub stop: Option<Arc<AtomicBool>>,
-    /// Locks taken for writing, in this order.
-    pub write_locks: Vec<MboxLock>,
-    /// Folder of c-client's session locks.
-    pub session_dir: PathBuf,
-    /// Folder for the text of a compressed file in which reading goes back, in a file without a
-    /// name. `None` to decompress again instead.
-    pub spill_dir: Option<PathBuf>,
-    /// Bytes of the file scanned into one sink; chosen by the size of the file if `None`.
-    pub chunk_len: Option<u64>,
-    /// Bytes read from the file at once.
-    pub window_len: usize,
-    /// Bounds on how a change is split into journal steps.
-    pub writing: WritingOptions,
-}
-
-impl Default for MboxOptions {
-    /// Thirty seconds for a lock, all locks, session locks in `/tmp`.
-    fn default() -> Self {
-        Self {
-            profile: FromProfile::default(),
-            zone: None,
-            lock_timeout: Duration::from_secs(30),
-            stop: None,
-            write_locks: MboxLock::ALL.to_vec(),
-            session_dir: PathBuf::from("/tmp"),
-            spill_dir: None,
-            chunk_len: None,
-            window_len: WINDOW_LEN,
-            writing: WritingOptions::default(),
-        }
-    }
 }
 
 /// An mbox or MMDF mailbox.

@@ -10,8 +10,8 @@ use barid_state::MessageKey;
 use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
-use super::append::size_without_nuls;
 use super::compressed::TextEnd;
+use super::file_end::size_without_nuls;
 use super::from_line::LocalZone;
 use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, MboxScanState};
 use super::lock::lock_for_reading;

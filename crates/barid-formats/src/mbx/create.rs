@@ -7,7 +7,7 @@ use barid_vfs::Vfs;
 
 use super::layout::{MbxHeader, PID_OFFSET};
 use crate::CreateOptions;
-use crate::create::make_file;
+use crate::new_files::make_file;
 
 /// See [`crate::create()`].
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<()> {

@@ -6,7 +6,7 @@ use super::MbxMailbox;
 use super::create::create;
 use super::layout::is_mbx;
 use crate::probe::Mismatch;
-use crate::registry::RegisteredFormat;
+use crate::registered::RegisteredFormat;
 
 static PROPERTIES: FormatProperties = FormatProperties {
     has_crlf: true,

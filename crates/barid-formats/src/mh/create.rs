@@ -8,7 +8,7 @@ use barid_vfs::{Vfs, create_dir_durable};
 use super::layout::SEQUENCES;
 use super::name::number;
 use crate::CreateOptions;
-use crate::create::{already_exists, make_file};
+use crate::new_files::{already_exists, make_file};
 
 /// See [`crate::create()`]. A folder with messages counts as existing, even if nothing marks it.
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<()> {

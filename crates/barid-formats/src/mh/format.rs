@@ -6,7 +6,7 @@ use super::MhFolder;
 use super::create::create;
 use super::layout::MARKS;
 use crate::probe::Mismatch;
-use crate::registry::RegisteredFormat;
+use crate::registered::RegisteredFormat;
 
 static PROPERTIES: FormatProperties = FormatProperties {
     is_message_name: |name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()),

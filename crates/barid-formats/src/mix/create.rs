@@ -12,7 +12,7 @@ use super::data::data_name;
 use super::layout::{INDEX, META, STATUS};
 use super::record::{MixMeta, write_meta};
 use crate::CreateOptions;
-use crate::create::{already_exists, make_file};
+use crate::new_files::{already_exists, make_file};
 
 /// See [`crate::create()`].
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<()> {

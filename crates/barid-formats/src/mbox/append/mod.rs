@@ -42,7 +42,8 @@ use self::compose::{Composed, Form, UidHeader, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
 use super::change::{AppendJournal, IntentBuilder, Raise};
-use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, SECTOR_LEN, WRITE_LEN};
+use super::file_end::size_without_nuls;
+use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, PAGE_LEN, SECTOR_LEN, WRITE_LEN};
 #[cfg(test)]
 use super::lock::MboxLockPurpose;
 use super::lock::MboxWriteLocks;
@@ -206,26 +207,6 @@ pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Resu
         Ok(())
     })?;
     Ok(len)
-}
-
-/// Returns the size of a file without the NULs that an interrupted append left behind its last line
-/// end, or in place of everything. Costs one read of one byte if there are none.
-pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
-    let mut end = size;
-    let mut len = 1;
-    while end > 0 {
-        let start = end.saturating_sub(len as u64);
-        let mut bytes = vec![0; (end - start) as usize];
-        file.read_exact_at(&mut bytes, start)?;
-        let nuls = bytes.iter().rev().take_while(|byte| **byte == 0).count();
-        end -= nuls as u64;
-        match bytes.len().checked_sub(nuls + 1) {
-            Some(last) if bytes[last] == b'\n' => return Ok(end),
-            Some(_) => return Ok(size),
-            None => len = NULS_MAX,
-        }
-    }
-    Ok(0)
 }
 
 /// The end of a file before an append.

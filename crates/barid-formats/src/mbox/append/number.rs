@@ -17,11 +17,11 @@ use barid_state::Ledger;
 use barid_types::{Keyword, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
 
-use super::size_without_nuls;
 use crate::file_stamps::FileStamps;
 use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::{Raise, is_portable};
+use crate::mbox::file_end::size_without_nuls;
 use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, MboxScanState, SECTOR_LEN};
 use crate::mbox::lock::MboxWriteLocks;
 use crate::mbox::scan::key_of;

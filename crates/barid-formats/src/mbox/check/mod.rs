@@ -16,7 +16,7 @@ use barid_vfs::{File, OpenOptions};
 
 use self::messages::look_at_messages;
 use self::raw::look_at_bytes;
-use super::append::size_without_nuls;
+use super::file_end::size_without_nuls;
 use super::layout::MMDF_SEPARATOR;
 use super::lock::{MboxLockPurpose as LockPurpose, MboxWriteLocks, lock_for_reading};
 use super::status::Separators;
