@@ -2,7 +2,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod args;
-mod bench;
 mod corpus;
 mod crash;
 mod dist;
@@ -35,13 +34,6 @@ Usage: cargo xtask VERB
       --classic          mail of 2004: small headers
       --no-status        no Status headers in an mbox: every message is new
       --crlf             CRLF line ends in an mbox
-  bench open             time opening mailboxes, against NeoMutt and Dovecot
-      --only PARTS       some of maildir,mbox,thread,million
-      --dir DIR          where the mail is made, and found the next time (a temporary folder)
-      --barid PROGRAM    measure this one instead of a release build
-      --runs N           of each side (5)
-      --scale N          a fraction of the messages, to try things out
-      --no-keep          leave nothing in bench/runs; --out DIR keeps it elsewhere
   crash                  the crash tests, with many seeds
       --seeds N          how many (1000)
       --points N         how many crash points of every writer (100000, and no less)
@@ -71,7 +63,6 @@ fn main() -> ExitCode {
         Some("test") => test::run(args),
         Some("tidy") => tidy::run(args),
         Some("corpus") => corpus::run(args),
-        Some("bench") => bench::run(args),
         Some("dist") => dist::run(args),
         Some("crash") => crash::run(args),
         Some("powercut") => powercut::run(args),

@@ -77,3 +77,6 @@ pub const CHART_NAME_LEN_MAX: usize = 26;
 
 /// Most rows of a table of runs that the report reads.
 pub const RUN_ROWS_MAX: usize = 20_000;
+
+/// Time after which changed files are old enough for a program to trust their stamps.
+pub const REST: Duration = Duration::from_millis(2_500);

@@ -5,6 +5,7 @@
 mod formats;
 mod hcache;
 mod help;
+mod open;
 mod program;
 mod report;
 mod spam;

@@ -3,6 +3,7 @@
 mod formats;
 mod hcache;
 mod mbox;
+mod open;
 mod report;
 mod run;
 mod spam;
@@ -22,6 +23,7 @@ Examples:
   barid-bench hcache -m ~/Maildir -t 5 -b \"native lmdb\" -c \"none zstd zstd+dict\"
   barid-bench hcache -m ~/Maildir -e neomutt          beside NeoMutt's header cache
   barid-bench hcache -m ~/Maildir --builtin --drop-caches -o results
+  barid-bench open                                    opening mailboxes, beside the peers
   barid-bench mbox                                    rewriting a 1.4 GB mbox, beside the peers
   barid-bench formats                                 every format, beside those of the peers
   barid-bench spam                                    the spam filter, beside bogofilter
@@ -57,6 +59,7 @@ struct GlobalArgs {
 /// The benches, and the page of their runs.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Open(open::OpenArgs),
     Hcache(hcache::HcacheArgs),
     Mbox(mbox::MboxArgs),
     Formats(formats::FormatsArgs),
@@ -69,6 +72,7 @@ pub(crate) fn run() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let measure = || Run::new(&global);
     let done = match &command {
+        Command::Open(args) => measure().and_then(|run| open::run(&run, args)),
         Command::Hcache(args) => measure().and_then(|run| hcache::run(&run, args)),
         Command::Mbox(args) => measure().and_then(|run| mbox::run(&run, args)),
         Command::Formats(args) => measure().and_then(|run| formats::run(&run, args)),

@@ -9,13 +9,14 @@ use barid_testkit::disk;
 use barid_testkit::usage::Sampling;
 use serde::Deserialize;
 
-use super::answer::{
-    Answer, CONTENT_ITEMS, body, content_hash, numbers, responses, summary, threads,
-};
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System};
-use crate::lab::{Figures, Runner, fresh_folder, with_libraries};
+use crate::lab::{Figures, Runner, with_libraries};
+use crate::systems::answer::{
+    Answer, CONTENT_ITEMS, body, content_hash, numbers, responses, summary, threads,
+};
+use crate::systems::barid::{forget, in_folder, index_bytes};
 
 /// barid with its copy of the mailbox.
 #[derive(Debug)]
@@ -64,9 +65,7 @@ impl Barid {
 
     fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--cache-dir").arg(self.folder.join("cache"));
-        command.arg("--state-dir").arg(self.folder.join("state"));
-        command.args(words);
+        in_folder(&mut command, &self.folder).args(words);
         command
     }
 
@@ -79,8 +78,7 @@ impl Barid {
     }
 
     fn reset_own(&self) -> Result<()> {
-        fresh_folder(&self.folder.join("cache"))?;
-        fresh_folder(&self.folder.join("state"))
+        forget(&self.folder)
     }
 
     /// Runs the program with its output in a file, and returns the file.
@@ -191,7 +189,6 @@ impl System for Barid {
     }
 
     fn index_bytes(&self) -> Result<u64> {
-        let bytes = |name| disk::allocated(&self.folder.join(name));
-        Ok(bytes("cache")? + bytes("state")?)
+        index_bytes(&self.folder)
     }
 }

@@ -9,12 +9,12 @@ use barid_testkit::peers::CClient as Peer;
 use barid_testkit::usage::{Sampling, Usage, measure};
 use barid_testkit::watch::so_far;
 
-use super::answer::{Answer, content_hash, numbers, threads};
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System, as_io, give, restore};
 use crate::lab::{Figures, fresh_folder, with_libraries};
 use crate::limits::{BODIES_AT_ONCE, STEP_DEADLINE};
+use crate::systems::answer::{Answer, content_hash, numbers, threads};
 
 /// c-client with its copy of the mailbox.
 #[derive(Debug)]

@@ -7,15 +7,17 @@ use anyhow::{Context as _, Result};
 use barid_testkit::disk;
 use barid_testkit::peers::{Dovecot as Peer, Imap};
 use barid_testkit::usage::Sampling;
-use barid_testkit::watch::so_far;
 
-use super::answer::{Answer, CONTENT_ITEMS, body, content_hash, numbers, summary, threads};
 use super::cclient::run;
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System, as_io, give, restore};
 use crate::lab::{Figures, with_libraries};
 use crate::limits::BODIES_AT_ONCE;
+use crate::systems::answer::{
+    Answer, CONTENT_ITEMS, body, content_hash, numbers, summary, threads,
+};
+use crate::systems::dovecot::{exists, figures_of, select};
 
 /// Dovecot with its copy of the mailbox.
 #[derive(Debug)]
@@ -88,7 +90,7 @@ impl Dovecot {
     fn start(&self, location: &str, ready: Ready<'_>) -> Result<Imap> {
         let session = self.peer.imap_when(location, &[], &mut || as_io(ready()));
         let mut session = session.context("Dovecot")?;
-        session.command("SELECT INBOX").context("Dovecot")?;
+        select(&mut session)?;
         Ok(session)
     }
 
@@ -106,8 +108,7 @@ impl Dovecot {
     }
 
     fn count(&self, session: &mut Imap) -> Result<u32> {
-        let reply = session.command("SELECT INBOX").context("Dovecot")?;
-        reply.number("EXISTS").context("Dovecot does not say how many messages there are")
+        exists(&select(session)?)
     }
 
     fn fetched<T>(
@@ -182,10 +183,7 @@ impl System for Dovecot {
         if let Some(text) = Self::command_of(work) {
             session.drain(&text).context("Dovecot")?;
         }
-        let watched = so_far(session.pid().context("Dovecot has gone")?);
-        let usage = session.logout().context("LOGOUT")?;
-        // The kernel's figure at exit includes the peak of the parent process.
-        Ok(Figures { maxrss_bytes: watched.maxrss, ..Figures::of_process(&usage) })
+        figures_of(session)
     }
 
     fn answer(&mut self, work: Work) -> Result<Answer> {

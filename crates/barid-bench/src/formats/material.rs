@@ -9,10 +9,10 @@ use barid_testkit::corpus::{Corpus, GeneratedMessage, Profile};
 use barid_testkit::disk;
 use barid_types::FlagSet;
 
-use super::answer::{Answer, content_hash};
 use super::step::Work;
 use crate::lab::{BARE, has_from};
 use crate::limits::RARE_MESSAGES;
+use crate::systems::answer::{Answer, content_hash};
 
 /// The seed of the mail.
 const SEED: u64 = 1;

@@ -7,7 +7,6 @@
 //!
 //! Results are written after each round, and when the bench is stopped.
 
-mod answer;
 mod barid;
 mod bars;
 mod cclient;

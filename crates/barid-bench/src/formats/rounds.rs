@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 
-use super::answer::Answer;
 use super::material::Material;
 use super::results::{Results, Run};
 use super::step::{Program, Side, Step, Turn, Work};
 use super::system::System;
 use crate::lab::{Figures, Progress, drop_caches, read_all, sampling, settle, stoppable};
+use crate::systems::answer::Answer;
 
 /// The programs and how to run them.
 pub(crate) struct Rounds<'a> {

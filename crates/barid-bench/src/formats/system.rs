@@ -7,9 +7,9 @@ use barid_testkit::disk;
 use barid_testkit::peers::PeerUser;
 use barid_testkit::usage::Sampling;
 
-use super::answer::Answer;
 use super::step::{Side, Work};
 use crate::lab::Figures;
+use crate::systems::answer::Answer;
 
 /// Called when all is prepared, just before the measurement starts.
 pub(crate) type Ready<'a> = &'a mut dyn FnMut() -> Result<()>;

@@ -55,6 +55,11 @@ impl Method {
         self.name
     }
 
+    /// Returns NeoMutt's name of its counterpart; `None` for no compression.
+    pub(crate) fn neomutt_name(self) -> Option<&'static str> {
+        (!self.is_none()).then(|| self.of_neomutt().name())
+    }
+
     /// Returns the method of NeoMutt that this one is compared with; NeoMutt has no dictionaries.
     pub(crate) fn of_neomutt(self) -> Self {
         let name = if self.has_dictionary() { "zstd" } else { self.name };

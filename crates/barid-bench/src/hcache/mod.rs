@@ -41,7 +41,7 @@ use crate::lab::{
     self, Launcher, Machine, Progress, Screen, command_line, drop_caches, is_interrupted,
     make_folder, version,
 };
-use neomutt::Build;
+use crate::systems::neomutt::{Build, NeoMuttProcess};
 use plan::{Plan, StoreChoice};
 use report::Facts;
 use rounds::Rounds;
@@ -126,10 +126,9 @@ fn rounds<'a>(
     let caches = folder.join("setups");
     let launcher = options.launcher.clone();
     let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
-        program,
+        process: NeoMuttProcess { program, launcher: launcher.clone() },
         maildir: maildir.to_owned(),
         folder: caches.clone(),
-        launcher: launcher.clone(),
     });
     let program = options.program.clone();
     let barid = barid::Barid { program, maildir: maildir.to_owned(), folder: caches, launcher };
@@ -213,7 +212,9 @@ fn portable(rounds: &Rounds<'_>, text: &str) -> String {
         (folder, "DIR"),
         (rounds.barid.program.as_path(), "barid"),
     ];
-    names.extend(rounds.neomutt.iter().map(|neomutt| (neomutt.program.as_path(), "neomutt")));
+    names.extend(
+        rounds.neomutt.iter().map(|neomutt| (neomutt.process.program.as_path(), "neomutt")),
+    );
     // One path may contain another.
     names.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
     let replace =

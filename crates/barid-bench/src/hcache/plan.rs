@@ -5,8 +5,8 @@ use barid_kv::{Choice, registry};
 
 use super::key::{Key, NATIVE, System};
 use super::method::Method;
-use super::neomutt::Build;
 use super::survey::Survey;
+use crate::systems::neomutt::Build;
 
 /// The NeoMutt store that the native cache is compared with, if NeoMutt has it.
 const NEOMUTT_USUAL: &str = "tokyocabinet";
@@ -132,7 +132,7 @@ impl Plan {
         let mut planned: Vec<Key> = Vec::new();
         for cell in self.cells.iter_mut().filter(|cell| !cell.key.is_native()) {
             let method = cell.key.method.of_neomutt();
-            if cell.key.builtin.is_none() && build.has(&cell.key.store, method) {
+            if cell.key.builtin.is_none() && build.has(&cell.key.store, method.neomutt_name()) {
                 cell.take(neomutt_key(&cell.key.store, method), &mut planned);
             }
         }
@@ -142,7 +142,7 @@ impl Plan {
             let same = planned.iter().filter(|key| key.method == method).cloned();
             cell.compared_with = same.collect();
             let Some(store) = usual.or(build.stores.first()) else { continue };
-            if cell.compared_with.is_empty() && build.has(store, method) {
+            if cell.compared_with.is_empty() && build.has(store, method.neomutt_name()) {
                 cell.take(neomutt_key(store, method), &mut planned);
             }
         }

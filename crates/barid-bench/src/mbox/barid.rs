@@ -14,8 +14,9 @@ use super::material::Material;
 use super::model::{Model, lists};
 use super::step::{Side, Step};
 use super::system::{Mode, System};
-use crate::lab::{Figures, Runner, fresh_folder};
+use crate::lab::{Figures, Runner};
 use crate::limits::ARGUMENT_LEN_MAX;
+use crate::systems::barid::{forget, in_folder, index_bytes};
 
 /// barid with its copy of the mailbox.
 #[derive(Debug)]
@@ -36,8 +37,9 @@ struct Line {
 }
 
 impl Barid {
-    fn folder(&self, name: &str) -> PathBuf {
-        self.runner.folder.join(format!("barid-{name}"))
+    /// Returns the folder of cache and state.
+    fn folder(&self) -> PathBuf {
+        self.runner.folder.join("barid")
     }
 
     /// Returns the arguments of a step, without cache and state.
@@ -63,9 +65,7 @@ impl Barid {
     }
 
     fn add_words(&self, command: &mut Command, words: &[String]) {
-        command.arg("--cache-dir").arg(self.folder("cache"));
-        command.arg("--state-dir").arg(self.folder("state"));
-        command.args(words);
+        in_folder(command, &self.folder()).args(words);
     }
 
     fn command(&self, words: &[String]) -> Command {
@@ -86,8 +86,7 @@ impl System for Barid {
 
     fn begin(&mut self, mode: Mode) -> Result<()> {
         self.mode = mode;
-        fresh_folder(&self.folder("cache"))?;
-        fresh_folder(&self.folder("state"))
+        forget(&self.folder())
     }
 
     /// Marks the messages that the step will expunge, as the peers do: their list would be longer
@@ -121,7 +120,7 @@ impl System for Barid {
     }
 
     fn view(&mut self) -> Result<Vec<(u32, FlagSet)>> {
-        let path = self.folder("listing.jsonl");
+        let path = self.runner.folder.join("barid-listing.jsonl");
         let file = disk::create(&path).with_context(|| path.display().to_string())?;
         let words = ["ls", "--json", &self.file.display().to_string()].map(str::to_owned);
         self.runner.run(&self.command(&words), file.into(), Sampling::Off)?;
@@ -139,11 +138,10 @@ impl System for Barid {
     }
 
     fn index_bytes(&self) -> Result<u64> {
-        Ok(disk::allocated(&self.folder("cache"))? + disk::allocated(&self.folder("state"))?)
+        index_bytes(&self.folder())
     }
 
     fn end(&mut self) -> Result<()> {
-        fresh_folder(&self.folder("cache"))?;
-        fresh_folder(&self.folder("state"))
+        forget(&self.folder())
     }
 }

@@ -14,6 +14,7 @@ use super::step::{Side, Step};
 use super::system::{Mode, System, take};
 use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
+use crate::systems::dovecot::{SELECT, select};
 
 /// Dovecot with its copy of the mailbox.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Dovecot {
         let store = |set: &str, flag: &str| format!("STORE {set} +FLAGS.SILENT (\\{flag})");
         let check = || CHECK.to_owned();
         match step {
-            Step::Sync => vec!["SELECT INBOX".to_owned()],
+            Step::Sync => vec![SELECT.to_owned()],
             Step::Late => vec![check()],
             Step::FlagOne => vec![store(&target.to_string(), "Flagged"), check()],
             Step::FlagLater => vec![store(&target.to_string(), "Answered")],
@@ -171,7 +172,7 @@ impl Dovecot {
     fn open(&mut self) -> Result<Figures> {
         self.start()?;
         let session = self.session()?;
-        session.command("SELECT INBOX").context("SELECT")?;
+        select(session)?;
         let real_s = session.elapsed().as_secs_f64();
         let watched = so_far(session.pid().context("Dovecot has gone")?);
         Ok(Figures { real_s, barriers: session.barriers(), ..Figures::of_session(&watched) })

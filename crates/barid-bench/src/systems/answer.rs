@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::{RANGE_LEN_MAX, SEARCHED_ALIKE_MIN, THREADS_ALIKE_MIN};
 
-/// An answer to one [`Work`](super::step::Work); sequence numbers are counted from 1.
+/// An answer to one question; sequence numbers are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Number of messages.

@@ -1,0 +1,108 @@
+//! The files that the bench writes.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::bars;
+use super::results::{Results, Run};
+use super::step::{Side, Step};
+use crate::lab::{
+    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
+};
+
+/// The version of the JSON lines.
+const VERSION: u32 = 1;
+
+/// The columns of the table of details that only this bench has.
+const COLUMNS: [Column; 3] = [
+    Column::median("from disk MB", 3, |f| megabytes(f.read_bytes)),
+    Column::median("dirtied MB", 1, |f| megabytes(f.write_bytes)),
+    Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
+];
+
+/// Writes all files, replacing earlier ones.
+pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
+    save(folder, "raw.csv", &raw(results))?;
+    save(folder, "summary.md", &summary(facts, results, complete))
+}
+
+/// Returns all runs as CSV.
+fn raw(results: &Results) -> String {
+    let head = format!("round,side,step,{CSV_HEAD},index_bytes\n");
+    let line = |Run { round, side, step, figures: f }: &Run| {
+        format!("{round},{side},\"{step}\",{},{}\n", csv(f), f.index_bytes)
+    };
+    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
+}
+
+/// Returns real time, with a row for each step and a column for each side.
+fn times(results: &Results) -> Table {
+    let mut table = Table::new(1, std::iter::once("seconds").chain(Side::ALL.map(Side::name)));
+    for step in Step::ALL {
+        let cell = |side| results.of(side, step).seconds_text();
+        table.row_of([step.name().to_owned()], Side::ALL.map(cell));
+    }
+    table
+}
+
+/// Returns the tables for people: bars and real time.
+pub(crate) fn text(results: &Results) -> String {
+    let (bars, times) = (bars::table(results).text(), times(results).text());
+    format!("*** bars\n{bars}\n*** real time\n{times}")
+}
+
+/// Returns the JSON lines, one for each side and step.
+pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
+    #[derive(Serialize)]
+    struct Line {
+        v: u32,
+        r#type: &'static str,
+        side: Side,
+        step: Step,
+        #[serde(flatten)]
+        spreads: Spreads,
+        read_bytes: Spread,
+        write_bytes: Spread,
+        index_bytes: Spread,
+    }
+    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
+        Some(Line {
+            v: VERSION,
+            r#type: "bench_open",
+            side,
+            step,
+            spreads: Spreads::of(&measured)?,
+            read_bytes: measured.spread(|f| f.read_bytes as f64)?,
+            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+        })
+    });
+    lab::json_lines(lines)
+}
+
+/// Returns the page for people.
+fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
+    let mut page = Page::new("Opening mailboxes", complete);
+    page.facts(facts);
+    results.compared.iter().for_each(|compared| page.item(&format!("Compared: {compared}")));
+    page.bars(&bars::table(results));
+    page.section("Real time", TIMES, &times(results));
+    page.section("Everything else", DETAILS, &lab::details(&results.measured(), &COLUMNS));
+    page.commands(&facts.commands);
+    page.text
+}
+
+/// Caption of the table of times.
+const TIMES: &str = "\
+Median, least and most. Of barid and NeoMutt these are whole processes, from start to end. Dovecot's\n\
+SELECT is timed from the start of its process to the answer, its THREAD from the command to the\n\
+answer in a session with warm indexes. `limit` is the bare work on the same files by threads.\n";
+
+/// Caption of the table of details.
+const DETAILS: &str = "\
+`read` and `written` are what calls returned and were given, `from disk` and `dirtied` what the\n\
+kernel fetched and has to write (`/proc/PID/io`); of Dovecot they are those of the whole process.\n\
+Anonymous memory comes from the round that is not timed. `index` is what is allocated for cache,\n\
+state and header cache after the step.\n";

@@ -1,0 +1,7 @@
+//! The programs that several benches measure: how each is started, asked and read, in one place.
+//! What a bench asks of them, step by step, is in its own adapters.
+
+pub(crate) mod answer;
+pub(crate) mod barid;
+pub(crate) mod dovecot;
+pub(crate) mod neomutt;
