@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable};
 
 use crate::{
@@ -75,6 +76,14 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// Returns its path; a backend that is not a file system returns the name that errors show
     /// instead.
     fn path(&self) -> &Path;
+
+    /// Determines who the mailbox is, whatever its name: its ledger and its cache are found by that.
+    /// With `may_write` a mailbox that has no identity yet gets one, which may change its stamp:
+    /// call it before taking one. A few system calls.
+    ///
+    /// # Errors
+    /// Errors of the file system if the mailbox is not there or not accessible.
+    fn identity(&self, may_write: bool) -> Result<Identity>;
 
     /// Returns the keywords that count against [`Caps::keywords_max`]; `known` is of the last scan.
     /// Reads a small file, or one header.

@@ -56,7 +56,7 @@ pub(crate) fn storage_of(
     options: &OpenOptions,
 ) -> Result<(Arc<dyn Storage>, Identity)> {
     let storage = barid_formats::open_with(Arc::clone(vfs), spec, options.mbox_options())?;
-    let identity = Identity::of(&**vfs, storage.path(), !options.read_only)?;
+    let identity = storage.identity(!options.read_only)?;
     Ok((Arc::from(storage), identity))
 }
 

@@ -39,6 +39,7 @@ use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, MessageName, NewMessage, OpenMessage, ReadAs,
     Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
 };
+use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
@@ -171,6 +172,10 @@ impl Storage for Maildir {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn identity(&self, may_write: bool) -> Result<Identity> {
+        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
     }
 
     fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {

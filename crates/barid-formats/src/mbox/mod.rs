@@ -35,6 +35,7 @@ use barid_mailbox::{
     ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage,
     SyncContext, SyncReport, Unfinished,
 };
+use barid_state::Identity;
 use barid_types::KeywordTable;
 use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
@@ -169,6 +170,10 @@ impl Storage for MboxMailbox {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn identity(&self, may_write: bool) -> Result<Identity> {
+        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
     }
 
     fn take_restart_points(&self, len: u64, kept: Box<ReadKept>) {

@@ -31,6 +31,7 @@ use barid_mailbox::{
     Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
     SyncReport, Unfinished,
 };
+use barid_state::Identity;
 use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
@@ -91,6 +92,10 @@ impl Storage for MbxMailbox {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn identity(&self, may_write: bool) -> Result<Identity> {
+        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
     }
 
     fn stamp(&self) -> Result<Stamp> {

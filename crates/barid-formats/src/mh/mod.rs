@@ -32,6 +32,7 @@ use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, Result,
     ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
 };
+use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
@@ -107,6 +108,10 @@ impl Storage for MhFolder {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn identity(&self, may_write: bool) -> Result<Identity> {
+        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
     }
 
     /// Returns `true` if the keyword can be the name of a sequence.

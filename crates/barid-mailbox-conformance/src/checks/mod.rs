@@ -3,6 +3,7 @@
 mod changing;
 mod concurrency;
 mod histories;
+mod identity;
 mod reading;
 mod recovering;
 mod scanning;
@@ -52,6 +53,7 @@ pub static CHECKS: &[Check] = checks![
     scanning::a_full_check_finds_nothing_else,
     scanning::delivered_mail_is_found,
     scanning::uids_are_never_given_twice,
+    identity::it_is_that_of_every_handle,
     stamps::a_settled_stamp_stays_the_same,
     stamps::every_change_changes_the_stamp,
     stamps::change_numbers_never_fall,

@@ -22,7 +22,7 @@ use barid_mailbox::{
     SyncContext, SyncReport,
 };
 use barid_message::body_offset;
-use barid_state::Ledger;
+use barid_state::{Identity, Ledger};
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{MemVfs, Vfs};
 
@@ -105,6 +105,10 @@ impl Storage for MemoryStorage {
 
     fn path(&self) -> &Path {
         Path::new(NAME)
+    }
+
+    fn identity(&self, _may_write: bool) -> Result<Identity> {
+        Ok(Identity { id: self.store.id(), path: NAME.into(), inode: 0 })
     }
 
     fn stamp(&self) -> Result<Stamp> {

@@ -1,6 +1,7 @@
 //! The object store: bodies by name, and a head that is swapped.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
@@ -50,6 +51,8 @@ struct Objects {
     bodies: BTreeMap<BodyName, Arc<Body>>,
     /// Number of bodies ever stored, from which names are made.
     named: u64,
+    /// Identity of the mailbox, which copies have too.
+    id: u128,
 }
 
 impl Default for Objects {
@@ -61,11 +64,18 @@ impl Default for Objects {
             keywords: KeywordTable::default(),
             messages: Vec::new(),
         };
-        Self { head: Arc::new(head), bodies: BTreeMap::new(), named: 0 }
+        static STORES: AtomicU64 = AtomicU64::new(1);
+        let id = STORES.fetch_add(1, Ordering::Relaxed).into();
+        Self { head: Arc::new(head), bodies: BTreeMap::new(), named: 0, id }
     }
 }
 
 impl ObjectStore {
+    /// Returns the identity of the mailbox.
+    pub(super) fn id(&self) -> u128 {
+        self.objects().id
+    }
+
     /// Returns the current head.
     pub(super) fn head(&self) -> Arc<Head> {
         Arc::clone(&self.objects().head)
