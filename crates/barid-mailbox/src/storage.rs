@@ -77,9 +77,9 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// instead.
     fn path(&self) -> &Path;
 
-    /// Determines who the mailbox is, whatever its name: its ledger and its cache are found by that.
-    /// With `may_write` a mailbox that has no identity yet gets one, which may change its stamp:
-    /// call it before taking one. A few system calls.
+    /// Determines who the mailbox is, whatever its name: its ledger and its cache are found by
+    /// that. With `may_write` a mailbox that has no identity yet gets one, which may change its
+    /// stamp: call it before taking one. A few system calls.
     ///
     /// # Errors
     /// Errors of the file system if the mailbox is not there or not accessible.

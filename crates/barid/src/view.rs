@@ -9,14 +9,13 @@ use barid_mailbox::{Caps, Error as FormatError, Format, Storage};
 use barid_state::Identity;
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::Vfs;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::caches::CacheFigures;
 use crate::error::damaged_file;
 use crate::limits::{FOLLOWED_GROWTH_MAX, FOLLOWS_MAX};
 use crate::opening::{CachePlace, is_superseded};
-use crate::shared::{Cancel, Shared};
 use crate::shown::Shown;
-use crate::structures::check_of;
 use crate::{Error, Mailbox, OpenOptions, Result};
 
 /// A mailbox as it was at one moment: its messages, flags and texts.
@@ -48,11 +47,27 @@ pub struct View {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Newest {
     /// The shared mailbox that the view is of, if any.
-    shared: Weak<Shared>,
+    shared: Option<Weak<dyn NewerViews>>,
     /// Number of the changes that the shared mailbox had published before this view.
     version: u64,
     /// Otherwise the mailbox, opened again when a message was first found to have moved.
     own: Arc<Mutex<Option<Mailbox>>>,
+}
+
+/// A mailbox of this process from which newer views come.
+pub(crate) trait NewerViews: Send + Sync {
+    /// Returns the mailbox as it is now, in another state than the one that was `tried`.
+    ///
+    /// # Errors
+    /// [`Error::Nested`] if this thread is changing the mailbox; as [`Mailbox::refresh`].
+    fn newer(self: Arc<Self>, tried: &View) -> Result<View>;
+
+    /// Reads the mailbox again, and runs `work` on the view while nobody of this process changes
+    /// the mailbox.
+    ///
+    /// # Errors
+    /// As [`NewerViews::newer`]; that of `work`.
+    fn with_newest(self: Arc<Self>, work: &mut dyn FnMut(&View) -> Result<()>) -> Result<()>;
 }
 
 impl View {
@@ -198,17 +213,14 @@ impl View {
             }
         }
         // It moves faster than it can be read: nobody of this process may change it meanwhile.
-        let Some(shared) = self.newest.shared.upgrade() else {
-            return Ok(Err(Error::KeepsChanging { path: self.path().to_owned() }));
-        };
-        let result = shared.with_mailbox(&Cancel::new(), |mailbox| {
-            mailbox.rescan(false)?;
-            self.in_newer(&mailbox.view, &core, work)
+        let keeps_changing = || Error::KeepsChanging { path: self.path().to_owned() };
+        let Some(shared) = self.newest.shared() else { return Ok(Err(keeps_changing())) };
+        let mut result = Err(keeps_changing());
+        shared.with_newest(&mut |newest| {
+            result = self.in_newer(newest, &core, work)?;
+            Ok(())
         })?;
-        Ok(result.map_err(|error| match has_moved(&error) {
-            true => Error::KeepsChanging { path: self.path().to_owned() },
-            false => error,
-        }))
+        Ok(result.map_err(|error| if has_moved(&error) { keeps_changing() } else { error }))
     }
 
     /// Runs `work` on the row that a message of this view has in a newer one.
@@ -231,8 +243,8 @@ impl View {
 
     /// Returns the mailbox as it is now, in another state than the one that was `tried`.
     fn newer(&self, tried: &Self) -> Result<Self> {
-        if let Some(shared) = self.newest.shared.upgrade() {
-            match newer_of(&shared, tried) {
+        if let Some(shared) = self.newest.shared() {
+            match shared.newer(tried) {
                 // This thread is changing the mailbox, and cannot wait for itself.
                 Err(Error::Nested { .. }) => {}
                 newer => return newer,
@@ -258,8 +270,8 @@ impl View {
 
     /// Returns the view as a version of a shared mailbox, in which messages that have moved are
     /// looked up.
-    pub(crate) fn published(mut self, shared: &Weak<Shared>, version: u64) -> Self {
-        self.newest = Newest { shared: Weak::clone(shared), version, own: Arc::default() };
+    pub(crate) fn published(mut self, shared: Weak<dyn NewerViews>, version: u64) -> Self {
+        self.newest = Newest { shared: Some(shared), version, own: Arc::default() };
         self
     }
 
@@ -298,28 +310,28 @@ impl View {
 }
 
 impl Newest {
+    fn shared(&self) -> Option<Arc<dyn NewerViews>> {
+        self.shared.as_ref().and_then(Weak::upgrade)
+    }
+
     fn own(&self) -> MutexGuard<'_, Option<Mailbox>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the newest view of a shared mailbox, in another state than the one that was `tried`.
-fn newer_of(shared: &Arc<Shared>, tried: &View) -> Result<View> {
-    let mut view = shared.view();
-    if view.has_snapshot_of(tried) {
-        view = shared.refresh(&Cancel::new())?;
-    }
-    // A mailbox that looks unchanged may have been read at its end only.
-    if view.has_snapshot_of(tried) {
-        view = shared.rescan(tried)?;
-    }
-    Ok(view)
 }
 
 /// Returns `true` if an error says that a message is no longer at its known location: it was moved
 /// or removed.
 pub(crate) fn has_moved(error: &Error) -> bool {
     matches!(error, Error::Mailbox(FormatError::MessageGone { .. }))
+}
+
+/// Returns a value by which data under a UID is known to belong to the message.
+pub(crate) fn check_of(core: &Core) -> u32 {
+    let body_len = core.size.saturating_sub(core.header_len.into());
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&core.key.0.to_le_bytes());
+    bytes[8..].copy_from_slice(&body_len.to_le_bytes());
+    xxh3_64(&bytes) as u32
 }
 
 /// Compares the message key. A message that has grown much is another one: readers have room for

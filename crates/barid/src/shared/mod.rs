@@ -6,6 +6,7 @@
 
 mod cancel;
 mod registry;
+mod watcher;
 mod writer;
 
 use std::fmt;
@@ -20,6 +21,7 @@ pub use self::cancel::Cancel;
 pub use self::registry::Mailboxes;
 use self::registry::Registered;
 use self::writer::{NotTaken, Writer};
+use crate::view::NewerViews;
 use crate::{Error, Mailbox, OpenOptions, Result, View};
 
 /// A handle of a mailbox, for any number of threads. A copy is cheap, and is of the same mailbox.
@@ -81,7 +83,7 @@ impl SharedMailbox {
             vfs,
             spec: spec.clone(),
             options,
-            newest: Mutex::new(mailbox.view().published(shared, 0)),
+            newest: Mutex::new(mailbox.view().published(Weak::<Shared>::clone(shared), 0)),
             writer: Writer::new(mailbox),
             has_newer: Condvar::new(),
             listeners: Mutex::default(),
@@ -169,12 +171,33 @@ impl SharedMailbox {
     }
 }
 
+impl NewerViews for Shared {
+    fn newer(self: Arc<Self>, tried: &View) -> Result<View> {
+        let mut view = self.view();
+        if view.has_snapshot_of(tried) {
+            view = self.refresh(&Cancel::new())?;
+        }
+        // A mailbox that looks unchanged may have been read at its end only.
+        if view.has_snapshot_of(tried) {
+            view = self.rescan(tried)?;
+        }
+        Ok(view)
+    }
+
+    fn with_newest(self: Arc<Self>, work: &mut dyn FnMut(&View) -> Result<()>) -> Result<()> {
+        self.with_mailbox(&Cancel::new(), |mailbox| {
+            mailbox.rescan(false)?;
+            work(&mailbox.view)
+        })
+    }
+}
+
 impl Shared {
-    pub(crate) fn view(&self) -> View {
+    fn view(&self) -> View {
         locked(&self.newest).clone()
     }
 
-    pub(crate) fn refresh(self: &Arc<Self>, cancel: &Cancel) -> Result<View> {
+    fn refresh(self: &Arc<Self>, cancel: &Cancel) -> Result<View> {
         let asked = self.begun.load(Ordering::SeqCst);
         self.with_mailbox(cancel, |mailbox| {
             // Another thread may have looked since this one asked.
@@ -189,7 +212,7 @@ impl Shared {
     }
 
     /// Scans the mailbox anew, unless a newer view than `tried` is there by then.
-    pub(crate) fn rescan(self: &Arc<Self>, tried: &View) -> Result<View> {
+    fn rescan(self: &Arc<Self>, tried: &View) -> Result<View> {
         self.with_mailbox(&Cancel::new(), |mailbox| match mailbox.has_snapshot_of(tried) {
             true => mailbox.rescan(true),
             false => Ok(()),
@@ -198,7 +221,7 @@ impl Shared {
     }
 
     /// Runs `work` while no other thread has the mailbox.
-    pub(crate) fn with_mailbox<T>(
+    fn with_mailbox<T>(
         self: &Arc<Self>,
         cancel: &Cancel,
         work: impl FnOnce(&mut Mailbox) -> Result<T>,
@@ -225,7 +248,8 @@ impl Shared {
         // What was shown before may be unreadable by now.
         let is_changed = !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
         let version = if is_changed { version + 1 } else { version };
-        *locked(&self.newest) = mailbox.view().published(&Arc::downgrade(self), version);
+        let this = Arc::downgrade(self);
+        *locked(&self.newest) = mailbox.view().published(this, version);
         is_changed
     }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 use barid_formats::MailboxSpec;
 use barid_vfs::Vfs;
 
+use super::watcher::WatcherThread;
 use super::{Shared, SharedMailbox, locked};
 use crate::opening::storage_of;
-use crate::watch::WatcherThread;
 use crate::{OpenOptions, Result, WatchOptions};
 
 /// The open mailboxes of a process: one [`SharedMailbox`] for each mailbox, however many sessions

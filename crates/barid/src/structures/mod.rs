@@ -10,12 +10,11 @@ use std::ops::Range;
 
 use barid_cache::Core;
 use barid_types::{BodyStructure, Uid};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::View;
 use crate::bytes::{Put, Take};
 use crate::kept::Kept;
 use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_KEPT_PART, STRUCTURES_LEN_MAX};
+use crate::view::{View, check_of};
 
 const KIND: &str = "structures";
 /// Bytes of UIDVALIDITY and count.
@@ -147,15 +146,6 @@ impl Structures {
         all[..kept].iter().for_each(|(.., encoded)| out.extend_from_slice(encoded));
         out
     }
-}
-
-/// Returns a check value that identifies the message of a structure.
-pub(crate) fn check_of(core: &Core) -> u32 {
-    let body_len = core.size.saturating_sub(core.header_len.into());
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&core.key.0.to_le_bytes());
-    bytes[8..].copy_from_slice(&body_len.to_le_bytes());
-    xxh3_64(&bytes) as u32
 }
 
 impl View {

@@ -14,9 +14,9 @@ use crate::limits::{WATCH_LOOK_INTERVAL, WATCH_SETTLE, WATCH_SLICE, WATCH_UNSETT
 
 /// The watched mailboxes, by number, and the times at which they are checked next.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(crate) struct Events {
     vfs: Arc<dyn Vfs>,
-    pub(super) options: WatchOptions,
+    pub(crate) options: WatchOptions,
     /// The system's watch, or the reason why there is none.
     watch: Result<Box<dyn Watch>, String>,
     watched: BTreeMap<usize, Watched>,
@@ -40,7 +40,7 @@ struct Watched {
 
 /// The result of a check of a mailbox, for the time of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Checked {
+pub(crate) enum Checked {
     /// It was read.
     Settled,
     /// It was read, and a change may go on without an event.
@@ -50,7 +50,7 @@ pub(super) enum Checked {
 }
 
 impl Events {
-    pub(super) fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
         let watch = match options.poll {
             true => Err("as it was told to".to_owned()),
             false => vfs.watch().map_err(|error| error.to_string()),
@@ -60,7 +60,7 @@ impl Events {
     }
 
     /// Adds the mailbox at a path, which is due at once; returns its number.
-    pub(super) fn add(&mut self, path: &Path) -> usize {
+    pub(crate) fn add(&mut self, path: &Path) -> usize {
         let polled = match &self.watch {
             Err(why) => Some(why.clone()),
             Ok(_) => (!self.vfs.is_local(path)).then(|| "other machines may change it".to_owned()),
@@ -72,7 +72,7 @@ impl Events {
     }
 
     /// Stops watching a mailbox.
-    pub(super) fn remove(&mut self, number: usize) {
+    pub(crate) fn remove(&mut self, number: usize) {
         let Some(watched) = self.watched.remove(&number) else { return };
         for id in watched.ids {
             self.forget(id, number);
@@ -93,27 +93,27 @@ impl Events {
     }
 
     /// Returns the reason why a mailbox is polled; `None` if the system reports its changes.
-    pub(super) fn why_polled(&self, number: usize) -> Option<&str> {
+    pub(crate) fn why_polled(&self, number: usize) -> Option<&str> {
         self.watched.get(&number)?.polled.as_deref()
     }
 
     /// Returns the time, by the watcher's clock.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.clock
     }
 
     /// Returns the mailboxes that are due, in the order of their numbers.
-    pub(super) fn due(&self) -> Vec<usize> {
+    pub(crate) fn due(&self) -> Vec<usize> {
         let is_due = |(_, watched): &(&usize, &Watched)| watched.due <= self.clock;
         self.watched.iter().filter(is_due).map(|(number, _)| *number).collect()
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Checks a mailbox, whose newest view is `view`, and sets the time of its next check.
-    pub(super) fn check<T>(
+    pub(crate) fn check<T>(
         &mut self,
         number: usize,
         view: &View,
@@ -161,7 +161,7 @@ impl Events {
 
     /// Waits for the next event or check, until `end` at the latest, but no longer than a slice: a
     /// signal that arrives just before a wait does not end it.
-    pub(super) fn wait(&mut self, end: Option<Duration>) {
+    pub(crate) fn wait(&mut self, end: Option<Duration>) {
         let due = self.watched.values().map(|watched| watched.due).chain(end).min();
         let until_due = due.map_or(WATCH_SLICE, |due| due.saturating_sub(self.clock));
         let slice = until_due.min(WATCH_SLICE);

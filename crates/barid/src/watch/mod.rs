@@ -5,7 +5,6 @@
 //! write, the mailbox is polled instead.
 
 mod events;
-mod thread;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,8 +12,7 @@ use std::time::Duration;
 
 use barid_vfs::Vfs;
 
-use self::events::{Checked, Events};
-pub(crate) use self::thread::WatcherThread;
+pub(crate) use self::events::{Checked, Events};
 use crate::{Error, Mailbox, MailboxChange, Result, View};
 
 /// Options for watching mailboxes.

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use barid_vfs::Vfs;
 
-use super::WatchOptions;
-use super::events::{Checked, Events};
-use crate::SharedMailbox;
-use crate::shared::{Cancel, Shared};
+use super::{Cancel, Shared, SharedMailbox};
+use crate::WatchOptions;
+use crate::watch::{Checked, Events};
 
 /// A thread that refreshes shared mailboxes as others change them. It ends some time after this
 /// value and every mailbox have been dropped.
