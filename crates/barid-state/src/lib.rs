@@ -18,5 +18,5 @@ pub use expunged::{
     KeptSummary, LargeKept, LeftOut,
 };
 pub use identity::Identity;
-pub use ledger::{Access, Ledger, LedgerEntry, LedgerNotice, MessageKey};
+pub use ledger::{Access, Ledger, LedgerEntry, LedgerNotice, MessageKey, Vanished};
 pub use pending::{FlagDelta, Pending, PendingChange, PendingDamage, PendingKind, PendingRecord};

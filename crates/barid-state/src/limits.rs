@@ -10,6 +10,14 @@ pub(crate) const TAIL_LEN: usize = 960;
 /// The most entries in a ledger, so that the length of a batch fits in 32 bits.
 pub(crate) const ENTRIES_MAX: usize = 1 << 28;
 
+/// The most ranges of vanished UIDs that stay when a ledger is compacted; twice as many cause a
+/// compaction. One commit records at most as many.
+pub(crate) const VANISHED_MAX: usize = 8192;
+
+/// The most ranges of vanished UIDs that are read from a ledger; none that was written by this
+/// crate has more.
+pub(crate) const VANISHED_READ_MAX: usize = 4 * VANISHED_MAX;
+
 /// The longest path that is recorded, in bytes: `PATH_MAX` of Linux. A longer one is not recorded.
 pub(crate) const PATH_LEN_MAX: usize = 4096;
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use barid_types::ModSeq;
 use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, Vfs};
 
 use super::*;

@@ -1,8 +1,7 @@
-//! The layout of ledgers on people's disks: a file written by version 1 stays readable, and the
-//! same operations still write the same bytes. If this fails, raise the version in `layout.rs`,
-//! keep reading the old one, and add a fixture; never replace one.
+//! The layout of ledgers on people's disks: a file written by an earlier version stays readable,
+//! and the same operations still write the same bytes. If this fails, raise the version in
+//! `layout.rs`, keep reading the old one, and add a fixture; never replace one.
 
-use barid_types::ModSeq;
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
 use super::*;
@@ -22,6 +21,9 @@ fn disk_with(bytes: &[u8]) -> MemVfs {
     vfs
 }
 
+/// The UIDs that vanished.
+const VANISHED: [u32; 3] = [2, 3, 5];
+
 /// A batch of every record and a number in every field.
 fn written() -> (Vec<u8>, Said) {
     let vfs = MemVfs::new();
@@ -32,34 +34,61 @@ fn written() -> (Vec<u8>, Said) {
     ledger.expunge(&[uid(2), uid(3), uid(5)]);
     ledger.raise_modseq(ModSeq::new(0x1112_1314_1516_1718).unwrap());
     ledger.set_fingerprint(0x2122_2324_2526_2728);
+    ledger.record_vanished(ModSeq::new(0x1112_1314_1516_1719).unwrap(), &VANISHED.map(uid));
     ledger.commit().unwrap();
     (vfs.read(&ledger_path(), SIZE_MAX).unwrap(), said(&mut ledger))
 }
 
 #[test]
-fn every_version_is_read_and_the_second_written() {
+fn every_version_is_read_and_the_third_written() {
     let (written, expected) = written();
     let os = OsVfs;
-    if os.metadata(&fixture(2)).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
-        let file = os.open(&fixture(2), OpenOptions::create_new(0o644)).unwrap();
+    if os.metadata(&fixture(3)).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
+        let file = os.open(&fixture(3), OpenOptions::create_new(0o644)).unwrap();
         file.write_all_at(&written, 0).unwrap();
     }
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let kept = os.read(&fixture(version), SIZE_MAX).unwrap();
         let vfs = disk_with(&kept);
         let mut ledger = open(&vfs).unwrap();
+        let mut expected = expected.clone();
+        if version < 3 {
+            // Nothing is known of what vanished.
+            expected.modseq = 0x1112_1314_1516_1718;
+            (expected.floor, expected.vanished) = (expected.modseq, Vec::new());
+        }
         assert_eq!(said(&mut ledger), expected);
         assert_eq!(ledger.fingerprint(), 0x2122_2324_2526_2728);
         assert_eq!(ledger.home().unwrap(), Some((mailbox().path, mailbox().inode)));
-        assert!(version == 1 || kept == written, "the layout changed without a new version");
-        // The next commit makes it one of the second version.
+        assert!(version < 3 || kept == written, "the layout changed without a new version");
+        // The next commit makes it one of the third version.
         ledger.push(entry(0x0a0b_0c0e));
         ledger.commit().unwrap();
         let expected = said(&mut ledger);
-        assert_eq!(vfs.read(&ledger_path(), SIZE_MAX).unwrap()[8], 2);
+        assert_eq!(vfs.read(&ledger_path(), SIZE_MAX).unwrap()[8], 3);
         let mut again = open(&vfs).unwrap();
         assert_eq!((said(&mut again), again.notice()), (expected, None));
     }
+}
+
+#[test]
+fn a_damaged_file_of_version_2_loses_nothing() {
+    let bytes = OsVfs.read(&fixture(2), SIZE_MAX).unwrap();
+    let uids = said(&mut open(&disk_with(&bytes)).unwrap()).uids;
+    let mut told = 0;
+    for at in (0..bytes.len()).filter(|at| bytes[*at] != 0) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let vfs = disk_with(&damaged);
+        let mut ledger = open(&vfs).unwrap();
+        assert_eq!(said(&mut ledger).uids, uids, "{at}");
+        ledger.push(entry(0x0a0b_0c0e));
+        ledger.commit().unwrap();
+        let mut again = open(&vfs).unwrap();
+        assert_eq!(said(&mut again).uids.len(), uids.len() + 1, "{at}");
+        told += usize::from(again.notice().is_some());
+    }
+    assert!(told >= 200, "{told}");
 }
 
 #[test]
@@ -84,7 +113,7 @@ fn a_later_version_is_left_alone() {
     let len = bytes.len();
     bytes[len - 1] = 0;
     for header in [0, 4096] {
-        bytes[header + 8] = 3;
+        bytes[header + 8] = 4;
         let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[header..header + 56]);
         bytes[header + 56..header + 64].copy_from_slice(&checksum.to_le_bytes());
         bytes[len - 1] ^= 1;
@@ -92,6 +121,6 @@ fn a_later_version_is_left_alone() {
     bytes[600] = 0;
     let vfs = disk_with(&bytes);
     // One footer is whole in its first copy only, but the header decides.
-    assert!(matches!(open(&vfs), Err(barid_state::Error::Version { version: 3, .. })));
+    assert!(matches!(open(&vfs), Err(barid_state::Error::Version { version: 4, .. })));
     assert_eq!(vfs.read(&ledger_path(), SIZE_MAX).unwrap(), bytes);
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use barid_types::ModSeq;
 use barid_vfs::{Host as _, MemVfs};
 use fastrand::Rng;
 
@@ -19,22 +18,33 @@ struct Model {
     uidnext: u32,
     modseq: u64,
     entries: BTreeMap<u32, LedgerEntry>,
+    floor: u64,
+    /// Mod-sequence and UID.
+    vanished: Vec<(u64, u32)>,
 }
 
 impl Model {
     fn check(&self, ledger: &mut Ledger) {
+        let mut found = said(ledger);
+        let each =
+            |(modseq, first, last): (u64, u32, u32)| (first..=last).map(move |u| (modseq, u));
+        let vanished: Vec<_> =
+            std::mem::take(&mut found.vanished).into_iter().flat_map(each).collect();
+        assert_eq!(vanished, self.vanished);
         let expected = Said {
+            floor: self.floor,
+            vanished: Vec::new(),
             uidvalidity: UidValidity::new(self.uidvalidity),
             uidnext: Uid::new(self.uidnext),
             modseq: self.modseq,
             uids: self.entries.keys().copied().collect(),
         };
-        assert_eq!(said(ledger), expected);
+        assert_eq!(found, expected);
     }
 
     /// Does one random thing to the ledger and to the model.
     fn step(&mut self, ledger: &mut Ledger, rng: &mut Rng) {
-        match rng.u32(..10) {
+        match rng.u32(..12) {
             0 if self.uidvalidity == 0 || rng.u32(..5) == 0 => {
                 let first = rng.u32(1..9);
                 let entries: Vec<_> = (first..first + rng.u32(..200)).map(entry).collect();
@@ -42,6 +52,7 @@ impl Model {
                 self.uidnext = entries.last().map_or(0, |entry| entry.uid.get() + 1);
                 self.entries = entries.iter().map(|entry| (entry.uid.get(), *entry)).collect();
                 ledger.replace(validity(self.uidvalidity), entries);
+                (self.floor, self.vanished) = (self.modseq, Vec::new());
             }
             0..=4 => {
                 for _ in 0..rng.u32(1..6) {
@@ -61,6 +72,19 @@ impl Model {
                 self.uidnext = self.uidnext.max(rng.u32(1..300));
                 ledger.raise_uidnext(uid(self.uidnext));
             }
+            9 => {
+                self.modseq += rng.u64(1..4);
+                let mut some: Vec<u32> = (0..rng.usize(..20)).map(|_| rng.u32(1..300)).collect();
+                some.sort_unstable();
+                some.dedup();
+                self.vanished.extend(some.iter().map(|number| (self.modseq, *number)));
+                let uids: Vec<Uid> = some.into_iter().map(uid).collect();
+                ledger.record_vanished(ModSeq::new(self.modseq).unwrap(), &uids);
+            }
+            10 if rng.u32(..8) == 0 => {
+                ledger.forget_vanished();
+                (self.floor, self.vanished) = (self.modseq, Vec::new());
+            }
             _ => {
                 self.modseq += rng.u64(..9);
                 ledger.raise_modseq(ModSeq::new(self.modseq).unwrap());
@@ -77,7 +101,8 @@ fn random_histories_of_two_processes_equal_a_map() {
         // A ledger never committed to has the time it was opened at as its mod-sequence.
         vfs.set_tick(Duration::ZERO);
         let mut ledgers = [open(&vfs).unwrap(), open(&vfs).unwrap()];
-        let mut model = Model { modseq: vfs.now().unix_nanos as u64 / 1000, ..Model::default() };
+        let modseq = vfs.now().unix_nanos as u64 / 1000;
+        let mut model = Model { modseq, floor: modseq, ..Model::default() };
         for _ in 0..STEPS {
             let ledger = &mut ledgers[rng.usize(..2)];
             ledger.lock(Duration::ZERO).unwrap();

@@ -12,12 +12,13 @@ mod fixture;
 mod identity;
 mod model;
 mod pending;
+mod vanished;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_state::{Access, Identity, Ledger, LedgerEntry, MessageKey};
-use barid_types::{Uid, UidValidity};
+use barid_state::{Access, Identity, Ledger, LedgerEntry, MessageKey, Vanished};
+use barid_types::{ModSeq, Uid, UidValidity};
 use barid_vfs::Vfs;
 
 /// The state folder.
@@ -54,13 +55,26 @@ struct Said {
     uidnext: Option<Uid>,
     modseq: u64,
     uids: Vec<u32>,
+    floor: u64,
+    /// Vanished UIDs: mod-sequence, first, last.
+    vanished: Vec<(u64, u32, u32)>,
 }
 
 fn said(ledger: &mut Ledger) -> Said {
     let entries = ledger.entries().unwrap();
     assert!(entries.iter().all(|found| *found == entry(found.uid.get())));
+    let uids = entries.iter().map(|entry| entry.uid.get()).collect();
+    let floor = ledger.vanished_floor();
+    let vanished = ledger.vanished_since(floor).unwrap().unwrap();
+    if floor.get() > 1 {
+        let below = ModSeq::new(floor.get() - 1).unwrap();
+        assert_eq!(ledger.vanished_since(below).unwrap(), None);
+    }
+    let numbers = |one: &Vanished| (one.modseq.get(), one.first.get(), one.last.get());
     Said {
-        uids: entries.iter().map(|entry| entry.uid.get()).collect(),
+        uids,
+        floor: floor.get(),
+        vanished: vanished.iter().map(numbers).collect(),
         uidvalidity: ledger.uidvalidity(),
         uidnext: ledger.uidnext(),
         modseq: ledger.highest_modseq().get(),
@@ -87,7 +101,8 @@ fn every_file_of_tests_is_run() {
             "identity.rs",
             "model.rs",
             "pending.rs",
-            "runner.rs"
+            "runner.rs",
+            "vanished.rs"
         ]
     );
 }

@@ -7,9 +7,10 @@ use barid_vfs::File;
 
 use super::layout::{
     BATCH_HEAD_LEN, BATCH_MAGIC, ENTRIES, ENTRY_LEN, EXPUNGED, FOOTER_LEN, Footer, PATH,
-    RECORD_HEAD_LEN, REPLACED, Summary, hash, hasher,
+    RECORD_HEAD_LEN, REPLACED, Summary, VANISHED, VANISHED_LEN, hash, hasher,
 };
-use super::{LedgerEntry, twice};
+use super::vanished::ranges;
+use super::{LedgerEntry, Vanished, twice};
 use crate::limits::{PATH_LEN_MAX, SCAN_BUFFER_LEN, TAIL_LEN};
 
 /// The records of a batch that is to be written.
@@ -20,14 +21,22 @@ pub(super) struct Batch<'a> {
     is_replacement: bool,
     entries: &'a [LedgerEntry],
     /// Ranges of UIDs, first and last.
-    expunged: Vec<(u32, u32)>,
+    expunged: Vec<(Uid, Uid)>,
+    vanished: &'a [Vanished],
     path: Option<&'a [u8]>,
 }
 
 impl<'a> Batch<'a> {
     /// Begins a batch at `offset` of the stream.
     pub(super) fn new(offset: u64) -> Self {
-        Self { offset, is_replacement: false, entries: &[], expunged: Vec::new(), path: None }
+        Self {
+            offset,
+            is_replacement: false,
+            entries: &[],
+            expunged: Vec::new(),
+            vanished: &[],
+            path: None,
+        }
     }
 
     /// Adds the record that voids everything before this batch.
@@ -40,14 +49,14 @@ impl<'a> Batch<'a> {
         self.entries = entries;
     }
 
-    /// Adds expunged UIDs, which ascend.
+    /// Sets the expunged UIDs, which ascend.
     pub(super) fn expunged(&mut self, uids: &[Uid]) {
-        for uid in uids.iter().map(|uid| uid.get()) {
-            match self.expunged.last_mut() {
-                Some((_, last)) if u64::from(uid) <= u64::from(*last) + 1 => *last = uid,
-                _ => self.expunged.push((uid, uid)),
-            }
-        }
+        self.expunged = ranges(uids);
+    }
+
+    /// Sets the vanished UIDs to record.
+    pub(super) fn vanished(&mut self, vanished: &'a [Vanished]) {
+        self.vanished = vanished;
     }
 
     /// Adds the mailbox's path, and its place to `summary`. Must be the last record added.
@@ -67,6 +76,7 @@ impl<'a> Batch<'a> {
         record(self.is_replacement, 0)
             + record(!self.entries.is_empty(), self.entries.len() * ENTRY_LEN)
             + record(!self.expunged.is_empty(), self.expunged.len() * 8)
+            + record(!self.vanished.is_empty(), self.vanished.len() * VANISHED_LEN)
             + self.path.map_or(0, |path| record(true, path.len()))
     }
 
@@ -126,8 +136,17 @@ impl<'a> Batch<'a> {
             out.record(EXPUNGED, self.expunged.len());
         }
         for (first, last) in &self.expunged {
-            out.bytes.extend(first.to_le_bytes());
-            out.bytes.extend(last.to_le_bytes());
+            out.bytes.extend(first.get().to_le_bytes());
+            out.bytes.extend(last.get().to_le_bytes());
+            out.flush_if_long()?;
+        }
+        if !self.vanished.is_empty() {
+            out.record(VANISHED, self.vanished.len());
+        }
+        for Vanished { modseq, first, last } in self.vanished {
+            out.bytes.extend(modseq.get().to_le_bytes());
+            out.bytes.extend(first.get().to_le_bytes());
+            out.bytes.extend(last.get().to_le_bytes());
             out.flush_if_long()?;
         }
         if let Some(path) = self.path {

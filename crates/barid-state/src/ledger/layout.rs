@@ -1,37 +1,50 @@
 //! The bytes of a ledger; `docs/formats/ledger.md` is their map.
 
-use barid_types::Uid;
+use barid_types::{ModSeq, Uid};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{LedgerEntry, MessageKey};
+use super::{LedgerEntry, MessageKey, Vanished};
 use crate::bytes::{u32_at, u64_at};
+use crate::limits::VANISHED_READ_MAX;
 
 /// The version of the layout.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
-/// The layouts of the two versions of the format.
+/// The layouts of the versions of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Version 1: every byte is stored once.
-    Once,
+    V1,
     /// Version 2: every block is stored twice, and a footer has more fields.
-    Twice,
+    V2,
+    /// Version 3: vanished UIDs are recorded, and a footer has fields for them.
+    V3,
 }
 
 impl Layout {
     /// Returns its version number in a header and in footers.
     fn version(self) -> u32 {
         match self {
-            Self::Once => 1,
-            Self::Twice => VERSION,
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => VERSION,
         }
     }
 
     /// Returns the length of a footer in bytes.
     pub(super) fn footer_len(self) -> usize {
         match self {
-            Self::Once => 144,
-            Self::Twice => FOOTER_LEN,
+            Self::V1 => 144,
+            Self::V2 => 168,
+            Self::V3 => FOOTER_LEN,
+        }
+    }
+
+    /// Returns the number of copies of each byte.
+    pub(super) fn copies(self) -> usize {
+        match self {
+            Self::V1 => 1,
+            Self::V2 | Self::V3 => 2,
         }
     }
 }
@@ -43,19 +56,24 @@ pub(super) const FOOTER_MAGIC: &[u8; 8] = b"baridEND";
 
 pub(super) const HEADER_LEN: u64 = 64;
 pub(super) const BATCH_HEAD_LEN: usize = 8;
-pub(super) const FOOTER_LEN: usize = 168;
+pub(super) const FOOTER_LEN: usize = 184;
 /// The end of every footer, so that no sector of a whole batch is all zeros.
 const FOOTER_END: &[u8; 8] = b"BaridEnd";
-/// Bytes of a footer before the fields that only version 2 has.
-const COMMON_LEN: usize = 136;
+/// Bytes of a footer before the fields that version 1 does not have.
+const NOTICES_AT: usize = 136;
+/// Bytes of a footer before the fields that versions 1 and 2 do not have, except for the count.
+const VANISHED_AT: usize = 152;
 /// Length of an entry in bytes.
 pub(super) const ENTRY_LEN: usize = 12;
+/// Length of a range of vanished UIDs in bytes.
+pub(super) const VANISHED_LEN: usize = 16;
 pub(super) const RECORD_HEAD_LEN: usize = 8;
 
 pub(super) const ENTRIES: u32 = 1;
 pub(super) const EXPUNGED: u32 = 2;
 pub(super) const REPLACED: u32 = 3;
 pub(super) const PATH: u32 = 4;
+pub(super) const VANISHED: u32 = 5;
 
 /// The numbers in the footer of the last batch, which are all that opening needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +105,12 @@ pub(super) struct Summary {
     pub(super) lost_uidvalidity: u32,
     /// The random number in the second name of an earlier file; 0 if none is kept.
     pub(super) aside: u32,
+    /// The mod-sequence up to which vanished UIDs may be missing.
+    pub(super) vanished_floor: u64,
+    /// Offset in the stream of the batch from which vanished UIDs are read.
+    pub(super) vanished_offset: u64,
+    /// Number of ranges of vanished UIDs from there on.
+    pub(super) vanished_count: u32,
 }
 
 /// Notice: an earlier file was damaged.
@@ -117,15 +141,17 @@ impl Footer {
     pub(super) fn decode(bytes: &[u8], layout: Layout, id: u128) -> Option<Self> {
         let rest = bytes.get(..layout.footer_len())?;
         let rest = match layout {
-            Layout::Once => rest,
-            Layout::Twice => rest.strip_suffix(FOOTER_END)?,
+            Layout::V1 => rest,
+            Layout::V2 | Layout::V3 => rest.strip_suffix(FOOTER_END)?,
         };
         let (body, hash) = rest.split_at(rest.len() - 8);
         let good = body.starts_with(FOOTER_MAGIC)
             && u32_at(body, 8) == layout.version()
             && body[16..32] == id.to_le_bytes()
             && u64_at(hash, 0) == xxh3_64(body);
-        let more = body.get(COMMON_LEN..COMMON_LEN + 16);
+        let more = body.get(NOTICES_AT..NOTICES_AT + 16);
+        let vanished = body.get(VANISHED_AT..VANISHED_AT + 16);
+        let modseq = u64_at(body, 64);
         good.then(|| Self {
             payload_len: u32_at(body, 12),
             batch_offset: u64_at(body, 40),
@@ -136,7 +162,7 @@ impl Footer {
                 uidvalidity_max: u32_at(body, 52),
                 uidnext: u32_at(body, 56),
                 uid_last: u32_at(body, 60),
-                modseq: u64_at(body, 64),
+                modseq,
                 live: u64_at(body, 72),
                 entries_offset: u64_at(body, 80),
                 inode: u64_at(body, 88),
@@ -147,6 +173,10 @@ impl Footer {
                 notices: more.map_or(0, |more| u32_at(more, 0)),
                 lost_uidvalidity: more.map_or(0, |more| u32_at(more, 4)),
                 aside: more.map_or(0, |more| u32_at(more, 8)),
+                // Earlier versions recorded nothing.
+                vanished_floor: vanished.map_or(modseq, |at| u64_at(at, 0)),
+                vanished_offset: vanished.map_or(0, |at| u64_at(at, 8)),
+                vanished_count: more.map_or(0, |more| u32_at(more, 12)),
             },
         })
     }
@@ -181,7 +211,9 @@ impl Footer {
         bytes.extend(summary.notices.to_le_bytes());
         bytes.extend(summary.lost_uidvalidity.to_le_bytes());
         bytes.extend(summary.aside.to_le_bytes());
-        bytes.extend([0; 4]);
+        bytes.extend(summary.vanished_count.to_le_bytes());
+        bytes.extend(summary.vanished_floor.to_le_bytes());
+        bytes.extend(summary.vanished_offset.to_le_bytes());
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
         bytes.extend(FOOTER_END);
         bytes.try_into().expect("because the fields above add up to a footer")
@@ -221,9 +253,10 @@ impl Header {
         }
         let is_ours = bytes[16..32] == id.to_le_bytes();
         match u32_at(bytes, 8) {
-            1 if is_ours => Self::Ours(Layout::Once),
-            VERSION if is_ours => Self::Ours(Layout::Twice),
-            1 | VERSION => Self::Foreign,
+            1 if is_ours => Self::Ours(Layout::V1),
+            2 if is_ours => Self::Ours(Layout::V2),
+            VERSION if is_ours => Self::Ours(Layout::V3),
+            1..=VERSION => Self::Foreign,
             version => Self::Version(version),
         }
     }
@@ -244,10 +277,46 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Applies the records of a verified payload to `entries`; `None` if they are malformed.
-pub(super) fn apply(payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
+/// The records to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The entries.
+    Entries,
+    /// The vanished UIDs.
+    Vanished,
+}
+
+/// The result of all records of one kind.
+#[derive(Clone, Debug)]
+pub(super) struct Contents {
+    wanted: Wanted,
+    pub(super) entries: Vec<LedgerEntry>,
+    pub(super) vanished: Vec<Vanished>,
+}
+
+impl Contents {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self { wanted, entries: Vec::new(), vanished: Vec::new() }
+    }
+
+    /// Applies items of a record; `None` if they are malformed.
+    fn apply(&mut self, kind: u32, items: &[u8]) -> Option<()> {
+        match (self.wanted, kind) {
+            (Wanted::Entries, ENTRIES) => apply_entries(items, &mut self.entries),
+            (Wanted::Entries, EXPUNGED) => {
+                apply_expunged(items, &mut self.entries);
+                Some(())
+            }
+            (Wanted::Vanished, VANISHED) => apply_vanished(items, &mut self.vanished),
+            _ => Some(()),
+        }
+    }
+}
+
+/// Applies the records of a verified payload; `None` if they are malformed.
+pub(super) fn apply(payload: &[u8], contents: &mut Contents) -> Option<()> {
     let mut records = Records::default();
-    let applied = records.apply(payload, entries)?;
+    let applied = records.apply(payload, contents)?;
     (applied == payload.len() && records.is_between()).then_some(())
 }
 
@@ -261,7 +330,7 @@ pub(super) struct Records {
 impl Records {
     /// Applies the whole items at the start of `bytes`; returns the number of bytes used, or `None`
     /// if they are malformed.
-    pub(super) fn apply(&mut self, bytes: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<usize> {
+    pub(super) fn apply(&mut self, bytes: &[u8], contents: &mut Contents) -> Option<usize> {
         let mut rest = bytes;
         loop {
             let Some((kind, left)) = self.at_hand else {
@@ -269,7 +338,7 @@ impl Records {
                 let kind = u32_at(head, 0);
                 let len = u64::from(u32_at(head, 4)) * item_len(kind)? as u64;
                 if kind == REPLACED {
-                    entries.clear();
+                    contents.entries.clear();
                 }
                 (self.at_hand, rest) = ((len > 0).then_some((kind, len)), items);
                 continue;
@@ -279,11 +348,7 @@ impl Records {
             if items.is_empty() {
                 break;
             }
-            match kind {
-                ENTRIES => apply_entries(items, entries)?,
-                EXPUNGED => apply_expunged(items, entries),
-                _ => {}
-            }
+            contents.apply(kind, items)?;
             let left = left - items.len() as u64;
             (self.at_hand, rest) = ((left > 0).then_some((kind, left)), after);
         }
@@ -303,6 +368,7 @@ fn item_len(kind: u32) -> Option<usize> {
         EXPUNGED => Some(8),
         REPLACED => Some(0),
         PATH => Some(1),
+        VANISHED => Some(VANISHED_LEN),
         _ => None,
     }
 }
@@ -333,4 +399,16 @@ fn apply_expunged(data: &[u8], entries: &mut Vec<LedgerEntry>) {
         }
     }
     entries.truncate(kept);
+}
+
+fn apply_vanished(data: &[u8], vanished: &mut Vec<Vanished>) -> Option<()> {
+    for item in data.chunks_exact(VANISHED_LEN) {
+        let (first, last) = (Uid::new(u32_at(item, 8))?, Uid::new(u32_at(item, 12))?);
+        let modseq = ModSeq::new(u64_at(item, 0))?;
+        if first > last || vanished.len() >= VANISHED_READ_MAX {
+            return None;
+        }
+        vanished.push(Vanished { modseq, first, last });
+    }
+    Some(())
 }

@@ -16,12 +16,16 @@
 //! **Damage** is recorded until it is acknowledged: the damaged file gets a second name before a
 //! new one replaces it, and every later file carries a notice ([`Ledger::notice`]) until
 //! [`Ledger::acknowledge`].
+//!
+//! **Vanished UIDs**: the UIDs of expunged messages are kept with the mod-sequence of the expunge,
+//! up to a bound ([`Ledger::vanished_since`]); opening does not read them.
 
 mod batch;
 mod layout;
 mod notice;
 mod read;
 mod twice;
+mod vanished;
 mod write;
 
 use std::ffi::OsString;
@@ -34,10 +38,11 @@ use std::time::Duration;
 use barid_types::{ModSeq, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Timestamp, Vfs};
 
-use self::layout::{DAMAGED, LOST, Layout, RENUMBERED, Summary};
+use self::layout::{DAMAGED, LOST, Layout, RENUMBERED, Summary, Wanted};
 pub use self::notice::LedgerNotice;
 use self::read::{Flaw, Opened};
 use self::twice::Stream;
+pub use self::vanished::Vanished;
 use crate::error::{At, Error, Result};
 use crate::identity::Identity;
 use crate::limits::{ENTRIES_MAX, PATH_LEN_MAX};
@@ -112,7 +117,7 @@ struct Found {
 
 impl Default for Found {
     fn default() -> Self {
-        Self { inode: 0, size: 0, layout: Layout::Twice, end: 0, flaw: None }
+        Self { inode: 0, size: 0, layout: Layout::V3, end: 0, flaw: None }
     }
 }
 
@@ -128,6 +133,9 @@ struct Pending {
     /// The highest UID before the first pushed entry.
     pushed_above: Option<u32>,
     expunged: Vec<Uid>,
+    vanished: Vec<Vanished>,
+    /// `true` if the vanished UIDs in the file are forgotten.
+    forgets: bool,
     /// The first UID pushed out of order.
     misplaced: Option<Uid>,
 }
@@ -366,10 +374,8 @@ impl Ledger {
     /// than the last UID, but never decreases under the same UIDVALIDITY. Repairs a ledger with
     /// [`Error::Damaged`].
     pub fn replace(&mut self, uidvalidity: UidValidity, entries: Vec<LedgerEntry>) {
-        let uidnext = match self.uidvalidity() == Some(uidvalidity) {
-            true => self.summary.uidnext,
-            false => 0,
-        };
+        let is_new_numbering = self.uidvalidity() != Some(uidvalidity);
+        let uidnext = if is_new_numbering { 0 } else { self.summary.uidnext };
         let mut notices = self.summary.notices & !LOST;
         let is_lost = self.summary.notices & LOST != 0 || self.is_missing;
         if is_lost && self.summary.lost_uidvalidity != uidvalidity.get() {
@@ -390,9 +396,14 @@ impl Ledger {
             dirty: true,
             replaced: true,
             misplaced: unsorted.map(|pair| pair[1].uid),
+            vanished: std::mem::take(&mut self.pending.vanished),
+            forgets: self.pending.forgets,
             ..Pending::default()
         };
         self.entries = Some(entries);
+        if is_new_numbering || self.lost {
+            self.forget_vanished();
+        }
     }
 
     /// Returns the canonical path of the mailbox as last recorded, and its inode at the last
@@ -446,6 +457,7 @@ impl Ledger {
         }
         let micros = u64::try_from(self.vfs.now().unix_nanos / 1000).unwrap_or(0);
         self.summary.modseq = self.summary.modseq.max(micros);
+        self.summary.vanished_floor = self.summary.modseq;
         Ok(())
     }
 
@@ -502,13 +514,14 @@ impl Ledger {
             Some(file) if self.found.end > layout::HEADER_LEN => {
                 let Found { size, layout, end, flaw, .. } = self.found;
                 let stream = Stream::new(file.as_ref(), layout, size);
-                let loaded = read::load(&stream, &self.summary, (end, flaw), self.identity.id);
+                let (id, wanted) = (self.identity.id, Wanted::Entries);
+                let loaded = read::load(&stream, &self.summary, (end, flaw), id, wanted);
                 match loaded.at(&self.path)? {
                     Ok(loaded) => {
                         if let Some(offset) = loaded.damage {
                             self.note_damage(offset);
                         }
-                        loaded.entries
+                        loaded.contents.entries
                     }
                     Err(offset) => {
                         (self.lost, self.damage) = (true, Some(offset));

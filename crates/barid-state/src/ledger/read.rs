@@ -7,10 +7,9 @@ use std::io;
 
 use barid_vfs::File;
 
-use super::LedgerEntry;
 use super::layout::{
-    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Layout, Records,
-    Summary,
+    self, BATCH_HEAD_LEN, Contents, ENTRY_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Layout,
+    Records, Summary, VANISHED_LEN, Wanted,
 };
 use super::twice::{BLOCK_LEN, Stream};
 use crate::bytes::has_unwritten_sector;
@@ -19,7 +18,7 @@ use crate::limits::{LOAD_BUFFER_LEN, SCAN_BUFFER_LEN, TAIL_LEN};
 /// A flaw of a file that can still be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// The file is of version 1.
+    /// The file is of an earlier version.
     Old,
     /// A write was interrupted.
     Torn,
@@ -40,20 +39,23 @@ pub(super) enum Opened {
     Version(u32),
 }
 
-/// Reads the summary. Costs one read of the tail, unless the file is torn or of version 1.
+/// Reads the summary. Costs one read of the tail, unless the file is torn or of an earlier version.
 pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
-    let stream = Stream::new(file, Layout::Twice, size);
+    let stream = Stream::new(file, Layout::V3, size);
+    let second = Stream::new(file, Layout::V2, size);
     let tail_len = stream.len.min(TAIL_LEN as u64);
     let tail = stream.read(stream.len - tail_len, tail_len as usize)?;
-    let [first, second] = tail.map(|tail| footer_of_tail(&tail, &stream, id));
-    if let Some(footer) = first.filter(|_| first == second) {
-        return Ok(Opened::good(&footer, Layout::Twice, None));
+    for (stream, flaw) in [(&stream, None), (&second, Some(Flaw::Old))] {
+        let footers = [0, 1].map(|copy| footer_of_tail(&tail[copy], stream, id));
+        if let Some(footer) = footers[0].filter(|_| footers[0] == footers[1]) {
+            return Ok(Opened::good(&footer, stream.layout, flaw));
+        }
     }
-    let old = Stream::new(file, Layout::Once, size);
+    let old = Stream::new(file, Layout::V1, size);
     let tail_len = size.min(TAIL_LEN as u64);
     let [tail, _] = old.read(size - tail_len, tail_len as usize)?;
     if let Some(footer) = footer_of_tail(&tail, &old, id) {
-        return Ok(Opened::good(&footer, Layout::Once, Some(Flaw::Old)));
+        return Ok(Opened::good(&footer, Layout::V1, Some(Flaw::Old)));
     }
     let mut found = Header::Foreign;
     for offset in [BLOCK_LEN, 0] {
@@ -68,14 +70,17 @@ pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
         _ => Ok(()),
     })?;
     match found {
-        Header::Ours(Layout::Once) => scan(&old, id),
-        Header::Ours(Layout::Twice) => scan(&stream, id),
+        Header::Ours(Layout::V1) => scan(&old, id),
+        Header::Ours(Layout::V2) => scan(&second, id),
+        Header::Ours(Layout::V3) => scan(&stream, id),
         Header::Version(version) => Ok(Opened::Version(version)),
         Header::Foreign => {
-            let best = [best_footer(&old, 0, id)?, best_footer(&stream, 0, id)?];
-            let summaries = best.into_iter().flatten().map(|footer| footer.summary);
-            let summary = summaries.max_by_key(|summary| summary.sequence);
-            stream.check_readable()?;
+            let mut summary: Option<Summary> = None;
+            for stream in [&old, &second, &stream] {
+                let best = best_footer(stream, 0, id)?.map(|footer| footer.summary);
+                summary = summary.into_iter().chain(best).max_by_key(|found| found.sequence);
+                stream.check_readable()?;
+            }
             Ok(Opened::Lost { summary: summary.unwrap_or_default(), offset: 0 })
         }
     }
@@ -139,7 +144,7 @@ fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
         let summary = best.filter(|best| best.sequence > summary.sequence).unwrap_or(summary);
         return Ok(Opened::Lost { summary, offset: stream.file_offset(end) });
     }
-    let old = (stream.layout == Layout::Once).then_some(Flaw::Old);
+    let old = (stream.layout != Layout::V3).then_some(Flaw::Old);
     let torn = (rest > 0).then_some(Flaw::Torn);
     let flaw = flaw.or(torn).or(old).or(Some(Flaw::Torn));
     Ok(Opened::Good { summary, layout: stream.layout, end, flaw })
@@ -288,30 +293,43 @@ fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Opt
     }
 }
 
-/// The entries read from all batches of a ledger.
-#[derive(Debug, Default)]
+/// The records read from all batches of a ledger.
+#[derive(Debug)]
 pub(super) struct Loaded {
-    pub(super) entries: Vec<LedgerEntry>,
+    pub(super) contents: Contents,
     /// Offset in the file near which one copy of a batch is damaged.
     pub(super) damage: Option<u64>,
 }
 
-/// Reads all entries up to `end` of the stream. The inner `Err` is the offset in the file of a
-/// batch that is whole in no copy. With [`Flaw::Torn`], a last batch that is whole in one copy only
-/// is not damaged: a crash interrupted its commit.
+/// Reads all records of one kind up to `end` of the stream. The inner `Err` is the offset in the
+/// file of a batch that is whole in no copy. With [`Flaw::Torn`], a last batch that is whole in one
+/// copy only is not damaged: a crash interrupted its commit.
 pub(super) fn load(
     stream: &Stream<'_>,
     summary: &Summary,
     (end, found): (u64, Option<Flaw>),
     id: u128,
+    wanted: Wanted,
 ) -> io::Result<Result<Loaded, u64>> {
-    let live_max = (end - summary.entries_offset.min(end)) / ENTRY_LEN as u64;
-    let mut loaded = Loaded::default();
-    loaded.entries.reserve_exact(summary.live.min(live_max) as usize);
+    let mut loaded = Loaded { contents: Contents::new(wanted), damage: None };
+    let mut offset = match wanted {
+        Wanted::Entries => summary.entries_offset,
+        Wanted::Vanished => summary.vanished_offset,
+    };
+    let room = end - offset.min(end);
+    match wanted {
+        Wanted::Entries => {
+            let count = summary.live.min(room / ENTRY_LEN as u64);
+            loaded.contents.entries.reserve_exact(count as usize);
+        }
+        Wanted::Vanished => {
+            let count = u64::from(summary.vanished_count).min(room / VANISHED_LEN as u64);
+            loaded.contents.vanished.reserve_exact(count as usize);
+        }
+    }
     let mut window = Window { stream, bytes: Default::default(), offset: 0, end };
-    let mut offset = summary.entries_offset;
     while offset < end {
-        match load_batch(&mut window, offset, id, &mut loaded.entries)? {
+        match load_batch(&mut window, offset, id, &mut loaded.contents)? {
             Some((len, is_flawed)) => {
                 let is_torn = found == Some(Flaw::Torn) && offset + len == end;
                 let damage = (is_flawed && !is_torn).then(|| stream.file_offset(offset));
@@ -328,19 +346,19 @@ pub(super) fn load(
 }
 
 /// Applies a batch; returns its length in bytes, and `true` if one of its copies is damaged.
-/// Returns `None` if no copy is whole; then the entries are undefined.
+/// Returns `None` if no copy is whole; then the contents are undefined.
 fn load_batch(
     window: &mut Window<'_>,
     offset: u64,
     id: u128,
-    entries: &mut Vec<LedgerEntry>,
+    contents: &mut Contents,
 ) -> io::Result<Option<(u64, bool)>> {
     let stream = window.stream;
     let footer_len = stream.layout.footer_len();
     for payload_len in window.lengths(offset)? {
         let len = BATCH_HEAD_LEN + payload_len as usize + footer_len;
         if len > LOAD_BUFFER_LEN {
-            if let Some(is_flawed) = load_long(stream, offset, payload_len, id, entries)? {
+            if let Some(is_flawed) = load_long(stream, offset, payload_len, id, contents)? {
                 return Ok(Some((len as u64, is_flawed)));
             }
             continue;
@@ -353,7 +371,7 @@ fn load_batch(
         };
         let whole: Vec<&[u8]> = copies.into_iter().flatten().filter(is_whole).collect();
         let Some(batch) = whole.first() else { continue };
-        let applied = layout::apply(&batch[BATCH_HEAD_LEN..len - footer_len], entries);
+        let applied = layout::apply(&batch[BATCH_HEAD_LEN..len - footer_len], contents);
         let is_flawed = whole.len() < stream.copies();
         return Ok(applied.map(|()| (len as u64, is_flawed)));
     }
@@ -361,22 +379,22 @@ fn load_batch(
 }
 
 /// Applies a long batch piece by piece, reading it once unless the first copy is damaged. Returns
-/// `true` if one copy is damaged; `None` if no copy is whole, and then the entries are unchanged.
+/// `true` if one copy is damaged; `None` if no copy is whole, and then the contents are unchanged.
 fn load_long(
     stream: &Stream<'_>,
     offset: u64,
     payload_len: u32,
     id: u128,
-    entries: &mut Vec<LedgerEntry>,
+    contents: &mut Contents,
 ) -> io::Result<Option<bool>> {
-    let before = entries.clone();
+    let before = contents.clone();
     for copy in 0..stream.copies() {
         // The first bytes are the head of the batch, which is not a record.
         let (mut bytes, mut skip, mut is_sound) = (Vec::new(), BATCH_HEAD_LEN, true);
         let mut records = Records::default();
         let mut apply = |copies: &[Vec<u8>; 2]| {
             bytes.extend_from_slice(&copies[copy]);
-            match records.apply(&bytes[skip..], entries).filter(|_| is_sound) {
+            match records.apply(&bytes[skip..], contents).filter(|_| is_sound) {
                 Some(applied) => drop(bytes.drain(..skip + applied)),
                 None => (is_sound, bytes) = (false, vec![0; skip]),
             }
@@ -387,7 +405,7 @@ fn load_long(
             let whole = footers.iter().flatten().count();
             return Ok(Some(whole < stream.copies()));
         }
-        entries.clone_from(&before);
+        contents.clone_from(&before);
     }
     Ok(None)
 }

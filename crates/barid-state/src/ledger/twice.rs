@@ -1,7 +1,7 @@
 //! The byte stream of a ledger, and the mapping of its offsets to the file.
 //!
-//! In version 2 the file has two copies of every block of the stream, one after the other, so that
-//! no data is in one block of the disk only. In version 1 the file is the stream.
+//! From version 2 on the file has two copies of every block of the stream, one after the other, so
+//! that no data is in one block of the disk only. In version 1 the file is the stream.
 
 use std::cell::RefCell;
 use std::io;
@@ -70,8 +70,8 @@ pub(super) struct Stream<'a> {
 impl<'a> Stream<'a> {
     pub(super) fn new(file: &'a dyn File, layout: Layout, size: u64) -> Self {
         let len = match layout {
-            Layout::Once => size,
-            Layout::Twice => {
+            Layout::V1 => size,
+            Layout::V2 | Layout::V3 => {
                 let rest = size % (2 * BLOCK_LEN);
                 let of_last = if rest > BLOCK_LEN { rest - BLOCK_LEN } else { rest };
                 size / (2 * BLOCK_LEN) * BLOCK_LEN + of_last
@@ -82,24 +82,21 @@ impl<'a> Stream<'a> {
 
     /// Returns the number of copies of each byte.
     pub(super) fn copies(&self) -> usize {
-        match self.layout {
-            Layout::Once => 1,
-            Layout::Twice => 2,
-        }
+        self.layout.copies()
     }
 
     /// Returns the offset in the file of a byte of the stream, in its first copy.
     pub(super) fn file_offset(&self, at: u64) -> u64 {
         match self.layout {
-            Layout::Once => at,
-            Layout::Twice => place(at, 0),
+            Layout::V1 => at,
+            Layout::V2 | Layout::V3 => place(at, 0),
         }
     }
 
     /// Reads both copies of a range of the stream; in version 1 the second one is empty. Bytes
     /// beyond the end of the file are zeros.
     pub(super) fn read(&self, at: u64, len: usize) -> io::Result<[Vec<u8>; 2]> {
-        if self.layout == Layout::Once || len == 0 {
+        if self.layout == Layout::V1 || len == 0 {
             let mut bytes = vec![0; len];
             self.read_file(&mut bytes, at)?;
             return Ok([bytes, Vec::new()]);
@@ -178,7 +175,7 @@ mod tests {
             }
             let size = file.metadata().unwrap().size;
             assert_eq!(size, file_len(all.len() as u64));
-            let stream = Stream::new(&*file, Layout::Twice, size);
+            let stream = Stream::new(&*file, Layout::V3, size);
             assert_eq!(stream.len, all.len() as u64);
             for (at, len) in [(0, all.len()), (all.len() / 3, all.len() / 2), (all.len() - 1, 1)] {
                 let [first, second] = stream.read(at as u64, len).unwrap();

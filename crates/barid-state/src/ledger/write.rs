@@ -9,12 +9,14 @@ use std::time::Duration;
 use barid_vfs::{File, OpenOptions, atomic_replace, create_dir_durable};
 
 use super::batch::Batch;
-use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, hash, header};
+use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, VANISHED_LEN, hash, header};
 use super::twice::{file_len, has_remains};
 use super::{Found, Ledger, Pending};
 use crate::aside::keep_aside;
 use crate::error::{At, Error, Result};
-use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, ENTRIES_KEPT_MAX};
+use crate::limits::{
+    COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, ENTRIES_KEPT_MAX, VANISHED_MAX,
+};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
 use crate::waiting::wait_for_lock;
 
@@ -113,9 +115,11 @@ impl Ledger {
     }
 
     fn write_pending(&mut self) -> Result<()> {
-        let alive = HEADER_LEN + self.summary.live * ENTRY_LEN as u64;
-        let wasteful = self.found.end > COMPACT_SIZE_MIN
-            && self.found.end > alive.saturating_mul(COMPACT_FACTOR);
+        let count = u64::from(self.summary.vanished_count);
+        let alive = HEADER_LEN + self.summary.live * ENTRY_LEN as u64 + count * VANISHED_LEN as u64;
+        let wasteful = count > 2 * VANISHED_MAX as u64
+            || self.found.end > COMPACT_SIZE_MIN
+                && self.found.end > alive.saturating_mul(COMPACT_FACTOR);
         let is_unsound = self.lost || self.damage.is_some() || self.found.flaw.is_some();
         match self.file.is_none() || is_unsound || wasteful {
             true => self.write_all(),
@@ -123,15 +127,19 @@ impl Ledger {
         }
     }
 
-    /// Replaces the file by one with all entries in one batch.
+    /// Replaces the file by one with all entries, and the latest vanished UIDs, in one batch.
     fn write_all(&mut self) -> Result<()> {
         self.load_entries()?;
+        let vanished = self.latest_vanished()?;
         self.set_aside()?;
         let mut summary = self.next_summary();
         summary.entries_offset = HEADER_LEN;
+        summary.vanished_offset = HEADER_LEN;
+        summary.vanished_count = vanished.len() as u32;
         let mut batch = Batch::new(HEADER_LEN);
         batch.replaced();
         batch.entries(self.entries.as_deref().unwrap_or(&[]));
+        batch.vanished(&vanished);
         batch.path(self.identity.path.as_os_str().as_bytes(), &mut summary);
         let header = header(self.identity.id, self.vfs.now().unix_nanos);
         let size = HEADER_LEN + batch.len();
@@ -161,6 +169,10 @@ impl Ledger {
         }
         batch.entries(self.pushed());
         batch.expunged(&self.pending.expunged);
+        batch.vanished(&self.pending.vanished);
+        if summary.vanished_count as usize <= self.pending.vanished.len() {
+            summary.vanished_offset = self.found.end;
+        }
         let path = self.identity.path.as_os_str().as_bytes();
         if hash(path) != summary.path_hash {
             batch.path(path, &mut summary);
@@ -216,6 +228,15 @@ impl Ledger {
             return Ok(());
         }
         self.summary.modseq = theirs.modseq.max(ours.modseq);
+        if ours.uidvalidity != theirs.uidvalidity && !pending.replaced {
+            (pending.vanished, pending.forgets) = (Vec::new(), false);
+        }
+        if pending.forgets {
+            pending.vanished.clear();
+            self.summary.vanished_floor = self.summary.modseq;
+            self.summary.vanished_count = 0;
+        }
+        self.summary.vanished_count += pending.vanished.len() as u32;
         self.summary.fingerprint = ours.fingerprint;
         if pending.replaced {
             self.summary.uidvalidity = ours.uidvalidity;
