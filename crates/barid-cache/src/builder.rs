@@ -185,15 +185,29 @@ impl Builder {
     /// Messages without a UID take the next of [`ScanReport::new_uids`]. Returns [`Error::Scan`] if
     /// those do not fit, and errors of the file system.
     pub fn finish(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
+        self.prepare(report, finish, &[])?.rename()
+    }
+
+    /// Completes the file as [`Builder::finish`], without renaming it. `earlier` are ascending UIDs
+    /// of messages that were there before: [`PreparedCache::vanished`] returns those that are gone.
+    ///
+    /// # Errors
+    /// As [`Builder::finish`].
+    pub fn prepare(
+        self,
+        report: &ScanReport,
+        finish: &Finish<'_>,
+        earlier: &[Uid],
+    ) -> Result<PreparedCache> {
         let meta = meta_of(report, finish, finish.modseq, self.generation);
-        let mut numbering = Numbering::new(report, finish);
+        let mut numbering = Numbering::new(report, finish, earlier);
         self.complete_file(meta, finish.identity.id, &mut numbering)
     }
 
     /// Completes the file with rows that are already complete.
     pub(crate) fn replace(self, meta: &Meta, id: u128) -> Result<Snapshot> {
         let meta = Meta { generation: self.generation, ..meta.clone() };
-        self.complete_file(meta, id, &mut Numbering::default())
+        self.complete_file(meta, id, &mut Numbering::default())?.rename()
     }
 
     fn complete_file(
@@ -201,8 +215,8 @@ impl Builder {
         mut meta: Meta,
         id: u128,
         numbering: &mut Numbering<'_>,
-    ) -> Result<Snapshot> {
-        let Self { vfs, path, mut temp, file, generation, seed, options, heap, kv, .. } = self;
+    ) -> Result<PreparedCache> {
+        let Self { vfs, path, temp, file, generation, seed, options, heap, kv, .. } = self;
         let writers = self.writers.into_inner().unwrap_or_else(PoisonError::into_inner);
         let records = finish_records(&heap, &*file, kv.as_ref(), writers, temp.path())?;
         let (blocks, end) = heap.into_parts();
@@ -241,18 +255,8 @@ impl Builder {
             None if kv.is_none() => None,
             None => Snapshot::store_at(&vfs, &path),
         };
-        let inode = file.metadata().map_err(Error::at(temp.path()))?.inode;
-        vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
-        temp.path = None;
-        if let Some(kv) = kv {
-            kv.keep();
-        }
-        if let Some(replaced) = replaced {
-            // A remaining store is removed by the next `CacheDir::prune`.
-            let _ = replaced.remove();
-        }
-        let base = Base::new(&vfs, file, inode, &path, header);
-        Ok(Snapshot::from_new_file(vfs, base, meta))
+        let vanished = std::mem::take(&mut numbering.vanished);
+        Ok(PreparedCache { vfs, path, temp, file, header, meta, kv, replaced, vanished })
     }
 
     /// Removes records from the store, after the others are written.
@@ -301,6 +305,47 @@ impl Builder {
             }
         };
         rows.put_aside(spool)
+    }
+}
+
+/// A complete cache file that is not in its place yet. Dropping it removes it.
+#[derive(Debug)]
+pub struct PreparedCache {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    temp: Temp,
+    file: Box<dyn File>,
+    header: Header,
+    meta: Meta,
+    kv: Option<KvWriter>,
+    replaced: Option<barid_kv::Store>,
+    vanished: Vec<Uid>,
+}
+
+impl PreparedCache {
+    /// Returns the earlier UIDs that no message has, ascending.
+    pub fn vanished(&self) -> &[Uid] {
+        &self.vanished
+    }
+
+    /// Renames the file into place.
+    ///
+    /// # Errors
+    /// Errors of the file system; the file is then removed.
+    pub fn rename(self) -> Result<Snapshot> {
+        let Self { vfs, path, mut temp, file, header, meta, kv, replaced, .. } = self;
+        let inode = file.metadata().map_err(Error::at(temp.path()))?.inode;
+        vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
+        temp.path = None;
+        if let Some(kv) = kv {
+            kv.keep();
+        }
+        if let Some(replaced) = replaced {
+            // A remaining store is removed by the next `CacheDir::prune`.
+            let _ = replaced.remove();
+        }
+        let base = Base::new(&vfs, file, inode, &path, header);
+        Ok(Snapshot::from_new_file(vfs, base, meta))
     }
 }
 

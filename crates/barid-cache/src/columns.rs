@@ -152,11 +152,16 @@ pub(crate) struct Numbering<'a> {
     modseq: Option<ModSeq>,
     pub(crate) highest: ModSeq,
     keep: Option<KeepModSeq<'a>>,
+    /// Ascending UIDs of an earlier snapshot from the next one on.
+    earlier: std::slice::Iter<'a, Uid>,
+    /// Those of them that no message has.
+    pub(crate) vanished: Vec<Uid>,
 }
 
 impl<'a> Numbering<'a> {
-    pub(crate) fn new(report: &'a ScanReport, finish: &Finish<'a>) -> Self {
+    pub(crate) fn new(report: &'a ScanReport, finish: &Finish<'a>, earlier: &'a [Uid]) -> Self {
         Self {
+            earlier: earlier.iter(),
             new_uids: report.new_uids.iter(),
             modseq: Some(finish.modseq),
             keep: finish.keep,
@@ -173,6 +178,12 @@ impl<'a> Numbering<'a> {
             return Err(Error::Scan(ScanFault::UidOrder));
         }
         self.previous = uid.get();
+        while let [next, ..] = self.earlier.as_slice()
+            && *next <= uid
+        {
+            self.earlier.next();
+            self.vanished.extend((*next < uid).then_some(*next));
+        }
         row[UID_AT..UID_AT + 4].copy_from_slice(&uid.get().to_le_bytes());
         if let Some(modseq) = self.modseq {
             let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
@@ -185,6 +196,7 @@ impl<'a> Numbering<'a> {
     }
 
     fn finish(&mut self) -> Result<()> {
+        self.vanished.extend(self.earlier.by_ref());
         match self.new_uids.next() {
             Some(_) => Err(Error::Scan(ScanFault::UidCount)),
             None => Ok(()),

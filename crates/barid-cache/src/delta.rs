@@ -56,7 +56,7 @@ impl<'a> Delta<'a> {
     /// become long, a new file is written and renamed instead. Nothing is fsynced. If the file
     /// cannot be written, or another process wrote first, the new snapshot lives in this process
     /// only ([`Snapshot::store_error`]). The cost is proportional to the changes, plus a copy of
-    /// the log in memory.
+    /// the log in memory. [`Meta::highest_modseq`] rises to [`Finish::modseq`] in any case.
     ///
     /// # Errors
     /// Returns [`Error::Scan`] if the report does not fit the known state, or an error of reading
@@ -68,7 +68,8 @@ impl<'a> Delta<'a> {
         }
         let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let generation = known.meta.generation;
-        let mut meta = meta_of(report, finish, known.meta.highest_modseq, generation);
+        let highest = known.meta.highest_modseq.max(finish.modseq);
+        let mut meta = meta_of(report, finish, highest, generation);
         (meta.recent, meta.unseen) = (known.meta.recent, known.meta.unseen);
         let mut tally = Tally { meta, modseq: finish.modseq };
         let mut added = Vec::new();
@@ -134,18 +135,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn touch(&mut self) {
-        self.meta.highest_modseq = self.meta.highest_modseq.max(self.modseq);
-    }
-
     pub(crate) fn add(&mut self, flags: FlagSet) {
-        self.touch();
         self.meta.recent += u32::from(flags.contains(Flag::Recent));
         self.meta.unseen += u32::from(!flags.contains(Flag::Seen));
     }
 
     pub(crate) fn remove(&mut self, flags: FlagSet) {
-        self.touch();
         let counts = (&mut self.meta.recent, &mut self.meta.unseen);
         *counts.0 = counts.0.saturating_sub(u32::from(flags.contains(Flag::Recent)));
         *counts.1 = counts.1.saturating_sub(u32::from(!flags.contains(Flag::Seen)));

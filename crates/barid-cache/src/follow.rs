@@ -35,7 +35,7 @@ pub struct Follow<'a> {
     /// The lowest unassigned UID.
     pub uidnext: Uid,
     /// The modseq of messages whose flags or keywords changed, and of expunges. A message that only
-    /// moved keeps its own.
+    /// moved keeps its own. [`Meta::highest_modseq`] rises to it in any case.
     pub modseq: ModSeq,
     /// Bytes of the mailbox on disk.
     pub size_bytes: u64,
@@ -124,7 +124,7 @@ impl<'a> Follower<'a> {
         let overtaken = || Error::Overtaken { path: self.known.path().to_owned() };
         let moved = MovedRows::new(&self.held, self.spool.as_ref());
         let gone = follow.expunged.len() as u32;
-        let mut revision = Following { follow, moved, expunged: follow.expunged, touched: false };
+        let mut revision = Following { follow, moved, expunged: follow.expunged };
         self.known.revised(gone, &mut revision)?.ok_or_else(overtaken)
     }
 }
@@ -174,7 +174,6 @@ struct Following<'a> {
     moved: MovedRows<'a>,
     /// Expunged messages that were not reached yet.
     expunged: &'a [Uid],
-    touched: bool,
 }
 
 impl Revision for Following<'_> {
@@ -187,7 +186,7 @@ impl Revision for Following<'_> {
             if *uid < core.uid || moved.is_some_and(|moved| moved.uid == *uid) {
                 return Err(unknown);
             }
-            (self.expunged, self.touched) = (rest, true);
+            self.expunged = rest;
             return Ok(false);
         }
         match moved {
@@ -196,7 +195,6 @@ impl Revision for Following<'_> {
                 if let RowLocation::Name { .. } = core.location {
                     return Err(Error::Scan(ScanFault::NoSpan));
                 }
-                self.touched |= !moved.keeps_flags(core);
                 moved.state_in(core, self.follow.modseq);
                 self.moved.advance();
             }
@@ -209,11 +207,7 @@ impl Revision for Following<'_> {
         if !self.expunged.is_empty() || self.moved.peek()?.is_some() {
             return Err(Error::Scan(ScanFault::UnknownUid));
         }
-        let mut meta = self.follow.meta(meta);
-        if self.touched {
-            meta.highest_modseq = meta.highest_modseq.max(self.follow.modseq);
-        }
-        Ok(meta)
+        Ok(self.follow.meta(meta))
     }
 }
 
@@ -237,6 +231,7 @@ impl Follow<'_> {
             uidnext: self.uidnext,
             size_bytes: self.size_bytes,
             tail_verified: self.tail_verified,
+            highest_modseq: known.highest_modseq.max(self.modseq),
             ..known.clone()
         }
     }

@@ -29,6 +29,7 @@ mod known;
 pub mod limits;
 mod log;
 mod meta;
+mod modseqs;
 mod options;
 mod overlay;
 mod pack;
@@ -50,7 +51,7 @@ mod store;
 mod thread_row;
 mod verify;
 
-pub use builder::{Builder, Finish, KeepModSeq};
+pub use builder::{Builder, Finish, KeepModSeq, PreparedCache};
 pub use core_row::Core;
 pub use delta::Delta;
 pub use derived::Derived;

@@ -1,5 +1,9 @@
 //! The bounds of everything that mail or a damaged file could make large.
 
+/// The most messages whose mod-sequences are all raised by a record of the log; for more of them
+/// new columns are written.
+pub(crate) const RAISE_LOGGED_MAX: u32 = 500;
+
 /// Bytes stored of one header field; a longer one is cut and marked.
 pub const FIELD_LEN_MAX: usize = 256 * 1024;
 /// Bytes of a file name.

@@ -144,6 +144,11 @@ impl Overlay {
         rows
     }
 
+    /// Returns the modseq of a row of the columns, if the log changed the row.
+    pub(crate) fn changed_modseq(&self, physical: u32) -> Option<ModSeq> {
+        self.changed.get(&physical).map(|change| change.modseq)
+    }
+
     pub(crate) fn has_changes(&self) -> bool {
         !self.changed.is_empty()
             || !self.sizes.is_empty()

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use barid_cache::{CacheOptions, Delta, Snapshot};
+use barid_cache::{Builder, CacheOptions, Delta, Snapshot};
 use barid_mailbox::{ChangedMessage, ScanReport};
-use barid_types::{FlagSet, KeywordMask, Uid};
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::Vfs;
 
 use crate::world::{
@@ -14,8 +14,7 @@ use crate::world::{
 
 /// Makes one random change of the mailbox, and returns the snapshot that follows it.
 pub(crate) fn change(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rng) -> Snapshot {
-    let before = model.highest_modseq;
-    let modseq = before + 1;
+    let modseq = model.highest_modseq + 1;
     model.step += 1;
     let first = model.messages.first();
     let files = first.map_or(!model.spans, |message| message.name.is_some());
@@ -24,11 +23,7 @@ pub(crate) fn change(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rn
     let new_from = model.messages.len();
     let count = if rng.bool() { rng.usize(..200) } else { 0 };
     model.add(rng, count, files, modseq);
-    if count == 0 && expunged.is_empty() && changed.iter().all(|change| change.file.is_some()) {
-        model.highest_modseq = before;
-    } else {
-        model.highest_modseq = modseq;
-    }
+    model.highest_modseq = modseq;
     let delta = Delta::new(known);
     let new_uids = scan(&delta, &model.messages[new_from..], rng);
     let report = ScanReport { new_uids, expunged, changed, ..model.report() };
@@ -77,6 +72,18 @@ fn change_flags(model: &mut Model, rng: &mut fastrand::Rng, modseq: u64) -> Vec<
     changed
 }
 
+/// Gives some messages another modseq and nothing else.
+fn touch(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rng) -> Snapshot {
+    model.highest_modseq += 1;
+    let modseq = ModSeq::new(model.highest_modseq).unwrap();
+    let uids: Vec<u32> = (1..model.uidnext + 2).filter(|_| rng.u8(..10) == 0).collect();
+    for message in model.messages.iter_mut().filter(|message| uids.contains(&message.uid)) {
+        message.modseq = modseq.get();
+    }
+    let uids: Vec<Uid> = uids.into_iter().map(|uid| Uid::new(uid).unwrap()).collect();
+    known.touched(&uids, modseq).unwrap()
+}
+
 fn check(seed: u64, messages: usize, steps: usize, files: bool) {
     let options = options(KINDS[seed as usize % KINDS.len()]);
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -102,6 +109,13 @@ fn check(seed: u64, messages: usize, steps: usize, files: bool) {
                     snapshot.set_rfc822_sizes(&[(row, size)]).unwrap();
                     model.messages[row as usize].rfc822_size = Some(size);
                 }
+            }
+            3 => snapshot = touch(&snapshot, &mut model, &mut rng),
+            4 => {
+                model.highest_modseq += 1;
+                let modseq = ModSeq::new(model.highest_modseq).unwrap();
+                snapshot = snapshot.raised(modseq).unwrap().unwrap();
+                model.messages.iter_mut().for_each(|message| message.modseq = modseq.get());
             }
             _ => snapshot = change(&snapshot, &mut model, &mut rng),
         }
@@ -160,4 +174,31 @@ fn long_log(options: CacheOptions) {
         }
     }
     assert!(compactions >= 3, "{compactions}");
+}
+
+#[test]
+fn messages_that_are_gone_are_known_before_the_file_is_in_place() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let vfs: Arc<dyn Vfs> = mem();
+    let path = cache_path();
+    let mut model = Model::new();
+    model.add(&mut rng, 900, true, 3);
+    let earlier: Vec<u32> = model.messages.iter().map(|message| message.uid).collect();
+    let old = build_as(&vfs, &path, &model, &mut rng, &CacheOptions::default());
+    model.messages.retain(|_| rng.u8(..3) > 0);
+    model.add(&mut rng, 50, true, 4);
+    let left: Vec<u32> = model.messages.iter().map(|message| message.uid).collect();
+    let expected: Vec<u32> = earlier.iter().copied().filter(|uid| !left.contains(uid)).collect();
+    assert!(expected.len() > 200);
+    let builder = Builder::create(Arc::clone(&vfs), &path, &CacheOptions::default()).unwrap();
+    let new_uids = scan(&builder, &model.messages, &mut rng);
+    let report = ScanReport { new_uids, ..model.report() };
+    let earlier: Vec<Uid> = earlier.into_iter().map(|uid| Uid::new(uid).unwrap()).collect();
+    let prepared = builder.prepare(&report, &finish(&identity(), 4), &earlier).unwrap();
+    let vanished: Vec<u32> = prepared.vanished().iter().map(|uid| uid.get()).collect();
+    assert_eq!(vanished, expected);
+    assert_eq!(open(&vfs, &path).len(), old.len());
+    let new = prepared.rename().unwrap();
+    assert_eq!(new.len() as usize, model.messages.len());
+    assert_eq!(open(&vfs, &path).len(), new.len());
 }

@@ -50,13 +50,12 @@ pub(crate) fn moved(message: &Message) -> MovedMessage {
 pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> Change {
     let mut change = Change { modseq: model.highest_modseq + 1, ..Change::default() };
     model.step += 2;
-    let (mut by, mut free_from, mut touched) = (0i64, 0, false);
+    let (mut by, mut free_from) = (0i64, 0);
     let before = std::mem::take(&mut model.messages);
     for mut message in before {
         let hit = |rng: &mut fastrand::Rng, rate| rng.u8(..100) < rate;
         if hit(rng, rates.expunged) {
             change.expunged.push(Uid::new(message.uid).unwrap());
-            touched = true;
             continue;
         }
         let old_offset = message.offset;
@@ -80,7 +79,7 @@ pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> 
             let keywords = rng.u64(..8);
             if (flags, keywords) != (message.flags, message.keywords) {
                 (message.flags, message.keywords) = (flags, keywords);
-                (message.modseq, touched) = (change.modseq, true);
+                message.modseq = change.modseq;
             }
             told = true;
         }
@@ -90,9 +89,7 @@ pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> 
         stretch(&mut change.shifts, old_offset, by, rng);
         model.messages.push(message);
     }
-    if touched {
-        model.highest_modseq = change.modseq;
-    }
+    model.highest_modseq = change.modseq;
     change
 }
 

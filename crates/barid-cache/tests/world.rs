@@ -317,6 +317,7 @@ pub(crate) fn compare(
 ) -> Result<(), barid_cache::Error> {
     compare_meta(snapshot, model);
     compare_rows(snapshot, model)?;
+    compare_changed(snapshot, model, rng)?;
     compare_known(snapshot, model)?;
     compare_threads(snapshot, model)?;
     for _ in 0..20 {
@@ -379,6 +380,25 @@ fn compare_meta(snapshot: &Snapshot, model: &Model) {
     assert_eq!(meta.path, identity().path);
     assert_eq!(meta.recent, count(Flag::Recent, true));
     assert_eq!(meta.unseen, count(Flag::Seen, false));
+}
+
+fn compare_changed(
+    snapshot: &Snapshot,
+    model: &Model,
+    rng: &mut fastrand::Rng,
+) -> Result<(), barid_cache::Error> {
+    for modseq in [1, rng.u64(1..model.highest_modseq + 2), model.highest_modseq] {
+        let changed = snapshot.changed_since(ModSeq::new(modseq.max(1)).unwrap())?;
+        let expected: Vec<(u32, u64)> = model
+            .messages
+            .iter()
+            .filter(|message| message.modseq > modseq.max(1))
+            .map(|message| (message.uid, message.modseq))
+            .collect();
+        let numbers = |(uid, modseq): &(Uid, ModSeq)| (uid.get(), modseq.get());
+        assert_eq!(changed.iter().map(numbers).collect::<Vec<_>>(), expected);
+    }
+    Ok(())
 }
 
 fn expected_record(message: &Message) -> Record<'_> {
