@@ -27,10 +27,12 @@
 //! Malformed mail is not an error; `barid_message` gives values and defects. [`Mailbox::notes`]
 //! reports what is wrong with the mailbox or the cache itself.
 
+mod announcing;
 mod bytes;
 pub mod caches;
 mod change;
 mod changes;
+mod changes_modseq;
 pub mod check;
 pub mod convert;
 mod create;
@@ -86,6 +88,7 @@ pub use change::{
     KeptState, Undo, WriteWhen,
 };
 pub use changes::MailboxChange;
+pub use changes_modseq::ModSeqChanges;
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, TreePlace, folders, place_in_tree, resolve_name};

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Maximum number of times that a scan is repeated because another process announced changes
+/// meanwhile; after that the cache is made anew.
+pub(crate) const OUTPACED_MAX: u32 = 16;
+
 /// Maximum number of items that are fetched of a message.
 pub(crate) const FETCH_ITEMS_MAX: usize = 1000;
 

@@ -4,7 +4,8 @@
 //! 1. Take the stamp. If it equals the cache's and is not racy, the cache is the answer.
 //! 2. Otherwise scan against what is known. New messages go to the cache's sinks: to a new cache if
 //!    there is none, else into a log record of the one there is.
-//! 3. Assign the mod-sequence and make the ledger durable before anyone sees the number.
+//! 3. Assign the mod-sequence, and make it and the vanished UIDs durable in the ledger before
+//!    anyone sees the number.
 //! 4. Write the cache. It is never fsynced; if it cannot be written, the work goes on in memory.
 //! 5. Overlay the pending changes.
 
@@ -15,8 +16,10 @@ use barid_cache::Snapshot;
 use barid_formats::MailboxSpec;
 use barid_mailbox::Unfinished;
 use barid_state::{Access, Ledger, Pending};
+use barid_types::ModSeq;
 use barid_vfs::{OsVfs, Vfs};
 
+use crate::announcing::covered;
 use crate::damaged_state::{ACKNOWLEDGE, note_missing, state_news};
 use crate::error::is_refused;
 use crate::limits::{ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
@@ -98,7 +101,10 @@ impl Mailbox {
                 place = CachePlace::in_memory(&identity);
                 ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadOnly)?;
             }
-            let mut opening = Opening::new(&*storage, &vfs, options, &identity, place, &mut ledger);
+            let mut opening = {
+                let state = (&mut ledger, &mut pending);
+                Opening::new(&*storage, &vfs, options, &identity, place, state)
+            };
             opening.in_a_change = is_provisional;
             let (snapshot, state) = match opening.bring_up_to_date() {
                 // Another process began a change just now, and did not end it.
@@ -147,6 +153,18 @@ impl Mailbox {
             Err(error @ Error::Cache(_)) => self.heal(error),
             result => result,
         }
+    }
+
+    /// Returns the highest mod-sequence up to which the view contains everything that was
+    /// announced.
+    pub(crate) fn covered(&self) -> ModSeq {
+        covered(&self.snapshot, self.pending.records())
+    }
+
+    /// Returns `true` if the view contains everything that was announced when the ledger was last
+    /// read, or nothing that is announced is durable.
+    pub(crate) fn covers_ledger(&self) -> bool {
+        !self.ledger.is_persistent() || self.covered() >= self.ledger.highest_modseq()
     }
 
     /// Overlays the pending changes on the snapshot.
@@ -226,7 +244,12 @@ impl Mailbox {
         if !is_current(&*self.storage, &self.snapshot, &stamp, self.options.full_check) {
             return self.rescan(self.options.full_check);
         }
-        if is_pending_new { self.show_pending() } else { Ok(()) }
+        if !is_pending_new {
+            return Ok(());
+        }
+        // Changes that are not pending any more may be in the cache.
+        self.ledger.refresh()?;
+        if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
     }
 
     /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If another file has taken
@@ -318,10 +341,11 @@ impl Mailbox {
         known: impl FnOnce(&mut Opening<'_>) -> Result<Option<Snapshot>>,
     ) -> Result<()> {
         let options = OpenOptions { full_check, ..(*self.options).clone() };
-        let Self { view: View { storage, vfs, identity, .. }, ledger, .. } = self;
+        let Self { view: View { storage, vfs, identity, .. }, ledger, pending, .. } = self;
         ledger.refresh()?;
         let place = self.view.place.clone();
-        let mut opening = Opening::new(&**storage, vfs, &options, identity, place, ledger);
+        let state = (ledger, pending);
+        let mut opening = Opening::new(&**storage, vfs, &options, identity, place, state);
         opening.keep_options_of(&self.view.snapshot);
         opening.in_a_change = self.is_provisional;
         let known = known(&mut opening)?;
@@ -346,7 +370,7 @@ impl Mailbox {
             unseen: self.shown.unseen(meta.unseen),
             uidvalidity: meta.uidvalidity,
             uidnext: meta.uidnext,
-            highestmodseq: meta.highest_modseq.max(self.ledger.highest_modseq()),
+            highestmodseq: self.highest_modseq(),
             size_bytes: meta.size_bytes,
             pending: self.pending.records().len() as u64,
             cache: self.cache,

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_cache::{CacheOptions, Finish, Opened, Snapshot};
+use barid_cache::{CacheOptions, Opened, Snapshot};
 use barid_formats::MailboxSpec;
 use barid_mailbox::{DefectKind, EmptyKnown, Known, ScanContext, ScanReport, Stamp, Storage};
-use barid_state::{Identity, Ledger};
-use barid_types::ModSeq;
+use barid_state::{Identity, Ledger, Pending};
 use barid_vfs::{MemVfs, Timestamp, Vfs};
 
+use crate::announcing::{Announced, Scanned};
 use crate::damaged_state::note_missing;
 use crate::error::{is_out_of_reach, is_refused, is_unavailable};
-use crate::intake::{Intake, Taken};
+use crate::intake::Intake;
+use crate::limits::OUTPACED_MAX;
 use crate::options::in_words;
 use crate::recovery::unfinished;
 use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
@@ -62,12 +63,13 @@ pub(crate) fn storage_of(
 
 /// State of an opening before there is a snapshot.
 pub(crate) struct Opening<'a> {
-    format: &'a dyn Storage,
+    pub(crate) format: &'a dyn Storage,
     vfs: &'a Arc<dyn Vfs>,
-    options: &'a OpenOptions,
-    identity: &'a Identity,
+    pub(crate) options: &'a OpenOptions,
+    pub(crate) identity: &'a Identity,
     pub(crate) place: CachePlace,
-    ledger: &'a mut Ledger,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) pending: &'a mut Pending,
     pub(crate) notes: Vec<Note>,
     pub(crate) messages_read: u64,
     /// Options of a cache that is made anew: the requested ones, else those that it had.
@@ -113,7 +115,7 @@ impl<'a> Opening<'a> {
         options: &'a OpenOptions,
         identity: &'a Identity,
         place: CachePlace,
-        ledger: &'a mut Ledger,
+        (ledger, pending): (&'a mut Ledger, &'a mut Pending),
     ) -> Self {
         let cache_options = options.cache_options(CacheOptions::default());
         Self {
@@ -123,6 +125,7 @@ impl<'a> Opening<'a> {
             identity,
             place,
             ledger,
+            pending,
             notes: Vec::new(),
             messages_read: 0,
             cache_options,
@@ -140,7 +143,10 @@ impl<'a> Opening<'a> {
     }
 
     pub(crate) fn bring_up_to_date(&mut self) -> Result<(Snapshot, CacheState)> {
-        let known = self.stored()?;
+        let known = match self.stored()? {
+            Some(snapshot) => self.settled(snapshot)?,
+            None => None,
+        };
         let stamp = self.format.stamp()?;
         match known {
             Some(snapshot)
@@ -261,7 +267,14 @@ impl<'a> Opening<'a> {
 
     fn scan_until_steady(&mut self, known: Option<Snapshot>) -> Result<(Snapshot, CacheState)> {
         let mut known = known;
-        for _ in 0..SCANS_MAX {
+        let (mut scans, mut outpaced) = (0, 0);
+        while scans < SCANS_MAX {
+            scans += 1;
+            known = match known {
+                Some(snapshot) => self.settled(snapshot)?,
+                None => None,
+            };
+            let began = Some(self.ledger.highest_modseq()).filter(|_| outpaced < OUTPACED_MAX);
             let place = self.place.clone();
             let previous = known.as_ref();
             let options = if place.on_disk { self.cache_options } else { CacheOptions::default() };
@@ -284,23 +297,24 @@ impl<'a> Opening<'a> {
                 }
             };
             self.messages_read += report.stats.messages_read;
-            let modseq = self.announce(&report, previous)?;
-            if !full_check && self.is_outdated(previous) {
-                continue;
-            }
             let defects = std::mem::take(&mut report.defects);
-            match self.store(intake, report, previous, modseq) {
-                Ok(Some((snapshot, state))) => {
+            let scanned = Scanned { report: &report, known: previous, full_check, began };
+            match self.announce(intake, &scanned)? {
+                Announced::Stored(snapshot, state) => {
                     if let Some(error) = snapshot.store_error() {
                         self.note_cache(format!("the cache cannot be written: {error}"));
                     }
                     self.note_defects(&defects);
                     return Ok((snapshot, state));
                 }
-                // Nothing known is valid any more, which the format found out too late for a new
-                // file.
-                Ok(None) => known = None,
-                Err(error) => self.do_over_unless_refused(&mut known, error)?,
+                Announced::Outdated => {}
+                Announced::Outpaced => {
+                    // Each time another process made progress.
+                    (outpaced, scans) = (outpaced + 1, scans - 1);
+                    known = self.stored()?.filter(|_| outpaced < OUTPACED_MAX);
+                }
+                Announced::Invalid => known = None,
+                Announced::Failed(error) => self.do_over_unless_refused(&mut known, error)?,
             }
         }
         Err(Error::KeepsChanging { path: self.format.path().to_owned() })
@@ -324,7 +338,7 @@ impl<'a> Opening<'a> {
 
     /// As [`Opening::do_over`], but returns the error if it concerns the library of the requested
     /// store: a user who names a store must learn that it is not available.
-    fn do_over_unless_refused(
+    pub(crate) fn do_over_unless_refused(
         &mut self,
         known: &mut Option<Snapshot>,
         error: barid_cache::Error,
@@ -351,7 +365,7 @@ impl<'a> Opening<'a> {
 
     /// Returns `true` if another barid has changed messages since, by the ledger: then scanning
     /// only what the file has grown by is not enough.
-    fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
+    pub(crate) fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
         let rules = self.format.stamp_rules();
         let changed = |known: &Snapshot| rules.change_number(&known.meta().stamp);
         !self.format.format().has_message_files()
@@ -380,60 +394,6 @@ impl<'a> Opening<'a> {
             None => &nothing,
         };
         Ok(self.format.scan(known, intake, &mut context)?)
-    }
-
-    /// Makes UIDs and mod-sequence durable; the changed messages get the returned mod-sequence.
-    fn announce(&mut self, report: &ScanReport, known: Option<&Snapshot>) -> Result<ModSeq> {
-        let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
-        if known.is_some() && !changed_anything(report) {
-            // UIDs may have moved from the ledger to the mailbox, and the scan left the commit to
-            // the caller.
-            let committed = self.ledger.commit();
-            self.ledger.unlock();
-            committed?;
-            return Ok(highest.max(self.ledger.highest_modseq()));
-        }
-        // Others assign mod-sequences, too: theirs are read again under the lock.
-        self.ledger.lock(LEDGER_LOCK_TIMEOUT)?;
-        let modseq = highest.max(self.ledger.highest_modseq()).next();
-        self.ledger.raise_modseq(modseq);
-        let committed = self.ledger.commit();
-        self.ledger.unlock();
-        committed?;
-        // In the middle of a change nothing is written, even if it could be.
-        if !self.ledger.is_persistent() && known.is_none() && !self.in_a_change {
-            let dir = self.options.state_dir.display();
-            let text = format!("{dir}: cannot be written: UIDs may change");
-            self.notes.push(Note { kind: NoteKind::State, text });
-        }
-        Ok(modseq)
-    }
-
-    /// Writes the result; `None` if the whole mailbox must be scanned again.
-    fn store(
-        &self,
-        intake: Intake<'_>,
-        report: ScanReport,
-        known: Option<&Snapshot>,
-        modseq: ModSeq,
-    ) -> barid_cache::Result<Option<(Snapshot, CacheState)>> {
-        let before = known.filter(|known| report.reset && same_terms(known, &report));
-        let keep = before.map(Snapshot::modseq_keeper);
-        let keep = keep.as_ref().map(|keep| keep as barid_cache::KeepModSeq<'_>);
-        let format = self.format.format().name();
-        let finish = Finish { identity: self.identity, format, modseq, keep };
-        let state = |state| if self.place.on_disk { state } else { CacheState::None };
-        match intake.taken()? {
-            Taken::Whole(builder) => {
-                let how = if known.is_some() { CacheState::Updated } else { CacheState::Populated };
-                Ok(Some((builder.finish(&report, &finish)?, state(how))))
-            }
-            Taken::New(_) if report.reset => Ok(None),
-            Taken::New(delta) => {
-                let snapshot = delta.apply(&report, &finish)?;
-                Ok(Some((snapshot, state(CacheState::Updated))))
-            }
-        }
     }
 
     fn note_defects(&mut self, defects: &[barid_mailbox::MailboxDefect]) {
@@ -470,20 +430,6 @@ pub(crate) fn expect_writing(
         ledger.commit()?;
     }
     Ok(())
-}
-
-fn changed_anything(report: &ScanReport) -> bool {
-    report.reset
-        || report.stats.messages_read > 0
-        || !report.expunged.is_empty()
-        || !report.changed.is_empty()
-}
-
-/// Returns `true` if UIDs and keyword slots mean the same as before.
-fn same_terms(known: &Snapshot, report: &ScanReport) -> bool {
-    let meta = known.meta();
-    meta.uidvalidity == report.uidvalidity
-        && report.keywords.names().starts_with(meta.keywords.names())
 }
 
 /// Returns the cache's error behind that of a scan, or else that of the scan.

@@ -17,6 +17,8 @@ pub(crate) struct Shown {
     keywords: Option<KeywordTable>,
     /// Difference of the pending changes to the number of unseen messages.
     unseen: i64,
+    /// The highest mod-sequence of the pending changes.
+    highest_modseq: ModSeq,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +61,8 @@ impl Shown {
         if pending.records().is_empty() {
             return Ok(shown);
         }
+        let modseqs = pending.records().iter().map(|record| record.change.modseq);
+        shown.highest_modseq = modseqs.max().unwrap_or_default();
         let flags = |record: &'_ &barid_state::PendingRecord| {
             matches!(record.change.kind, PendingKind::Flags(_))
         };
@@ -92,6 +96,17 @@ impl Shown {
             }
             None => (core.flags, core.keywords, core.modseq),
         }
+    }
+
+    /// Returns the highest mod-sequence of the pending changes, 0 if there are none.
+    pub(crate) fn highest_modseq(&self) -> ModSeq {
+        self.highest_modseq
+    }
+
+    /// Returns the messages that have pending changes, ascending, with the mod-sequence of the last
+    /// change of each.
+    pub(crate) fn modseqs(&self) -> impl Iterator<Item = (Uid, ModSeq)> {
+        self.changes.iter().map(|(uid, change)| (*uid, change.modseq))
     }
 
     /// Returns the UIDs of the messages that have pending changes, ascending.

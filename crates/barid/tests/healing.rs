@@ -88,9 +88,9 @@ fn an_order_of_damaged_keys_is_not_kept() {
     both(|mut world| {
         world.deliver(60);
         world.wait();
-        world.open();
         let program = SortProgram::parse(["subject"]).unwrap();
         let expected = world.open_from_scratch().sorted(&program, Window::All).unwrap().rows;
+        world.open();
         let sound = world.memory.read(&cache_file(&world), u64::MAX).unwrap();
         damage(&world);
         world.open().sorted(&program, Window::All).unwrap_err();

@@ -22,6 +22,7 @@ mod incremental;
 mod keeping;
 mod mh_killed;
 mod mh_peers;
+mod modseq;
 mod once;
 mod opening;
 mod partly;

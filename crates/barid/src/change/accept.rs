@@ -3,13 +3,13 @@
 use barid_cache::Core;
 use barid_mailbox::{FlagChange, FlagChanges};
 use barid_state::{MessageKey, PendingChange, PendingKind};
-use barid_types::Uid;
+use barid_types::{ModSeq, Uid};
 
 use super::matching::ordinal;
 use super::pass::hand_out_modseq;
 use super::resolve::{delta_of, is_noop, then, there};
 use super::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
-use crate::limits::PENDING_MAX;
+use crate::limits::{CHANGES_MAX, PENDING_MAX};
 use crate::{Error, Mailbox, Result};
 
 /// A message that gets other flags.
@@ -46,7 +46,7 @@ impl Mailbox {
     ) -> Result<Changed> {
         self.check_writable(options)?;
         if options.dry_run {
-            return self.accept_locked(request, options);
+            return Ok(self.accept_locked(request, options)?.unwrap_or_default());
         }
         self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
@@ -54,23 +54,25 @@ impl Mailbox {
             mailbox.catch_up()?;
             mailbox.check_numbering(uidvalidity)?;
             mailbox.show_pending()?;
-            match mailbox.accept_locked(request, options) {
-                // Nothing has been accepted if there is an error.
-                Err(error @ Error::Cache(_)) => {
-                    mailbox.heal(error)?;
-                    mailbox.check_numbering(uidvalidity)?;
-                    mailbox.accept_locked(request, options)
+            for _ in 0..CHANGES_MAX {
+                match mailbox.accept_locked(request, options) {
+                    // Nothing has been accepted if there is an error.
+                    Err(error @ Error::Cache(_)) => mailbox.heal(error)?,
+                    Ok(None) => mailbox.rescan(false)?,
+                    result => return Ok(result?.unwrap_or_default()),
                 }
-                result => result,
+                mailbox.check_numbering(uidvalidity)?;
             }
+            Err(Error::KeepsChanging { path: mailbox.path().to_owned() })
         })
     }
 
+    /// Accepts the changes; `None` if others have announced changes that the view lacks.
     fn accept_locked(
         &mut self,
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
-    ) -> Result<Changed> {
+    ) -> Result<Option<Changed>> {
         let mut changed = Changed { figures: self.unchanged(), ..Changed::default() };
         // Changes that could not be written are not accepted.
         self.check_keywords(request)?;
@@ -78,9 +80,8 @@ impl Mailbox {
         let before = self.pending.records().len();
         if options.dry_run || targets.is_empty() {
             changed.pending = (before + targets.len()) as u32;
-            return Ok(changed);
+            return Ok(Some(changed));
         }
-        let modseq = hand_out_modseq(&mut self.ledger, self.view.snapshot.meta().highest_modseq)?;
         let uidvalidity = self.snapshot.meta().uidvalidity;
         let mut accepted = Vec::with_capacity(targets.len());
         for Target { uid, key, change } in &targets {
@@ -91,15 +92,23 @@ impl Mailbox {
                 key: *key,
                 body_hash: 0,
                 ordinal: ordinal(&self.snapshot, row, *key)?,
-                modseq,
+                modseq: ModSeq::default(),
                 kind: PendingKind::Flags(delta_of(change)),
             });
         }
-        self.pending.accept(accepted)?;
+        let covered = self.covered();
+        let Some(modseq) = hand_out_modseq(&mut self.ledger, covered, &[])? else {
+            return Ok(None);
+        };
+        accepted.iter_mut().for_each(|change| change.modseq = modseq);
+        // Whoever finds the number in the ledger finds the changes in the journal.
+        let done = self.pending.accept(accepted);
+        self.ledger.unlock();
+        done?;
         self.show_accepted();
         changed.figures.barriers = 2;
         changed.pending = self.pending.records().len() as u32;
-        Ok(changed)
+        Ok(Some(changed))
     }
 
     /// Returns the messages whose visible flags would change.

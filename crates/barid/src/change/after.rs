@@ -10,7 +10,7 @@ use std::sync::Arc;
 use barid_cache::{Follow, Follower, Snapshot};
 use barid_mailbox::{Stamp, StampRules, SyncReport};
 use barid_state::{Ledger, MessageKey};
-use barid_types::Uid;
+use barid_types::{ModSeq, Uid};
 
 use super::kept::Keeping;
 use super::pass::hand_out_modseq;
@@ -33,6 +33,8 @@ pub(super) struct Made {
     pub(super) through: Option<u64>,
     /// UIDNEXT before the change.
     pub(super) uidnext: Uid,
+    /// The highest mod-sequence up to which the view contained everything before the change.
+    pub(super) covered: ModSeq,
 }
 
 /// The way in which the cache learns of a change.
@@ -106,12 +108,13 @@ impl Made {
     }
 }
 
-/// Applies a change to the cache.
+/// Applies a change to the cache. The ledger, with the mod-sequence that the snapshot covers, stays
+/// locked.
 pub(super) fn follow(
     rules: &dyn StampRules,
     follower: Follower<'_>,
     report: &mut SyncReport,
-    ledger: &mut Ledger,
+    (ledger, covered): (&mut Ledger, ModSeq),
     snapshot: &Snapshot,
     appends: bool,
 ) -> Next {
@@ -121,8 +124,10 @@ pub(super) fn follow(
     let mut modseq = snapshot.meta().highest_modseq;
     if is_touched {
         ledger.set_fingerprint(rules.change_number(&state.stamp_after));
-        modseq = match hand_out_modseq(ledger, modseq) {
-            Ok(modseq) => modseq,
+        modseq = match hand_out_modseq(ledger, covered, &report.expunged) {
+            Ok(Some(modseq)) => modseq,
+            // The cache is read again.
+            Ok(None) => return scan(None),
             Err(error) => return scan(Some(error)),
         };
     }
@@ -150,6 +155,7 @@ impl Mailbox {
     /// Brings everything else up to date with a change, and returns the report.
     pub(super) fn conclude(&mut self, mut made: Made, request: &ChangeRequest<'_>) -> Changed {
         let mut troubles = Vec::new();
+        let shown = Arc::clone(&self.view.shown);
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
             Next::Nothing => None,
             Next::Followed { snapshot, after, is_grown } => {
@@ -171,6 +177,10 @@ impl Mailbox {
             troubles.push(error.into());
         }
         self.healed(&mut troubles, |mailbox| mailbox.show_pending());
+        if made.through.is_some() {
+            let covered = made.covered;
+            self.healed(&mut troubles, |mailbox| mailbox.touch_dropped(&shown, covered));
+        }
         let appended = self
             .healed(&mut troubles, |mailbox| mailbox.uids_of(request, &made.report, made.uidnext));
         let unsettled = self.note_troubles(&troubles);

@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use barid_cache::Follower;
 use barid_mailbox::{Error as FormatError, MovedMessage, SyncContext, SyncFigures, SyncReport};
 use barid_state::Ledger;
-use barid_types::{Keyword, ModSeq, UidValidity};
+use barid_types::{Keyword, ModSeq, Uid, UidValidity};
 
 use super::after::{Made, Next, follow};
 use super::resolve::{Resolved, resolve};
@@ -146,12 +146,11 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    /// Rescans if the stamp shows that others changed the mailbox.
+    /// Rescans if the stamp or the ledger shows that others changed the mailbox.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
-        match self.storage.stamp()?.is_same(&self.snapshot.meta().stamp) {
-            true => Ok(()),
-            false => self.rescan(false),
-        }
+        self.ledger.refresh()?;
+        let is_same = self.storage.stamp()?.is_same(&self.snapshot.meta().stamp);
+        if is_same && self.covers_ledger() { Ok(()) } else { self.rescan(false) }
     }
 
     /// Fails if the UIDVALIDITY has changed, since the requested UIDs then mean other messages.
@@ -227,6 +226,7 @@ impl Mailbox {
         };
         let kept = self.keep_expunged(&resolved.changes.expunge, options)?;
         let uidnext = self.snapshot.meta().uidnext;
+        let covered = self.covered();
         let (report, next) = match resolved.changes.is_empty() && request.appends.is_empty() {
             true => (SyncReport { figures: self.unchanged(), ..Default::default() }, Next::Nothing),
             false => match self.change_format(&resolved, request, options, through) {
@@ -238,7 +238,7 @@ impl Mailbox {
             },
         };
         let appends = request.appends.len() as u32;
-        let made = Made { resolved, asked, appends, report, next, kept, through, uidnext };
+        let made = Made { resolved, asked, appends, report, next, kept, through, uidnext, covered };
         let warnings = if with_pending { self.warn_refused(&refused) } else { Vec::new() };
         Ok(Attempted { made, warnings })
     }
@@ -273,6 +273,7 @@ impl Mailbox {
         let progress = options.progress.as_ref();
         let progress =
             progress.map(|tell| Progress::teller(tell, Work::Change, self.storage.format()));
+        let covered = self.covered();
         let Self { view, pending, ledger, .. } = self;
         let (storage, snapshot) = (&*view.storage, &*view.snapshot);
         let may_grow = through.is_some() || !request.appends.is_empty();
@@ -304,7 +305,10 @@ impl Mailbox {
             true => Next::Nothing,
             false => {
                 let rules = storage.stamp_rules();
-                follow(rules, follower, &mut report, ledger, snapshot, appends)
+                let next =
+                    follow(rules, follower, &mut report, (ledger, covered), snapshot, appends);
+                ledger.unlock();
+                next
             }
         };
         Ok((report, next))
@@ -329,16 +333,29 @@ fn is_full(error: &Error) -> bool {
     }
 }
 
-/// Assigns a mod-sequence; it is durable when this returns.
-pub(super) fn hand_out_modseq(ledger: &mut Ledger, highest: ModSeq) -> Result<ModSeq> {
+/// Assigns a mod-sequence to a change of a view that contains everything up to `covered`, and
+/// records the UIDs that vanish with it, ascending. Both are durable when this returns, and the
+/// ledger is locked: the caller unlocks it when the change is in the cache, or is pending. `None`
+/// if the view lacks a change that others announced.
+pub(super) fn hand_out_modseq(
+    ledger: &mut Ledger,
+    covered: ModSeq,
+    vanished: &[Uid],
+) -> Result<Option<ModSeq>> {
     // Others assign mod-sequences, too: theirs are read again under the lock.
     ledger.lock(LEDGER_LOCK_TIMEOUT)?;
-    let modseq = highest.max(ledger.highest_modseq()).next();
-    ledger.raise_modseq(modseq);
+    if ledger.is_persistent() && ledger.highest_modseq() > covered {
+        ledger.unlock();
+        return Ok(None);
+    }
+    let modseq = covered.max(ledger.highest_modseq()).next();
+    ledger.record_vanished(modseq, vanished);
     let committed = ledger.commit();
-    ledger.unlock();
+    if committed.is_err() {
+        ledger.unlock();
+    }
     committed?;
-    Ok(modseq)
+    Ok(Some(modseq))
 }
 
 /// Returns the cache's error behind an error of a sink.

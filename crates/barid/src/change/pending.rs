@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use barid_mailbox::FlagChange;
 use barid_state::{Pending, PendingChange, PendingKind};
-use barid_types::Uid;
+use barid_types::{ModSeq, Uid};
 
 use super::ChangeOptions;
+use super::pass::hand_out_modseq;
 use super::resolve::change_of;
-use crate::{Mailbox, Result};
+use crate::limits::CHANGES_MAX;
+use crate::shown::Shown;
+use crate::{Error, Mailbox, Result};
 
 impl Mailbox {
     /// Returns the accepted changes that are not written yet, with the UIDs at the time of
@@ -21,6 +24,18 @@ impl Mailbox {
         flags.collect()
     }
 
+    /// Assigns a mod-sequence to changes that will be pending; the ledger stays locked.
+    fn announce_pending(&mut self) -> Result<ModSeq> {
+        for _ in 0..CHANGES_MAX {
+            let covered = self.covered();
+            match hand_out_modseq(&mut self.ledger, covered, &[])? {
+                Some(modseq) => return Ok(modseq),
+                None => self.rescan(false)?,
+            }
+        }
+        Err(Error::KeepsChanging { path: self.path().to_owned() })
+    }
+
     /// Drops the pending changes, durably; returns their number.
     ///
     /// # Errors
@@ -31,11 +46,43 @@ impl Mailbox {
             mailbox.finish_unfinished()?;
             let count = mailbox.pending();
             if let Some(last) = mailbox.pending.last_sequence() {
+                mailbox.show_pending()?;
+                let (shown, covered) = (Arc::clone(&mailbox.shown), mailbox.covered());
                 mailbox.pending.drop_through(last)?;
+                mailbox.show_pending()?;
+                mailbox.touch_dropped(&shown, covered)?;
             }
-            mailbox.show_pending()?;
             Ok(count)
         })
+    }
+
+    /// Gives messages whose pending changes were dropped a new mod-sequence, unless they got one
+    /// when the changes were written: clients may know them with these changes. `shown` are the
+    /// changes that were pending, `covered` the mod-sequence that the view covered with them.
+    ///
+    /// After a crash before this is done, the cache lacks numbers that were announced, and all
+    /// mod-sequences rise.
+    pub(super) fn touch_dropped(&mut self, shown: &Shown, covered: ModSeq) -> Result<()> {
+        let mut known = Vec::new();
+        for uid in shown.uids() {
+            let Some(row) = self.row_of(uid)? else { continue };
+            if self.snapshot.core(row)?.modseq <= covered {
+                known.push(uid);
+            }
+        }
+        if known.is_empty() && self.covers_ledger() {
+            return Ok(());
+        }
+        let covered = covered.max(self.covered());
+        let Some(modseq) = hand_out_modseq(&mut self.ledger, covered, &[])? else {
+            return self.rescan(false);
+        };
+        let touched = self.snapshot.touched(&known, modseq);
+        self.ledger.unlock();
+        let touched = touched?;
+        touched.release();
+        self.view.snapshot = Arc::new(touched);
+        self.show_pending()
     }
 
     /// Returns the number of changes that are pending for another mailbox, last seen at the path of
@@ -66,10 +113,15 @@ impl Mailbox {
             let mut count = 0;
             for mut journal in Pending::earlier(&vfs, dir, identity)? {
                 let Some(last) = journal.last_sequence() else { continue };
-                let changes: Vec<PendingChange> =
-                    journal.records().iter().map(|record| record.change.clone()).collect();
+                let modseq = mailbox.announce_pending()?;
+                let changes = journal.records().iter();
+                let changes: Vec<PendingChange> = changes
+                    .map(|record| PendingChange { modseq, ..record.change.clone() })
+                    .collect();
                 count += changes.len() as u32;
-                mailbox.pending.accept(changes)?;
+                let accepted = mailbox.pending.accept(changes);
+                mailbox.ledger.unlock();
+                accepted?;
                 journal.drop_through(last)?;
             }
             mailbox.show_pending()?;
