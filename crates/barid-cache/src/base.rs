@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use barid_vfs::{File, Vfs};
 
 use crate::blocks::{Block, FileBlocks};
-use crate::column::{BLOCK_HEAD_LEN, Kind, check_block};
+use crate::column::{BLOCK_HEAD_LEN, ColumnKind, check_block};
 use crate::error::{Damage, Error, Result};
 use crate::header::Header;
 use crate::heap::{HeapBlock, heap_checksum};
@@ -74,7 +74,12 @@ impl Base {
     }
 
     /// Reads block `index` of a column, head included, without caching it.
-    pub(crate) fn read_block(&self, kind: Kind, index: u64, buffer: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read_block(
+        &self,
+        kind: ColumnKind,
+        index: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
         let (start, len) = self.header.extents[kind.index()].block(kind, index);
         if let Some(table) = self.header.table {
             let packed = self.packed_block(table, kind, index)?;
@@ -87,7 +92,12 @@ impl Base {
 
     /// Returns the position of block `index` of a packed column; reads the table at `start` if
     /// necessary.
-    pub(crate) fn packed_block(&self, start: u64, kind: Kind, index: u64) -> Result<PackedBlock> {
+    pub(crate) fn packed_block(
+        &self,
+        start: u64,
+        kind: ColumnKind,
+        index: u64,
+    ) -> Result<PackedBlock> {
         let damaged = || self.damaged(start, Damage::Checksum);
         let table = match self.table.get() {
             Some(table) => table,
@@ -103,7 +113,7 @@ impl Base {
 
     fn read_packed_block(
         &self,
-        kind: Kind,
+        kind: ColumnKind,
         index: u64,
         packed: PackedBlock,
         len: usize,
@@ -135,7 +145,7 @@ impl Base {
     }
 
     /// Returns block `index` of a column, head included.
-    pub(crate) fn block(&self, kind: Kind, index: u64) -> Result<Block> {
+    pub(crate) fn block(&self, kind: ColumnKind, index: u64) -> Result<Block> {
         let start = match self.header.table {
             None => self.header.extents[kind.index()].block(kind, index).0,
             Some(table) => self.packed_block(table, kind, index)?.start,
@@ -144,7 +154,12 @@ impl Base {
     }
 
     /// Passes one row of a column to `see`.
-    pub(crate) fn row<T>(&self, kind: Kind, row: u32, see: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    pub(crate) fn row<T>(
+        &self,
+        kind: ColumnKind,
+        row: u32,
+        see: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
         let (index, at) = locate(kind, u64::from(row));
         if u64::from(row) >= self.header.extents[kind.index()].rows {
             return Err(self.damaged(0, Damage::Bounds));
@@ -157,8 +172,9 @@ impl Base {
 
     /// Returns the directory entry of a heap block.
     pub(crate) fn heap_entry(&self, number: u32) -> Result<HeapBlock> {
-        let entry = self.row(Kind::Heap, number, HeapBlock::decode)?;
-        let start = self.header.table.unwrap_or(self.header.extents[Kind::Heap.index()].start);
+        let entry = self.row(ColumnKind::Heap, number, HeapBlock::decode)?;
+        let start =
+            self.header.table.unwrap_or(self.header.extents[ColumnKind::Heap.index()].start);
         let entry = entry.filter(|block| {
             block.start.checked_add(u64::from(block.len)).is_some_and(|end| end <= start)
         });
@@ -169,7 +185,7 @@ impl Base {
     pub(crate) fn read_heap_block(&self, number: u32, buffer: &mut Vec<u8>) -> Result<()> {
         let entry = self.heap_entry(number)?;
         // The heap and its directory are written together.
-        let generation = self.header.extents[Kind::Heap.index()].generation;
+        let generation = self.header.extents[ColumnKind::Heap.index()].generation;
         let is_sound = |bytes: &[u8]| heap_checksum(generation, number, bytes) == entry.checksum;
         if entry.raw_len == 0 {
             self.read_at(buffer, entry.start, entry.len as usize)?;
@@ -196,7 +212,7 @@ impl Base {
 }
 
 /// Returns the block of a row and the offset of the row in it.
-pub(crate) fn locate(kind: Kind, row: u64) -> (u64, usize) {
+pub(crate) fn locate(kind: ColumnKind, row: u64) -> (u64, usize) {
     let per_block = kind.rows_per_block();
     (row / per_block, BLOCK_HEAD_LEN + (row % per_block) as usize * kind.row_len())
 }
@@ -204,13 +220,13 @@ pub(crate) fn locate(kind: Kind, row: u64) -> (u64, usize) {
 /// A cursor over the rows of a column with its own buffer.
 pub(crate) struct Cursor<'a> {
     base: &'a Base,
-    kind: Kind,
+    kind: ColumnKind,
     index: Option<u64>,
     block: Vec<u8>,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(base: &'a Base, kind: Kind) -> Self {
+    pub(crate) fn new(base: &'a Base, kind: ColumnKind) -> Self {
         Self { base, kind, index: None, block: Vec::new() }
     }
 

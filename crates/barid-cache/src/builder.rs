@@ -27,7 +27,7 @@ use crate::options::{CacheOptions, StoreKind};
 use crate::pack::Packing;
 use crate::random::random_u64;
 use crate::records::{KvSink, KvWriter};
-use crate::rows::{Chunk, ChunkRows};
+use crate::rows::{ChunkRows, ColumnChunk};
 use crate::sink::BuilderSink;
 use crate::snapshot::Snapshot;
 use crate::spool::{Spool, temporary_path};
@@ -295,7 +295,7 @@ impl Builder {
         Ok(())
     }
 
-    fn put_aside(&self, rows: ChunkRows) -> Result<Chunk> {
+    fn put_aside(&self, rows: ChunkRows) -> Result<ColumnChunk> {
         let spool = match self.spool.get() {
             Some(spool) => spool,
             None => {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::base::Cursor;
-use crate::column::Kind;
+use crate::column::ColumnKind;
 use crate::core_row::Core;
 use crate::error::Result;
 use crate::record::Record;
@@ -77,7 +77,7 @@ impl Snapshot {
         Ok(())
     }
 
-    fn wanted(&self, item: &Item) -> Wanted<'_> {
+    fn wanted(&self, item: &BulkRow) -> Wanted<'_> {
         match self.overlay.added(item.physical) {
             Some(added) => Wanted::Here(&added.record),
             None => Wanted::Stored(item.core.heap),
@@ -85,18 +85,18 @@ impl Snapshot {
     }
 
     /// Returns the cores of rows, read in ascending order.
-    fn items(&self, rows: &[u32]) -> Result<Vec<Item>> {
+    fn items(&self, rows: &[u32]) -> Result<Vec<BulkRow>> {
         let mut cores = self.core_cursor();
         let mut item = |row: &u32| {
             let physical = self.check_row(*row)?;
-            Ok(Item { row: *row, physical, core: cores.get(physical)? })
+            Ok(BulkRow { row: *row, physical, core: cores.get(physical)? })
         };
         if rows.is_sorted() {
             return rows.iter().map(item).collect();
         }
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
         order.sort_unstable_by_key(|index| rows[*index as usize]);
-        let mut items: Vec<(u32, Item)> = Vec::with_capacity(rows.len());
+        let mut items: Vec<(u32, BulkRow)> = Vec::with_capacity(rows.len());
         for index in order {
             items.push((index, item(&rows[index as usize])?));
         }
@@ -110,8 +110,8 @@ impl Snapshot {
         rows: Range<u32>,
         visit: &mut dyn FnMut(u32, &ThreadView<'_>),
     ) -> Result<()> {
-        let mut threads = Cursor::new(&self.base, Kind::Thread);
-        let mut references = Cursor::new(&self.base, Kind::References);
+        let mut threads = Cursor::new(&self.base, ColumnKind::Thread);
+        let mut references = Cursor::new(&self.base, ColumnKind::References);
         let mut ids: Vec<IdHash> = Vec::new();
         self.for_rows(rows, |row, physical| {
             if let Some(added) = self.overlay.added(physical) {
@@ -168,7 +168,7 @@ impl Snapshot {
 }
 
 /// A row whose record is requested.
-struct Item {
+struct BulkRow {
     row: u32,
     physical: u32,
     core: Core,

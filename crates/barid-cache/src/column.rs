@@ -20,7 +20,7 @@ pub(crate) const COLUMN_COUNT: usize = 5;
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Core = 1,
     Thread = 2,
     References = 3,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     FirstUids = 5,
 }
 
-impl Kind {
+impl ColumnKind {
     pub(crate) const ALL: [Self; COLUMN_COUNT] =
         [Self::Core, Self::Thread, Self::References, Self::Heap, Self::FirstUids];
 
@@ -61,23 +61,23 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    pub(crate) fn blocks(&self, kind: Kind) -> u64 {
+    pub(crate) fn blocks(&self, kind: ColumnKind) -> u64 {
         self.rows.div_ceil(kind.rows_per_block())
     }
 
     /// Returns the number of rows in block `index`, which exists.
-    pub(crate) fn rows_in(&self, kind: Kind, index: u64) -> u64 {
+    pub(crate) fn rows_in(&self, kind: ColumnKind, index: u64) -> u64 {
         (self.rows - index * kind.rows_per_block()).min(kind.rows_per_block())
     }
 
     /// Returns start and length of block `index`, which exists.
-    pub(crate) fn block(&self, kind: Kind, index: u64) -> (u64, usize) {
+    pub(crate) fn block(&self, kind: ColumnKind, index: u64) -> (u64, usize) {
         let len = BLOCK_HEAD_LEN + self.rows_in(kind, index) as usize * kind.row_len();
         (self.start + index * BLOCK_LEN as u64, len)
     }
 
     /// Returns the end of the column; `None` for impossible numbers.
-    pub(crate) fn end(&self, kind: Kind) -> Option<u64> {
+    pub(crate) fn end(&self, kind: ColumnKind) -> Option<u64> {
         let Some(last) = self.blocks(kind).checked_sub(1) else { return Some(self.start) };
         let before = last.checked_mul(BLOCK_LEN as u64)?;
         let len = self.rows_in(kind, last) * kind.row_len() as u64 + BLOCK_HEAD_LEN as u64;
@@ -89,7 +89,7 @@ impl Extent {
 pub(crate) fn check_block(
     block: &[u8],
     generation: u64,
-    kind: Kind,
+    kind: ColumnKind,
     index: u64,
 ) -> Result<(), Damage> {
     let checksum = xxh3_64_with_seed(&block[8..], generation);
@@ -100,7 +100,7 @@ pub(crate) fn check_block(
 /// A writer of columns, row by row.
 pub(crate) struct ColumnWriter<'a> {
     file: &'a dyn File,
-    kind: Kind,
+    kind: ColumnKind,
     extent: Extent,
     block: Vec<u8>,
     /// Position of the next block.
@@ -125,7 +125,7 @@ impl PackedColumns {
 
     /// Packs rows behind the 16 bytes of a head that is filled in later. The first block of a
     /// column decides whether to transpose its rows.
-    fn pack(&mut self, kind: Kind, rows: &[u8]) -> &mut Vec<u8> {
+    fn pack(&mut self, kind: ColumnKind, rows: &[u8]) -> &mut Vec<u8> {
         let stride = kind.row_len() as u8;
         self.block.clear();
         self.block.resize(BLOCK_HEAD_LEN, 0);
@@ -154,7 +154,7 @@ impl<'a> ColumnWriter<'a> {
     pub(crate) fn new(
         file: &'a dyn File,
         generation: u64,
-        kind: Kind,
+        kind: ColumnKind,
         start: u64,
         mut packed: Option<&'a mut PackedColumns>,
     ) -> Self {
@@ -225,7 +225,7 @@ impl<'a> ColumnWriter<'a> {
 }
 
 /// Writes the head of a block.
-fn seal(block: &mut [u8], generation: u64, kind: Kind, index: u64) {
+fn seal(block: &mut [u8], generation: u64, kind: ColumnKind, index: u64) {
     block[8..12].copy_from_slice(&(kind as u32).to_le_bytes());
     block[12..16].copy_from_slice(&(index as u32).to_le_bytes());
     let checksum = xxh3_64_with_seed(&block[8..], generation);

@@ -9,12 +9,12 @@ use barid_vfs::File;
 
 use crate::builder::{Finish, KeepModSeq};
 use crate::codec::{u32_at, u64_at};
-use crate::column::{ColumnWriter, Extent, Kind, PackedColumns, align};
+use crate::column::{ColumnKind, ColumnWriter, Extent, PackedColumns, align};
 use crate::core_row::{CORE_ROW_LEN, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
 use crate::heap::HeapBlock;
 use crate::pack::BlockTable;
-use crate::rows::Chunk;
+use crate::rows::ColumnChunk;
 use crate::spool::Spool;
 use crate::thread_row::{THREAD_ROW_LEN, ThreadRow};
 
@@ -37,12 +37,12 @@ pub(crate) struct Columns<'a> {
     pub(crate) spool: Option<&'a Spool>,
 }
 
-pub(crate) type Chunks = BTreeMap<u32, Chunk>;
+pub(crate) type Chunks = BTreeMap<u32, ColumnChunk>;
 
 impl Columns<'_> {
     pub(crate) fn write(
         &mut self,
-        kind: Kind,
+        kind: ColumnKind,
         fill: impl FnOnce(&mut ColumnWriter<'_>) -> Result<()>,
     ) -> Result<Extent> {
         // Packed blocks need no alignment.
@@ -74,12 +74,12 @@ impl Columns<'_> {
         let (mut recent, mut unseen, mut rows) = (0, 0, 0u64);
         let mut first_uids = Vec::new();
         let (path, spool) = (self.path, self.spool);
-        let core = self.write(Kind::Core, |writer| {
+        let core = self.write(ColumnKind::Core, |writer| {
             for chunk in chunks.values_mut() {
                 chunk.core.drain(spool, &mut |piece| {
                     for row in piece.chunks_exact_mut(CORE_ROW_LEN) {
                         let uid = numbering.number(row)?;
-                        if rows.is_multiple_of(Kind::Core.rows_per_block()) {
+                        if rows.is_multiple_of(ColumnKind::Core.rows_per_block()) {
                             first_uids.push(uid);
                         }
                         rows += 1;
@@ -101,7 +101,7 @@ impl Columns<'_> {
     pub(crate) fn write_thread(&mut self, chunks: &mut Chunks) -> Result<Extent> {
         let mut first = 0u32;
         let (path, spool) = (self.path, self.spool);
-        self.write(Kind::Thread, |writer| {
+        self.write(ColumnKind::Thread, |writer| {
             for chunk in chunks.values_mut() {
                 chunk.thread.drain(spool, &mut |piece| {
                     for row in piece.chunks_exact_mut(THREAD_ROW_LEN) {
@@ -118,7 +118,7 @@ impl Columns<'_> {
 
     pub(crate) fn write_references(&mut self, chunks: &mut Chunks) -> Result<Extent> {
         let (path, spool) = (self.path, self.spool);
-        self.write(Kind::References, |writer| {
+        self.write(ColumnKind::References, |writer| {
             chunks.values_mut().try_for_each(|chunk| {
                 let push = &mut |piece: &mut [u8]| writer.push_all(piece).map_err(Error::at(path));
                 chunk.references.drain(spool, push)
@@ -128,7 +128,7 @@ impl Columns<'_> {
 
     pub(crate) fn write_heap(&mut self, blocks: &[HeapBlock]) -> Result<Extent> {
         let path = self.path;
-        self.write(Kind::Heap, |writer| {
+        self.write(ColumnKind::Heap, |writer| {
             blocks
                 .iter()
                 .try_for_each(|block| writer.push(&block.encode()).map_err(Error::at(path)))
@@ -138,7 +138,7 @@ impl Columns<'_> {
     pub(crate) fn write_first_uids(&mut self, uids: &[Uid]) -> Result<Extent> {
         let path = self.path;
         let row = |uid: &Uid| uid.get().to_le_bytes();
-        self.write(Kind::FirstUids, |writer| {
+        self.write(ColumnKind::FirstUids, |writer| {
             uids.iter().try_for_each(|uid| writer.push(&row(uid)).map_err(Error::at(path)))
         })
     }

@@ -10,7 +10,7 @@ use crate::builder::{Finish, meta_of};
 use crate::core_row::{MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
 use crate::limits::NAME_LEN_MAX;
-use crate::log::{self, ChangedRow, Entry};
+use crate::log::{self, ChangedRow, LogEntry};
 use crate::meta::Meta;
 use crate::parse::{Parsed, Parser, name_of};
 use crate::snapshot::Snapshot;
@@ -19,12 +19,12 @@ use crate::snapshot::Snapshot;
 #[derive(Debug)]
 pub struct Delta<'a> {
     known: &'a Snapshot,
-    chunks: Mutex<BTreeMap<u32, Chunk>>,
+    chunks: Mutex<BTreeMap<u32, LogChunk>>,
 }
 
 /// The messages of one chunk in the form of the log.
 #[derive(Debug, Default)]
-struct Chunk {
+struct LogChunk {
     bytes: Vec<u8>,
     messages: Vec<ChunkMessage>,
 }
@@ -40,7 +40,7 @@ struct DeltaSink<'a> {
     delta: &'a Delta<'a>,
     number: u32,
     parser: Parser,
-    chunk: Chunk,
+    chunk: LogChunk,
 }
 
 impl<'a> Delta<'a> {
@@ -89,12 +89,12 @@ impl<'a> Delta<'a> {
             tally.remove(known.core_of(*physical)?.flags);
         }
         let changed = known.changed_rows(report, &mut tally)?;
-        let entry = Entry {
+        let entry = LogEntry {
             expunged: &expunged,
             changed: &changed,
             added_count,
             added: &added,
-            ..Entry::default()
+            ..LogEntry::default()
         };
         let mut snapshot = known.clone();
         snapshot.write(&tally.meta, &entry)?;
@@ -105,7 +105,7 @@ impl<'a> Delta<'a> {
 impl Sinks for Delta<'_> {
     fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
         let parser = Parser::new(self.known.hash_seed());
-        Box::new(DeltaSink { delta: self, number: chunk, parser, chunk: Chunk::default() })
+        Box::new(DeltaSink { delta: self, number: chunk, parser, chunk: LogChunk::default() })
     }
 }
 

@@ -31,14 +31,14 @@ const PAYLOAD_LEN: u64 = BLOCK_LEN - BLOCK_HEAD_LEN;
 pub struct Derived {
     file: Box<dyn File>,
     path: PathBuf,
-    source: Source,
+    source: ColumnSource,
     rows_covered: u32,
     len: u64,
 }
 
 /// The state of the cache from which a column was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Source {
+struct ColumnSource {
     generation: u64,
     /// The checksum of the last log record, or of the header page.
     stem: u64,
@@ -75,7 +75,7 @@ impl Snapshot {
         if !matches!(self.stored, Stored::Yes) {
             return Ok(());
         }
-        let source = Source { generation: self.base.header.generation, stem: self.link.stem };
+        let source = ColumnSource { generation: self.base.header.generation, stem: self.link.stem };
         let path = derived_path(&self.base.path, kind);
         let write = |file: &dyn File| write(file, kind, source, self.physical_len(), bytes);
         atomic_replace(&*self.vfs, &path, 0o600, false, write).map_err(Error::at(&path))?;
@@ -180,7 +180,7 @@ pub(crate) fn derived_path(cache_path: &Path, kind: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-fn parse_head(head: &[u8], kind: &str) -> Option<(Source, u32, u64)> {
+fn parse_head(head: &[u8], kind: &str) -> Option<(ColumnSource, u32, u64)> {
     let mut reader = Reader(head);
     let known = reader.take(8)? == MAGIC && reader.u32()? == VERSION;
     reader.u32()?;
@@ -189,7 +189,7 @@ fn parse_head(head: &[u8], kind: &str) -> Option<(Source, u32, u64)> {
     reader.u32()?;
     let len = reader.u64()?;
     let same_kind = reader.u64()? == xxh3_64(kind.as_bytes());
-    let source = Source { generation, stem: reader.u64()? };
+    let source = ColumnSource { generation, stem: reader.u64()? };
     (known && same_kind && len <= DERIVED_LEN_MAX).then_some((source, rows_covered, len))
 }
 
@@ -200,7 +200,7 @@ fn checksum(block: &[u8], generation: u64, index: u64) -> u64 {
 fn write(
     file: &dyn File,
     kind: &str,
-    source: Source,
+    source: ColumnSource,
     rows_covered: u32,
     bytes: &[u8],
 ) -> std::io::Result<()> {

@@ -80,7 +80,7 @@ pub struct Pruned {
 }
 
 /// A file of the folder, or a folder of a store.
-struct Found {
+struct CacheFile {
     name: Vec<u8>,
     metadata: Metadata,
     /// Bytes allocated; for a folder those of its content.
@@ -103,16 +103,16 @@ enum Part {
 /// The files of the folder by their mailbox, and those left behind.
 #[derive(Default)]
 struct Files {
-    by_id: BTreeMap<u128, Vec<Found>>,
-    left_behind: Vec<Found>,
+    by_id: BTreeMap<u128, Vec<CacheFile>>,
+    left_behind: Vec<CacheFile>,
 }
 
 /// The cache among the files of an id, and the files that are parts of it.
 struct Judged<'a> {
     entry: Option<CacheEntry>,
-    own: Vec<&'a Found>,
+    own: Vec<&'a CacheFile>,
     /// Old stores that no cache names.
-    left_behind: Vec<&'a Found>,
+    left_behind: Vec<&'a CacheFile>,
 }
 
 impl CacheDir {
@@ -184,7 +184,7 @@ impl CacheDir {
         Ok(pruned)
     }
 
-    fn clear_files(&self, id: u128, files: &[Found], pruned: &mut Pruned) -> Result<()> {
+    fn clear_files(&self, id: u128, files: &[CacheFile], pruned: &mut Pruned) -> Result<()> {
         let name = file_name(id);
         pruned.caches += u32::from(files.iter().any(|file| file.name == name.as_bytes()));
         self.remove(files, pruned)
@@ -220,7 +220,7 @@ impl CacheDir {
                 (FileType::Dir, _) => continue,
                 _ => metadata.allocated,
             };
-            let found = Found { name, metadata, bytes, part };
+            let found = CacheFile { name, metadata, bytes, part };
             match (part, id) {
                 (Part::Temporary, _) if found.is_young(now) => {}
                 (Part::Temporary, _) | (_, None) => files.left_behind.push(found),
@@ -235,7 +235,7 @@ impl CacheDir {
     }
 
     /// Opens the cache of an id, if it exists, to identify its files.
-    fn judge<'a>(&self, id: u128, files: &'a [Found]) -> Result<Judged<'a>> {
+    fn judge<'a>(&self, id: u128, files: &'a [CacheFile]) -> Result<Judged<'a>> {
         let path = self.path.join(file_name(id));
         let opened = Snapshot::open(Arc::clone(&self.vfs), &path, id)?;
         let generation = match &opened {
@@ -272,7 +272,7 @@ impl CacheDir {
 
     fn remove<'a>(
         &self,
-        files: impl IntoIterator<Item = &'a Found>,
+        files: impl IntoIterator<Item = &'a CacheFile>,
         pruned: &mut Pruned,
     ) -> Result<()> {
         for file in files {
@@ -294,7 +294,7 @@ impl CacheDir {
     }
 }
 
-impl Found {
+impl CacheFile {
     /// Returns `true` if a writer may still be writing it.
     fn is_young(&self, now: i64) -> bool {
         now - self.metadata.modified.unix_seconds() < TEMPORARY_AGE_MIN

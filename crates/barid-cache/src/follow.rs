@@ -7,7 +7,7 @@ use crate::core_row::{Core, RowLocation};
 use crate::delta::Tally;
 use crate::error::{Error, Result, ScanFault};
 use crate::limits::{FOLLOW_HELD_LEN, FOLLOW_ROWS_MAX};
-use crate::log::{ChangedPlace, ChangedRow, Entry};
+use crate::log::{ChangedPlace, ChangedRow, LogEntry};
 use crate::meta::Meta;
 use crate::restate::{RESTATED_LEN, Restated};
 use crate::rewrite::Revision;
@@ -271,12 +271,12 @@ fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapsho
             places.push(place);
         }
     }
-    let entry = Entry {
+    let entry = LogEntry {
         expunged: &expunged,
         changed: &changed,
         shifts: &shifts,
         places: &places,
-        ..Entry::default()
+        ..LogEntry::default()
     };
     let mut snapshot = known.clone();
     snapshot.write(&tally.meta, &entry)?;

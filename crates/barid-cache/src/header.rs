@@ -5,7 +5,7 @@ use barid_kv::Compression;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::{Put, Reader, u32_at, u64_at};
-use crate::column::{COLUMN_COUNT, Extent, Kind};
+use crate::column::{COLUMN_COUNT, ColumnKind, Extent};
 use crate::limits::META_LEN_MAX;
 use crate::options::{CacheOptions, StoreKind};
 use crate::pack::BlockTable;
@@ -97,7 +97,7 @@ impl Header {
         page.put_u32(self.meta_len);
         page.put_u32(0);
         page.put_u64(self.meta_checksum);
-        for (kind, extent) in Kind::ALL.iter().zip(&self.extents) {
+        for (kind, extent) in ColumnKind::ALL.iter().zip(&self.extents) {
             page.put_u64(extent.start);
             page.put_u64(extent.rows);
             page.put_u64(extent.generation);
@@ -192,7 +192,7 @@ impl Header {
         header.meta_len = reader.u32()?;
         reader.u32()?;
         header.meta_checksum = reader.u64()?;
-        for (kind, extent) in Kind::ALL.iter().zip(&mut header.extents) {
+        for (kind, extent) in ColumnKind::ALL.iter().zip(&mut header.extents) {
             let (start, rows, generation) = (reader.u64()?, reader.u64()?, reader.u64()?);
             *extent = Extent { start, rows, generation };
             if reader.u32()? as usize != kind.row_len() {
@@ -212,11 +212,11 @@ impl Header {
     }
 
     fn is_consistent(&self) -> bool {
-        let rows = |kind: Kind| self.extents[kind.index()].rows;
-        let core = &self.extents[Kind::Core.index()];
+        let rows = |kind: ColumnKind| self.extents[kind.index()].rows;
+        let core = &self.extents[ColumnKind::Core.index()];
         let countable = self.extents.iter().all(|extent| extent.rows <= u64::from(u32::MAX));
         let inside = || match self.table {
-            None => Kind::ALL
+            None => ColumnKind::ALL
                 .iter()
                 .zip(&self.extents)
                 .all(|(kind, extent)| extent.end(*kind).is_some_and(|end| end <= self.log_start)),
@@ -229,9 +229,9 @@ impl Header {
         countable
             && inside()
             && self.table.is_some() == self.options.packing().is_some()
-            && rows(Kind::Core) == u64::from(self.messages)
-            && rows(Kind::Thread) == u64::from(self.messages)
-            && rows(Kind::FirstUids) == core.blocks(Kind::Core)
+            && rows(ColumnKind::Core) == u64::from(self.messages)
+            && rows(ColumnKind::Thread) == u64::from(self.messages)
+            && rows(ColumnKind::FirstUids) == core.blocks(ColumnKind::Core)
             && self.meta_len as usize <= META_LEN_MAX
             && self
                 .meta_start

@@ -78,7 +78,7 @@ fn checksum(record: &[u8]) -> u64 {
 
 /// The content of a record.
 #[derive(Default)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LogEntry<'a> {
     /// Physical rows, ascending.
     pub(crate) expunged: &'a [u32],
     pub(crate) changed: &'a [ChangedRow],
@@ -94,8 +94,8 @@ pub(crate) struct Entry<'a> {
 }
 
 /// Builds the record that follows `link`.
-pub(crate) fn encode(link: Link, meta: &Meta, entry: &Entry<'_>) -> Vec<u8> {
-    let Entry { expunged, changed, sizes, shifts, places, added_count, added } = *entry;
+pub(crate) fn encode(link: Link, meta: &Meta, entry: &LogEntry<'_>) -> Vec<u8> {
+    let LogEntry { expunged, changed, sizes, shifts, places, added_count, added } = *entry;
     let mut out = Vec::with_capacity(1024 + added.len() + changed.len() * 32);
     out.extend_from_slice(MAGIC);
     out.put_u32(0);

@@ -4,11 +4,11 @@ use barid_types::{ModSeq, Uid};
 
 use crate::base::Cursor;
 use crate::codec::{u32_at, u64_at};
-use crate::column::Kind;
+use crate::column::ColumnKind;
 use crate::core_row::{Core, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
 use crate::limits::RAISE_LOGGED_MAX;
-use crate::log::{ChangedRow, Entry};
+use crate::log::{ChangedRow, LogEntry};
 use crate::meta::Meta;
 use crate::rewrite::Revision;
 use crate::snapshot::Snapshot;
@@ -27,7 +27,7 @@ impl Snapshot {
             return Ok(changed);
         }
         let base_len = self.base_len();
-        let mut rows = Cursor::new(&self.base, Kind::Core);
+        let mut rows = Cursor::new(&self.base, ColumnKind::Core);
         for physical in self.overlay.live(0).take_while(|physical| *physical < base_len) {
             let row = rows.row(physical)?;
             let stored = || ModSeq::new(u64_at(row, MODSEQ_AT));
@@ -84,7 +84,7 @@ impl Snapshot {
         let highest_modseq = self.meta.highest_modseq.max(modseq);
         let meta = Meta { highest_modseq, ..self.meta.clone() };
         let mut snapshot = self.clone();
-        snapshot.write(&meta, &Entry { changed: &changed, ..Entry::default() })?;
+        snapshot.write(&meta, &LogEntry { changed: &changed, ..LogEntry::default() })?;
         Ok(snapshot)
     }
 }

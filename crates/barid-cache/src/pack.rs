@@ -6,7 +6,7 @@ use barid_vfs::File;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::codec::{Put, u32_at, u64_at};
-use crate::column::{BLOCK_HEAD_LEN, BLOCK_LEN, COLUMN_COUNT, Extent, Kind};
+use crate::column::{BLOCK_HEAD_LEN, BLOCK_LEN, COLUMN_COUNT, ColumnKind, Extent};
 
 /// Bytes of the buffer for packed blocks that a thread keeps for the next one.
 const PACKED_KEPT_LEN: usize = 256 * 1024;
@@ -72,7 +72,8 @@ pub(crate) struct BlockTable {
 impl BlockTable {
     /// Returns the length of the table of these columns in bytes.
     pub(crate) fn len_of(extents: &[Extent; COLUMN_COUNT]) -> u64 {
-        let blocks: u64 = Kind::ALL.iter().map(|kind| extents[kind.index()].blocks(*kind)).sum();
+        let blocks: u64 =
+            ColumnKind::ALL.iter().map(|kind| extents[kind.index()].blocks(*kind)).sum();
         CHECKSUM_LEN as u64 + blocks * ENTRY_LEN as u64
     }
 
@@ -117,7 +118,7 @@ impl BlockTable {
         }
         let mut first = [0; COLUMN_COUNT];
         let mut next = 0;
-        for kind in Kind::ALL {
+        for kind in ColumnKind::ALL {
             first[kind.index()] = next;
             next += extents[kind.index()].blocks(kind) as usize;
         }
@@ -125,7 +126,7 @@ impl BlockTable {
     }
 
     /// Returns block `index` of a column.
-    pub(crate) fn block(&self, kind: Kind, index: u64) -> Option<PackedBlock> {
+    pub(crate) fn block(&self, kind: ColumnKind, index: u64) -> Option<PackedBlock> {
         let index = usize::try_from(index).ok()?;
         self.blocks.get(self.first[kind.index()].checked_add(index)?).copied()
     }

@@ -10,7 +10,7 @@ use barid_vfs::File;
 
 use crate::base::{Base, Cursor};
 use crate::builder::write_header;
-use crate::column::{Extent, Kind, PackedColumns};
+use crate::column::{ColumnKind, Extent, PackedColumns};
 use crate::columns::Columns;
 use crate::error::{Error, Result};
 use crate::header::Header;
@@ -37,9 +37,9 @@ impl Snapshot {
         if !fits || turn == u32::MAX {
             return Ok(false);
         }
-        let mut columns_len = self.column_len(Kind::Core)?;
+        let mut columns_len = self.column_len(ColumnKind::Core)?;
         if is_shorter {
-            columns_len += self.column_len(Kind::Thread)?;
+            columns_len += self.column_len(ColumnKind::Thread)?;
         }
         let base_len = u128::from(self.base_len().max(1));
         let end = u128::from(file_len) + u128::from(columns_len) * u128::from(rows) / base_len;
@@ -48,7 +48,7 @@ impl Snapshot {
     }
 
     /// Returns the length of the blocks of a column in bytes.
-    fn column_len(&self, kind: Kind) -> Result<u64> {
+    fn column_len(&self, kind: ColumnKind) -> Result<u64> {
         let header = &self.base.header;
         let extent = &header.extents[kind.index()];
         let block_len = |index| match header.table {
@@ -94,14 +94,14 @@ impl Snapshot {
         let mut live = Live::of(self);
         let cores = self.write_cores(&mut columns, &mut live, revision)?;
         let thread = match live.rows == self.base_len() {
-            true => self.keep_column(&mut columns, Kind::Thread)?,
+            true => self.keep_column(&mut columns, ColumnKind::Thread)?,
             false => self.write_threads(&mut columns, &live)?,
         };
         let extents = [
             cores.extent,
             thread,
-            self.keep_column(&mut columns, Kind::References)?,
-            self.keep_column(&mut columns, Kind::Heap)?,
+            self.keep_column(&mut columns, ColumnKind::References)?,
+            self.keep_column(&mut columns, ColumnKind::Heap)?,
             columns.write_first_uids(&cores.first_uids)?,
         ];
         let header = Header {
@@ -129,14 +129,14 @@ impl Snapshot {
         let mut cores = self.core_cursor();
         let path = columns.path;
         let Cores { first_uids, recent, unseen, .. } = &mut written;
-        let extent = columns.write(Kind::Core, |writer| {
+        let extent = columns.write(ColumnKind::Core, |writer| {
             for physical in self.overlay.live(0) {
                 let mut core = cores.get(physical)?;
                 if !revision.revise(&mut core)? {
                     live.remove(physical);
                     continue;
                 }
-                if u64::from(live.rows).is_multiple_of(Kind::Core.rows_per_block()) {
+                if u64::from(live.rows).is_multiple_of(ColumnKind::Core.rows_per_block()) {
                     first_uids.push(core.uid);
                 }
                 live.rows += 1;
@@ -150,9 +150,9 @@ impl Snapshot {
     }
 
     fn write_threads(&self, columns: &mut Columns<'_>, live: &Live) -> Result<Extent> {
-        let mut threads = Cursor::new(&self.base, Kind::Thread);
+        let mut threads = Cursor::new(&self.base, ColumnKind::Thread);
         let path = columns.path;
-        columns.write(Kind::Thread, |writer| {
+        columns.write(ColumnKind::Thread, |writer| {
             for physical in (0..self.base_len()).filter(|physical| live.has(*physical)) {
                 writer.push(threads.row(physical)?).map_err(Error::at(path))?;
             }
@@ -161,7 +161,7 @@ impl Snapshot {
     }
 
     /// Reuses a column in its place.
-    fn keep_column(&self, columns: &mut Columns<'_>, kind: Kind) -> Result<Extent> {
+    fn keep_column(&self, columns: &mut Columns<'_>, kind: ColumnKind) -> Result<Extent> {
         let header = &self.base.header;
         let extent = header.extents[kind.index()];
         if let (Some(packed), Some(table)) = (&mut columns.packed, header.table) {

@@ -9,7 +9,7 @@ use barid_vfs::{File, Vfs};
 
 use crate::base::{Cursor, HeapCursor};
 use crate::builder::Builder;
-use crate::column::Kind;
+use crate::column::ColumnKind;
 use crate::core_row::{Core, HeapRef, RowLocation};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{KV_NUMBERS, REWRITE_ROWS};
@@ -126,14 +126,14 @@ impl Snapshot {
 
     /// Returns the numbers of the records of the columns whose rows are expunged.
     fn expunged_numbers(&self) -> Result<Vec<u32>> {
-        let mut cores = Cursor::new(&self.base, Kind::Core);
+        let mut cores = Cursor::new(&self.base, ColumnKind::Core);
         let gone = self.overlay.expunged().iter().take_while(|row| **row < self.base_len());
         gone.map(|row| Ok(crate::core_row::record_number(cores.row(*row)?))).collect()
     }
 
     /// Fills a new file with the live rows; with `keeps` those of the columns keep their records.
     fn copy_to(&self, builder: Builder, keeps: bool, revision: &mut dyn Revision) -> Result<Self> {
-        let mut source = Source::new(self);
+        let mut source = RowCursors::new(self);
         let mut rows = self.overlay.live(0);
         let mut cores = self.core_cursor();
         let mut items = Vec::with_capacity(REWRITE_ROWS);
@@ -191,7 +191,7 @@ impl Revision for Nothing {
 }
 
 /// Cursors over the parts of rows.
-struct Source<'a> {
+struct RowCursors<'a> {
     snapshot: &'a Snapshot,
     threads: Cursor<'a>,
     references: Cursor<'a>,
@@ -199,13 +199,13 @@ struct Source<'a> {
     ids: Vec<IdHash>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> RowCursors<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         let base = &snapshot.base;
         Self {
             snapshot,
-            threads: Cursor::new(base, Kind::Thread),
-            references: Cursor::new(base, Kind::References),
+            threads: Cursor::new(base, ColumnKind::Thread),
+            references: Cursor::new(base, ColumnKind::References),
             names: HeapCursor::bulk(base),
             ids: Vec::new(),
         }

@@ -128,7 +128,7 @@ pub(crate) struct ChunkRows {
 
 /// The columns of a complete chunk.
 #[derive(Debug, Default)]
-pub(crate) struct Chunk {
+pub(crate) struct ColumnChunk {
     pub(crate) core: Rows<CORE_ROW_LEN>,
     pub(crate) thread: Rows<THREAD_ROW_LEN>,
     pub(crate) references: Rows<REFERENCE_ROW_LEN>,
@@ -142,19 +142,19 @@ impl ChunkRows {
     }
 
     /// Returns the chunk in memory.
-    pub(crate) fn held(mut self) -> Chunk {
+    pub(crate) fn held(mut self) -> ColumnChunk {
         self.core.shrink();
         self.thread.shrink();
         self.references.shrink();
         let Self { core, thread, references, recent, unseen } = self;
         let (core, thread, references) =
             (Rows::Held(core), Rows::Held(thread), Rows::Held(references));
-        Chunk { core, thread, references, recent, unseen }
+        ColumnChunk { core, thread, references, recent, unseen }
     }
 
     /// Writes the chunk to a file.
-    pub(crate) fn put_aside(self, spool: &Spool) -> Result<Chunk> {
-        Ok(Chunk {
+    pub(crate) fn put_aside(self, spool: &Spool) -> Result<ColumnChunk> {
+        Ok(ColumnChunk {
             core: Rows::put_aside(self.core, spool)?,
             thread: Rows::put_aside(self.thread, spool)?,
             references: Rows::put_aside(self.references, spool)?,

@@ -15,7 +15,7 @@ use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
 use crate::codec::u32_at;
-use crate::column::{BLOCK_HEAD_LEN, Kind};
+use crate::column::{BLOCK_HEAD_LEN, ColumnKind};
 use crate::core_row::{Core, RowLocation, UID_AT};
 use crate::error::{Damage, Error, Result};
 use crate::header::{HEAD_LEN, Header};
@@ -317,7 +317,7 @@ impl Snapshot {
         if let Some(core) = self.overlay.added_core(physical) {
             return Ok(core);
         }
-        let core = self.base.row(Kind::Core, physical, Core::decode)?;
+        let core = self.base.row(ColumnKind::Core, physical, Core::decode)?;
         let mut core = core.ok_or_else(|| self.bounds())?;
         self.overlay.update(physical, &mut core);
         Ok(core)
@@ -346,7 +346,7 @@ impl Snapshot {
     }
 
     pub(crate) fn core_cursor(&self) -> CoreCursor<'_> {
-        CoreCursor { snapshot: self, rows: Cursor::new(&self.base, Kind::Core) }
+        CoreCursor { snapshot: self, rows: Cursor::new(&self.base, ColumnKind::Core) }
     }
 
     /// Returns the position of a message; `name` receives the bytes of its file name.
@@ -410,7 +410,7 @@ impl Snapshot {
         }
         let found = match self.overlay.added_uid(physical) {
             Some(uid) => uid.get(),
-            None => self.base.row(Kind::Core, physical, |row| u32_at(row, UID_AT))?,
+            None => self.base.row(ColumnKind::Core, physical, |row| u32_at(row, UID_AT))?,
         };
         Ok((found == uid.get()).then_some(physical))
     }
@@ -419,10 +419,11 @@ impl Snapshot {
     fn physical_from_uid(&self, uid: Uid) -> Result<u32> {
         let uid = uid.get();
         // Finds the last block whose first UID is not above `uid`.
-        let (mut low, mut high) = (0, self.base.header.extents[Kind::FirstUids.index()].rows);
+        let (mut low, mut high) = (0, self.base.header.extents[ColumnKind::FirstUids.index()].rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            let first = self.base.row(Kind::FirstUids, middle as u32, |row| u32_at(row, 0))?;
+            let first =
+                self.base.row(ColumnKind::FirstUids, middle as u32, |row| u32_at(row, 0))?;
             if first <= uid {
                 low = middle + 1;
             } else {
@@ -433,9 +434,9 @@ impl Snapshot {
             // Below every UID of the columns, or the columns are empty.
             return Ok(if self.base.rows() > 0 { 0 } else { self.overlay.added_from(uid) });
         };
-        let block = self.base.block(Kind::Core, index)?;
+        let block = self.base.block(ColumnKind::Core, index)?;
         let rows = block.get(BLOCK_HEAD_LEN..).unwrap_or_default();
-        let row_len = Kind::Core.row_len();
+        let row_len = ColumnKind::Core.row_len();
         let (mut low, mut high) = (0, rows.len() / row_len);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -445,7 +446,7 @@ impl Snapshot {
                 high = middle;
             }
         }
-        let physical = index * Kind::Core.rows_per_block() + low as u64;
+        let physical = index * ColumnKind::Core.rows_per_block() + low as u64;
         Ok(match physical as u32 {
             physical if physical < self.base.rows() => physical,
             _ => self.overlay.added_from(uid),

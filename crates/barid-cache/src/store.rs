@@ -14,7 +14,7 @@ use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, lock_file};
 use crate::error::{Error, Result, ScanFault};
 use crate::header::{HEAD_LEN, Header};
 use crate::limits::{LOG_COMPACT_LEN, LOG_COMPACT_LEN_MAX, LOG_LEN_MAX};
-use crate::log::{self, Entry, Link};
+use crate::log::{self, Link, LogEntry};
 use crate::meta::Meta;
 use crate::snapshot::{Snapshot, Stored};
 
@@ -29,7 +29,7 @@ impl Snapshot {
     /// reported by [`Snapshot::store_error`].
     pub fn restamp(&mut self, stamp: Stamp, state: &[u8]) -> Result<()> {
         let meta = Meta { stamp, state: state.to_vec(), ..self.meta.clone() };
-        self.write(&meta, &Entry::default())
+        self.write(&meta, &LogEntry::default())
     }
 
     /// Stores RFC822.SIZE of rows, computed from their messages.
@@ -40,11 +40,11 @@ impl Snapshot {
         let physical = |(row, size): &(u32, u64)| Ok((self.check_row(*row)?, *size));
         let sizes = sizes.iter().map(physical).collect::<Result<Vec<_>>>()?;
         let meta = self.meta.clone();
-        self.write(&meta, &Entry { sizes: &sizes, ..Entry::default() })
+        self.write(&meta, &LogEntry { sizes: &sizes, ..LogEntry::default() })
     }
 
     /// Applies an entry and stores it, in the log or in a new file.
-    pub(crate) fn write(&mut self, meta: &Meta, entry: &Entry<'_>) -> Result<()> {
+    pub(crate) fn write(&mut self, meta: &Meta, entry: &LogEntry<'_>) -> Result<()> {
         let (link, log_end) = (self.link, self.log_end);
         let record = log::encode(link, meta, entry);
         let taken = log::next(&record, link).is_some_and(|(bytes, next)| {

@@ -8,7 +8,7 @@ use barid_vfs::Vfs;
 
 use crate::base::{Cursor, HeapCursor};
 use crate::codec::u32_at;
-use crate::column::Kind;
+use crate::column::ColumnKind;
 use crate::core_row::{CORE_ROW_LEN, Core, RowLocation};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{FAULTS_LISTED_MAX, REWRITE_ROWS};
@@ -100,13 +100,13 @@ pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
 fn check_blocks(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     let base = &snapshot.base;
     let mut block = Vec::new();
-    for kind in Kind::ALL {
+    for kind in ColumnKind::ALL {
         for index in 0..base.header.extents[kind.index()].blocks(kind) {
             base.read_block(kind, index, &mut block)?;
             report.blocks += 1;
         }
     }
-    for number in 0..base.header.extents[Kind::Heap.index()].rows {
+    for number in 0..base.header.extents[ColumnKind::Heap.index()].rows {
         base.read_heap_block(number as u32, &mut block)?;
         report.blocks += 1;
     }
@@ -115,22 +115,23 @@ fn check_blocks(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
 
 fn check_rows(snapshot: &Snapshot, _: &mut VerifyReport) -> Result<()> {
     let base = &snapshot.base;
-    let wrong = |kind: Kind| base.damaged(base.header.extents[kind.index()].start, Damage::Bounds);
-    let mut cores = Cursor::new(base, Kind::Core);
-    let mut threads = Cursor::new(base, Kind::Thread);
-    let mut firsts = Cursor::new(base, Kind::FirstUids);
+    let wrong =
+        |kind: ColumnKind| base.damaged(base.header.extents[kind.index()].start, Damage::Bounds);
+    let mut cores = Cursor::new(base, ColumnKind::Core);
+    let mut threads = Cursor::new(base, ColumnKind::Thread);
+    let mut firsts = Cursor::new(base, ColumnKind::FirstUids);
     let mut names = HeapCursor::bulk(base);
-    let references = base.header.extents[Kind::References.index()].rows;
+    let references = base.header.extents[ColumnKind::References.index()].rows;
     let mut last_uid = 0;
     for row in 0..base.rows() {
         let mut bytes = [0; CORE_ROW_LEN];
         bytes.copy_from_slice(cores.row(row)?);
-        let core = Core::decode(&bytes).ok_or_else(|| wrong(Kind::Core))?;
+        let core = Core::decode(&bytes).ok_or_else(|| wrong(ColumnKind::Core))?;
         let uid = core.uid.get();
-        let per_block = Kind::Core.rows_per_block() as u32;
+        let per_block = ColumnKind::Core.rows_per_block() as u32;
         let first_differs = row % per_block == 0 && u32_at(firsts.row(row / per_block)?, 0) != uid;
         if uid <= last_uid || first_differs {
-            return Err(wrong(Kind::FirstUids));
+            return Err(wrong(ColumnKind::FirstUids));
         }
         last_uid = uid;
         if let RowLocation::Name { .. } = core.location {
@@ -139,7 +140,7 @@ fn check_rows(snapshot: &Snapshot, _: &mut VerifyReport) -> Result<()> {
         let thread = ThreadRow::decode(threads.row(row)?);
         let end = u64::from(thread.references_start) + u64::from(thread.references_count);
         if end > references {
-            return Err(wrong(Kind::Thread));
+            return Err(wrong(ColumnKind::Thread));
         }
     }
     Ok(())

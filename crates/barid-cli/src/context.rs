@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid::caches::{self, Recovery};
+use barid::caches::{self, CacheRecovery};
 use barid::vfs::OsVfs;
 use barid::{
     Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn, resolve_name,
@@ -233,14 +233,14 @@ impl Context {
         let Ok(options) = self.open_options() else { return false };
         let Ok(Some(recovery)) = caches::recover(cause, &options) else { return false };
         match recovery {
-            Recovery::Again => {}
-            Recovery::Anew(kept_in) => {
+            CacheRecovery::Again => {}
+            CacheRecovery::Anew(kept_in) => {
                 self.global.store = self.global.store.or(kept_in.map(|kept| kept.store));
                 self.global.compress =
                     self.global.compress.or(kept_in.map(|kept| kept.compression));
                 self.warn(&format!("{error}; it is made anew"));
             }
-            Recovery::Without => {
+            CacheRecovery::Without => {
                 self.global.no_cache = true;
                 self.warn(&format!("{error}; everything is read from the mailbox instead"));
             }

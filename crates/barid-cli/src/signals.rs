@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use barid::vfs::{OpenOptions, OsVfs, Vfs as _};
-use barid::{Progress, Unit, Work};
+use barid::{LongOperation, Progress, Unit};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
 };
@@ -107,7 +107,7 @@ pub(crate) fn set_idle(is_idle: bool) -> bool {
 
 /// Notes the progress that the answer to a signal reports.
 pub(crate) fn note_progress(progress: &Progress) {
-    if progress.work != Work::Scan
+    if progress.work != LongOperation::Scan
         && let Ok(mut last) = LAST.try_lock()
     {
         *last = Some(*progress);

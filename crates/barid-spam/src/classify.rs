@@ -1,6 +1,6 @@
 //! Classifying messages.
 
-use barid::{Outcome, Work};
+use barid::{LongOperation, ReadOutcome};
 use barid_bayes::{Counts, Evidence, MessagePart, Parameters, Score, Status};
 use barid_wordlist::{AnyList, keys};
 
@@ -100,11 +100,11 @@ impl Filter {
         let mut done = 0;
         each(&*self.vfs, source, self.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            self.tell(Work::Classify, done, total);
+            self.tell(LongOperation::Classify, done, total);
             match outcome {
-                Outcome::Made(classified) => tell(at, Ok(Some(classified?)))?,
-                Outcome::Gone => tell(at, Ok(None))?,
-                Outcome::Unreadable(error) => tell(at, Err(error.into()))?,
+                ReadOutcome::Made(classified) => tell(at, Ok(Some(classified?)))?,
+                ReadOutcome::Gone => tell(at, Ok(None))?,
+                ReadOutcome::Unreadable(error) => tell(at, Err(error.into()))?,
             }
             Ok(!self.is_stopped())
         })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barid::{Progress, ProgressFn, Unit, Work};
+use barid::{LongOperation, Progress, ProgressFn, Unit};
 use barid_bayes::{Parameters, Profile};
 use barid_vfs::Vfs;
 use barid_wordlist::limits::DAMAGE_MAX;
@@ -165,10 +165,10 @@ impl Filter {
         self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn tell(&self, work: Work, done: usize, total: usize) {
+    pub(crate) fn tell(&self, work: LongOperation, done: usize, total: usize) {
         if let Some(progress) = &self.options.progress {
             let (done, total) = (done as u64, total as u64);
-            let unit = if work == Work::Tune { Unit::Trials } else { Unit::Messages };
+            let unit = if work == LongOperation::Tune { Unit::Trials } else { Unit::Messages };
             progress(Progress { work, unit, done, total });
         }
     }

@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barid::convert::{ConvertOptions, Converted, copy};
-use barid::{ChangeOptions, ChangeRequest, Changed, Mailbox, Outcome, ReadAs, is_too_large};
+use barid::convert::{ConvertOptions, ConvertReport, copy};
+use barid::{ChangeOptions, ChangeRequest, Changed, Mailbox, ReadAs, ReadOutcome, is_too_large};
 use barid_bayes::Status;
 use barid_types::Uid;
 use barid_wordlist::{Class, Error as ListError};
@@ -30,7 +30,7 @@ pub struct MovedSpam {
     /// Number of spam messages that were in the target already, from an interrupted call.
     pub found: u64,
     /// Result of the copy; `None` if there was nothing to copy.
-    pub copied: Option<Converted>,
+    pub copied: Option<ConvertReport>,
     /// Result of the expunge; `None` if there was nothing to expunge.
     pub changed: Option<Changed>,
 }
@@ -105,7 +105,7 @@ impl Filter {
         let mut untrusted = Vec::new();
         let source = Source::Mailbox(mailbox, uids);
         each(&*self.vfs, source, 0, &make, &mut |at, outcome| {
-            if let (At::Uid(uid), Outcome::Made(made)) = (at, outcome) {
+            if let (At::Uid(uid), ReadOutcome::Made(made)) = (at, outcome) {
                 let (content, class) = made?;
                 if class != Some(Class::Ham) {
                     untrusted.push((uid, content));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use barid::{Mailbox, Outcome, WHOLE_LEN_MAX};
+use barid::{Mailbox, ReadOutcome, WHOLE_LEN_MAX};
 use barid_types::Uid;
 use barid_vfs::Vfs;
 
@@ -46,7 +46,7 @@ pub enum At {
 pub(crate) type Make<'a, T> = dyn Fn(&[u8]) -> T + Sync + 'a;
 
 /// Receives the results, in order; `false` ends the reading.
-pub(crate) type TakeResult<'a, T> = dyn FnMut(At, Outcome<T>) -> Result<bool> + 'a;
+pub(crate) type TakeResult<'a, T> = dyn FnMut(At, ReadOutcome<T>) -> Result<bool> + 'a;
 
 /// Reads all messages of a source.
 pub(crate) fn each<T: Send>(
@@ -62,13 +62,15 @@ pub(crate) fn each<T: Send>(
         }
         Source::Files(files) => {
             let make = |path: &PathBuf| match vfs.read(path, WHOLE_LEN_MAX) {
-                Ok(bytes) => Outcome::Made(make(&bytes)),
-                Err(source) => Outcome::Unreadable(barid::Error::Io { path: path.clone(), source }),
+                Ok(bytes) => ReadOutcome::Made(make(&bytes)),
+                Err(source) => {
+                    ReadOutcome::Unreadable(barid::Error::Io { path: path.clone(), source })
+                }
             };
             in_order(files, threads, &make, &mut |index, made| take(At::Index(index), made))
         }
         Source::Messages(messages) => {
-            let make = |message: &&[u8]| Outcome::Made(make(message));
+            let make = |message: &&[u8]| ReadOutcome::Made(make(message));
             in_order(messages, threads, &make, &mut |index, made| take(At::Index(index), made))
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use barid::{Outcome, Work};
+use barid::{LongOperation, ReadOutcome};
 use barid_bayes::Profile;
 use barid_wordlist::{
     AnyList, Batch, Class, Conflict, Counts, DistinctTokens, Error as ListError, Receipt, Sums,
@@ -33,7 +33,7 @@ pub enum Lesson {
     Retrain(Class),
 }
 
-/// Outcome for a message.
+/// ReadOutcome for a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Became {
@@ -237,7 +237,7 @@ impl Trainer<'_> {
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            filter.tell(Work::Train, done, total);
+            filter.tell(LongOperation::Train, done, total);
             self.take(at, outcome, tell)?;
             self.trained.is_stopped = filter.is_stopped();
             Ok(!self.trained.is_stopped)
@@ -256,13 +256,13 @@ impl Trainer<'_> {
     fn take(
         &mut self,
         at: At,
-        outcome: Outcome<Result<TrainingResult>>,
+        outcome: ReadOutcome<Result<TrainingResult>>,
         tell: &mut TellTraining<'_>,
     ) -> Result<()> {
         let became = match outcome {
-            Outcome::Gone => Became::Gone,
-            Outcome::Unreadable(error) => Became::Unreadable(error.into()),
-            Outcome::Made(made) => {
+            ReadOutcome::Gone => Became::Gone,
+            ReadOutcome::Unreadable(error) => Became::Unreadable(error.into()),
+            ReadOutcome::Made(made) => {
                 let TrainingResult { content, misses_receipt, plan } = made?;
                 let known = self.known.get(&content).copied();
                 let plan = match misses_receipt && known.is_none() {

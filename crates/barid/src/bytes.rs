@@ -22,9 +22,9 @@ impl Put for Vec<u8> {
 }
 
 /// Reads numbers from the front; `None` if the bytes end too early.
-pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Take<'a> {
+impl<'a> ByteReader<'a> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;

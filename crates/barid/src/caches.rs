@@ -98,7 +98,7 @@ impl CacheFigures {
 
 /// Result of moving a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Converted {
+pub struct ConvertedCache {
     /// Number of messages.
     pub messages: u32,
     /// Store and compression before.
@@ -282,7 +282,7 @@ pub fn convert(
     mailbox: &Path,
     store: Option<StoreKind>,
     compression: Option<Compression>,
-) -> Result<Option<Converted>> {
+) -> Result<Option<ConvertedCache>> {
     let Some(entry) = entries_of(dir, Some(mailbox))?.into_iter().next() else { return Ok(None) };
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let snapshot = match Snapshot::open(vfs, &entry.path, entry.id)? {
@@ -303,7 +303,7 @@ pub fn convert(
     };
     converted.release();
     let after = entries_of(dir, Some(mailbox))?.into_iter().next();
-    Ok(Some(Converted {
+    Ok(Some(ConvertedCache {
         messages: converted.len(),
         from,
         to,
@@ -343,7 +343,7 @@ pub fn prune(dir: &Path) -> Result<ClearReport> {
 
 /// Next step of a program that opens the mailbox anew after an error of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
+pub enum CacheRecovery {
     /// Open as before: the cache was replaced by another process.
     Again,
     /// Open as before: the damaged cache was removed. The value is its store and compression, if
@@ -359,9 +359,9 @@ pub enum Recovery {
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>> {
+pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<CacheRecovery>> {
     let error = match error {
-        Error::Superseded { .. } => return Ok(Some(Recovery::Again)),
+        Error::Superseded { .. } => return Ok(Some(CacheRecovery::Again)),
         Error::Cache(error) => error,
         _ => return Ok(None),
     };
@@ -369,7 +369,7 @@ pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>>
         return Ok(None);
     }
     if is_out_of_reach(error) {
-        return Ok(Some(Recovery::Without));
+        return Ok(Some(CacheRecovery::Without));
     }
     let Some(path) = damaged_file(error) else { return Ok(None) };
     let dir = folder(path.parent().unwrap_or(Path::new("")));
@@ -377,12 +377,12 @@ pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>>
         path.as_os_str().as_encoded_bytes().starts_with(cache.as_os_str().as_encoded_bytes())
     };
     let Some(entry) = dir.list()?.into_iter().find(|entry| lies_beside(&entry.path)) else {
-        return Ok(Some(Recovery::Anew(None)));
+        return Ok(Some(CacheRecovery::Anew(None)));
     };
     if dir.clear_one(entry.id).is_err() {
-        return Ok(Some(Recovery::Without));
+        return Ok(Some(CacheRecovery::Without));
     }
-    Ok(Some(Recovery::Anew(entry.content.ok().map(|content| content.options))))
+    Ok(Some(CacheRecovery::Anew(entry.content.ok().map(|content| content.options))))
 }
 
 fn folder(dir: &Path) -> CacheDir {

@@ -19,13 +19,13 @@ pub(crate) fn worth_storing(uncovered: usize, covered: u32) -> bool {
 
 /// One derived snapshot. It may vanish at any moment: one that cannot be read or written is treated
 /// as missing.
-pub(crate) struct Kept<'a> {
+pub(crate) struct DerivedSnapshot<'a> {
     place: &'a CachePlace,
     snapshot: &'a Snapshot,
     kind: String,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> DerivedSnapshot<'a> {
     pub(crate) fn new(place: &'a CachePlace, snapshot: &'a Snapshot, kind: String) -> Self {
         Self { place, snapshot, kind }
     }

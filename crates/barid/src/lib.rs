@@ -96,11 +96,11 @@ pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts}
 pub use large_message::LargeMessage;
 pub use mailbox::Mailbox;
 pub use message_file::FileRest;
-pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
+pub use options::{LongOperation, OpenOptions, Progress, ProgressFn, Unit};
 pub use order::{Sorted, Window};
 pub use read::RawMessage;
-pub use reading::Outcome;
-pub use search::Found;
+pub use reading::ReadOutcome;
+pub use search::FoundMessages;
 pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;

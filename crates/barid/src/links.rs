@@ -15,7 +15,7 @@ use barid_query::{
 };
 
 use crate::Result;
-use crate::bytes::{Put, Take};
+use crate::bytes::{ByteReader, Put};
 
 /// The columns of all rows so far, and the links between their messages.
 pub(crate) struct Links {
@@ -161,7 +161,7 @@ impl Links {
 
     /// Parses the bytes of [`Links::to_bytes`]; `None` if they are malformed.
     pub(crate) fn from_bytes(bytes: &[u8], seed: u64) -> Option<Self> {
-        let mut take = Take(bytes);
+        let mut take = ByteReader(bytes);
         let state = ThreadState::from_bytes(take.bytes()?).ok()?;
         let ids = Self::take_numbers(&mut take, seed)?;
         let subjects = Self::take_numbers(&mut take, seed)?;
@@ -183,7 +183,7 @@ impl Links {
         (links.state.rows() as usize == rows).then_some(links)
     }
 
-    fn take_numbers(take: &mut Take<'_>, seed: u64) -> Option<Numbers> {
+    fn take_numbers(take: &mut ByteReader<'_>, seed: u64) -> Option<Numbers> {
         let count = take.count(12)?;
         let interner = Interner::with_seed(count, seed);
         let mut numbers = Numbers { interner, hashes: Vec::with_capacity(count) };
@@ -204,7 +204,7 @@ pub(crate) fn threads_of_texts(
 ) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
     // c-client compares subjects once more without regard to case where only they decide.
     let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
-    let mut texts = Texts { folds, ..Texts::default() };
+    let mut texts = LinkTexts { folds, ..LinkTexts::default() };
     texts.subjects.number(b"");
     let rows: Vec<u32> = (0..snapshot.len()).collect();
     snapshot.records(&rows, &mut |_, core, record| {
@@ -241,7 +241,7 @@ impl TextMap {
 
 /// The columns of a mailbox, numbered by text.
 #[derive(Default)]
-struct Texts {
+struct LinkTexts {
     ids: TextMap,
     subjects: TextMap,
     /// `true` if subjects are numbered without regard to the case of ASCII letters.
@@ -253,7 +253,7 @@ struct Texts {
     scratch: SubjectScratch,
 }
 
-impl Texts {
+impl LinkTexts {
     fn push(&mut self, record: &barid_cache::Record<'_>, date: i64, profile: Profile) {
         let own = record.message_id.and_then(|raw| barid_message::message_id(raw, profile));
         self.links.ids.push(own.map_or(NO_ID, |id| self.ids.number(&id)));

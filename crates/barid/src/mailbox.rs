@@ -24,7 +24,7 @@ use crate::damaged_state::{ACKNOWLEDGE, note_missing, state_news};
 use crate::error::is_refused;
 use crate::limits::{ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
 use crate::opening::{CachePlace, Opening, is_current, storage_of};
-use crate::recovery::{Recovery, unfinished};
+use crate::recovery::{ChangeRecovery, unfinished};
 use crate::shown::Shown;
 use crate::view::Newest;
 use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status, View};
@@ -86,7 +86,7 @@ impl Mailbox {
         }
         let mut notes = Vec::new();
         for _ in 0..RECOVERIES_MAX {
-            let unfinished = Recovery {
+            let unfinished = ChangeRecovery {
                 storage: &*storage,
                 pending: &mut pending,
                 ledger: &mut ledger,
@@ -210,7 +210,7 @@ impl Mailbox {
             return found.map_or(Ok(()), |found| Err(unfinished(&**storage, found).into()));
         }
         let now = vfs.now();
-        Recovery { storage: &**storage, pending, ledger, options, notes, now }.complete()
+        ChangeRecovery { storage: &**storage, pending, ledger, options, notes, now }.complete()
     }
 
     /// Opens the mailbox anew, now that no change is unfinished.

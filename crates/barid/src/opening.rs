@@ -17,7 +17,7 @@ use crate::intake::Intake;
 use crate::limits::OUTPACED_MAX;
 use crate::options::in_words;
 use crate::recovery::unfinished;
-use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
+use crate::{CacheState, Error, LongOperation, Note, NoteKind, OpenOptions, Progress, Result};
 
 /// Number of scans while the mailbox or the cache keeps changing.
 const SCANS_MAX: u32 = 5;
@@ -380,7 +380,7 @@ impl<'a> Opening<'a> {
     ) -> Result<ScanReport> {
         let progress = self.options.progress.as_ref();
         let progress =
-            progress.map(|tell| Progress::teller(tell, Work::Scan, self.format.format()));
+            progress.map(|tell| Progress::teller(tell, LongOperation::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
             read_only: self.options.read_only || self.in_a_change,

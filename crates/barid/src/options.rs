@@ -14,7 +14,7 @@ use barid_vfs::cores;
 
 /// A long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum LongOperation {
     /// Reading the mailbox.
     Scan,
     /// Completing a change that was interrupted.
@@ -59,7 +59,7 @@ impl Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The operation.
-    pub work: Work,
+    pub work: LongOperation,
     /// Unit of `done` and `total`.
     pub unit: Unit,
     /// Units done so far.
@@ -72,7 +72,7 @@ impl Progress {
     /// Returns the progress callback for a format.
     pub(crate) fn teller(
         tell: &ProgressFn,
-        work: Work,
+        work: LongOperation,
         format: Format,
     ) -> impl Fn(u64, u64) + Sync + use<> {
         let (tell, unit) = (Arc::clone(tell), Unit::of(format));

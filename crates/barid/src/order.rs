@@ -12,7 +12,7 @@ use barid_message::{Profile, SubjectScratch};
 use barid_query::{SortKey, SortProgram, SortView};
 use barid_types::Uid;
 
-use crate::kept::{Kept, worth_storing};
+use crate::kept::{DerivedSnapshot, worth_storing};
 use crate::{Error, Mailbox, Result, View};
 
 /// The wanted part of an order.
@@ -81,7 +81,7 @@ impl View {
                 }
             };
         }
-        let kept = Kept::new(&self.place, &self.snapshot, kind_of(program));
+        let kept = DerivedSnapshot::new(&self.place, &self.snapshot, kind_of(program));
         if let Some(rows) = self.merged_with_kept(&kept, program, window, keys) {
             return rows;
         }
@@ -96,7 +96,7 @@ impl View {
     /// Returns the window of a stored order, with newer messages merged in.
     fn merged_with_kept(
         &self,
-        kept: &Kept<'_>,
+        kept: &DerivedSnapshot<'_>,
         program: &SortProgram,
         window: Window,
         keys: &SortKeys<'_>,

@@ -15,12 +15,12 @@ use crate::limits::{
     CONVERT_THREADS_MAX, COPY_WHOLE_LEN_MAX,
 };
 use crate::read::ReadRoom;
-use crate::turns::{Turn, Turns};
+use crate::turns::{BlockTurn, Turns};
 use crate::{Error, Mailbox, Result};
 
 /// A message that was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Read<'t> {
+pub(crate) struct MessageRead<'t> {
     pub(crate) uid: Uid,
     pub(crate) flags: FlagSet,
     pub(crate) keywords: Vec<Keyword>,
@@ -33,17 +33,17 @@ pub(crate) struct Read<'t> {
     pub(crate) sender: Option<String>,
 }
 
-impl Read<'_> {
+impl MessageRead<'_> {
     /// Replaces the text.
-    pub(crate) fn with_text(self, text: Vec<u8>) -> Read<'static> {
+    pub(crate) fn with_text(self, text: Vec<u8>) -> MessageRead<'static> {
         let Self { uid, flags, keywords, internal_date, large, sender, .. } = self;
-        Read { uid, flags, keywords, internal_date, text: Cow::Owned(text), large, sender }
+        MessageRead { uid, flags, keywords, internal_date, text: Cow::Owned(text), large, sender }
     }
 }
 
 /// Outcome for a message of [`Mailbox::read_each`].
 #[derive(Debug)]
-pub enum Outcome<T> {
+pub enum ReadOutcome<T> {
     /// It was read, with this result.
     Made(T),
     /// It no longer exists.
@@ -57,22 +57,23 @@ pub enum Outcome<T> {
 pub(crate) enum Large {
     /// They are unreadable.
     Refuse,
-    /// Their headers are read, and [`Read::large`] is set.
+    /// Their headers are read, and [`MessageRead::large`] is set.
     Stream,
 }
 
 /// Computes a result from a message, in any thread; the buffer is for any use.
-pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> Result<T> + Sync + 'a;
+pub(crate) type Make<'a, T> =
+    dyn Fn(&Mailbox, MessageRead<'_>, &mut Vec<u8>) -> Result<T> + Sync + 'a;
 
 /// Receives the results, in order; `false` ends the reading.
-pub(crate) type Take<'a, T, E> =
-    dyn FnMut(&Mailbox, Uid, Outcome<T>) -> std::result::Result<bool, E> + 'a;
+pub(crate) type TakeOutcome<'a, T, E> =
+    dyn FnMut(&Mailbox, Uid, ReadOutcome<T>) -> std::result::Result<bool, E> + 'a;
 
 impl Mailbox {
     /// Reads messages in the order of their UIDs, computes a result of each by `make`, in any
     /// thread, and passes the results to `take`, in order, until that returns `false`. If a message
     /// has moved, the mailbox is scanned again and the reading continues with it. Memory is
-    /// bounded; messages too large for it are [`Outcome::Unreadable`].
+    /// bounded; messages too large for it are [`ReadOutcome::Unreadable`].
     ///
     /// # Errors
     /// [`Error::Renumbered`] if the UIDs then mean other messages; errors of the mailbox and of
@@ -81,9 +82,9 @@ impl Mailbox {
         &mut self,
         uids: &[Uid],
         make: &(dyn Fn(&[u8]) -> T + Sync),
-        take: &mut dyn FnMut(Uid, Outcome<T>) -> std::result::Result<bool, E>,
+        take: &mut dyn FnMut(Uid, ReadOutcome<T>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<(), E> {
-        let make = |_: &Self, read: Read<'_>, _: &mut Vec<u8>| Ok(make(&read.text));
+        let make = |_: &Self, read: MessageRead<'_>, _: &mut Vec<u8>| Ok(make(&read.text));
         read_each(self, (uids, Large::Refuse), &make, &mut |_, uid, outcome| take(uid, outcome))
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn read_each<T: Send, E: From<Error>>(
     mailbox: &mut Mailbox,
     (uids, large): (&[Uid], Large),
     make: &Make<'_, T>,
-    take: &mut Take<'_, T, E>,
+    take: &mut TakeOutcome<'_, T, E>,
 ) -> std::result::Result<(), E> {
     let uidvalidity = mailbox.status().uidvalidity;
     let (mut next, mut attempts) = (0, 0);
@@ -118,7 +119,7 @@ pub(crate) fn read_each<T: Send, E: From<Error>>(
             continue;
         }
         let error = Error::KeepsChanging { path: mailbox.path().to_owned() };
-        if !take(mailbox, uids[next], Outcome::Unreadable(error))? {
+        if !take(mailbox, uids[next], ReadOutcome::Unreadable(error))? {
             return Ok(());
         }
         (next, attempts) = (next + 1, 0);
@@ -135,8 +136,8 @@ enum Stop {
 }
 
 /// Result of a thread for a block: an outcome for each message up to one that has moved.
-struct Made<T> {
-    outcomes: Vec<Outcome<T>>,
+struct BlockOutcomes<T> {
+    outcomes: Vec<ReadOutcome<T>>,
     has_moved: bool,
 }
 
@@ -152,7 +153,7 @@ fn run<T: Send, E: From<Error>>(
     mailbox: &Mailbox,
     (uids, large): (&[Uid], Large),
     make: &Make<'_, T>,
-    take: &mut Take<'_, T, E>,
+    take: &mut TakeOutcome<'_, T, E>,
 ) -> std::result::Result<Stop, E> {
     let blocks = blocks(mailbox, uids)?;
     let threads = mailbox.options.thread_count().min(blocks.len()).min(CONVERT_THREADS_MAX);
@@ -160,10 +161,10 @@ fn run<T: Send, E: From<Error>>(
     let threads = workers.count().max(1);
     let waiting = CONVERT_BLOCKS_WAITING / threads;
     let lens = blocks.iter().map(|block| if block.rows.len() == 1 { block.len } else { 0 });
-    let turns = Turn::of_blocks(lens, CONVERT_BLOCK_LEN);
+    let turns = BlockTurn::of_blocks(lens, CONVERT_BLOCK_LEN);
     let gate = &Turns::default();
     let mut follow =
-        |made: Result<Made<T>>, block: &Block| -> std::result::Result<Option<Stop>, E> {
+        |made: Result<BlockOutcomes<T>>, block: &Block| -> std::result::Result<Option<Stop>, E> {
             let made = made?;
             let count = made.outcomes.len();
             for (uid, outcome) in uids[block.from..].iter().zip(made.outcomes) {
@@ -174,7 +175,7 @@ fn run<T: Send, E: From<Error>>(
             Ok(made.has_moved.then_some(Stop::Moved(block.from + count)))
         };
     thread::scope(|scope| {
-        let receivers: Vec<Receiver<Result<Made<T>>>> = (0..threads)
+        let receivers: Vec<Receiver<Result<BlockOutcomes<T>>>> = (0..threads)
             .map(|worker| {
                 let (sender, receiver) = sync_channel(waiting);
                 let all = blocks.iter().zip(turns.iter().copied());
@@ -227,9 +228,9 @@ fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
 /// Processes blocks until they are done, one ends early, or they are not wanted any more.
 fn work<T>(
     mailbox: (&Mailbox, Large),
-    (blocks, gate): (&[(&Block, Option<Turn>)], &Turns),
+    (blocks, gate): (&[(&Block, Option<BlockTurn>)], &Turns),
     make: &Make<'_, T>,
-    sender: &SyncSender<Result<Made<T>>>,
+    sender: &SyncSender<Result<BlockOutcomes<T>>>,
 ) {
     let (mut room, mut scratch) = (ReadRoom::default(), Vec::new());
     for (block, turn) in blocks {
@@ -250,8 +251,9 @@ fn read_block<T>(
     make: &Make<'_, T>,
     room: &mut ReadRoom,
     scratch: &mut Vec<u8>,
-) -> Result<Made<T>> {
-    let mut made = Made { outcomes: Vec::with_capacity(block.rows.len()), has_moved: false };
+) -> Result<BlockOutcomes<T>> {
+    let mut made =
+        BlockOutcomes { outcomes: Vec::with_capacity(block.rows.len()), has_moved: false };
     if let [Some(row)] = block.rows[..]
         && large == Large::Stream
         && block.len > COPY_WHOLE_LEN_MAX
@@ -268,7 +270,7 @@ fn read_block<T>(
     for row in &block.rows {
         let message = if row.is_some() { messages.next() } else { None };
         made.outcomes.push(match message {
-            None => Outcome::Gone,
+            None => ReadOutcome::Gone,
             Some(((_, core), message)) => {
                 let text = message.map(|message| mailbox.text(&message, room));
                 let made_of = text
@@ -287,12 +289,12 @@ fn read_block<T>(
 }
 
 /// Returns the outcome for a message; `None` if it has moved.
-fn outcome_of<T>(made: Result<T>) -> Result<Option<Outcome<T>>> {
+fn outcome_of<T>(made: Result<T>) -> Result<Option<ReadOutcome<T>>> {
     Ok(Some(match made {
-        Ok(made) => Outcome::Made(made),
+        Ok(made) => ReadOutcome::Made(made),
         Err(Error::Mailbox(FormatError::MessageGone { .. })) => return Ok(None),
         Err(error @ Error::Cache(_)) => return Err(error),
-        Err(error) => Outcome::Unreadable(error),
+        Err(error) => ReadOutcome::Unreadable(error),
     }))
 }
 
@@ -304,7 +306,7 @@ fn read_large<T>(
     row: u32,
     make: &Make<'_, T>,
     scratch: &mut Vec<u8>,
-) -> Result<Option<Option<Outcome<T>>>> {
+) -> Result<Option<Option<ReadOutcome<T>>>> {
     let made = mailbox.row_header(row).and_then(|header| {
         let Some(header) = header else { return Ok(None) };
         let core = mailbox.snapshot.core(row)?;
@@ -325,9 +327,9 @@ fn as_read<'t>(
     core: &Core,
     text: Cow<'t, [u8]>,
     large: Option<u32>,
-) -> Read<'t> {
+) -> MessageRead<'t> {
     let (flags, keywords, _) = mailbox.shown.of_message(core);
-    Read {
+    MessageRead {
         uid: core.uid,
         flags: flags.without(barid_types::Flag::Recent),
         keywords: mailbox.keywords().select(keywords).cloned().collect(),

@@ -6,10 +6,10 @@ use barid_vfs::Timestamp;
 
 use crate::limits::PENDING_LOCK_TIMEOUT;
 use crate::opening::expect_writing;
-use crate::{Note, NoteKind, OpenOptions, Progress, Result, Work};
+use crate::{LongOperation, Note, NoteKind, OpenOptions, Progress, Result};
 
 /// The parts needed to complete a change.
-pub(crate) struct Recovery<'a> {
+pub(crate) struct ChangeRecovery<'a> {
     pub(crate) storage: &'a dyn barid_mailbox::Storage,
     pub(crate) pending: &'a mut Pending,
     pub(crate) ledger: &'a mut Ledger,
@@ -18,7 +18,7 @@ pub(crate) struct Recovery<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl Recovery<'_> {
+impl ChangeRecovery<'_> {
     /// Completes an unfinished change if possible, and reports that in the notes; returns the
     /// change if it stays unfinished. Costs a few system calls if there is none.
     pub(crate) fn at_opening(&mut self) -> Result<Option<Unfinished>> {
@@ -62,7 +62,8 @@ impl Recovery<'_> {
         let Self { storage, pending, ledger, options, .. } = self;
         expect_writing(&**storage, self.now, ledger)?;
         let progress = options.progress.as_ref();
-        let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, storage.format()));
+        let progress =
+            progress.map(|tell| Progress::teller(tell, LongOperation::Recover, storage.format()));
         let known = EmptyKnown::default();
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
         let mut context = SyncContext {

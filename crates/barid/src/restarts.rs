@@ -1,7 +1,7 @@
 //! Restart points of compressed mailboxes, stored beside the cache (`docs/formats/derived.md`).
 
 use crate::View;
-use crate::kept::Kept;
+use crate::kept::DerivedSnapshot;
 use crate::limits::RESTART_POINTS_LEN_MAX;
 
 const KIND: &str = "restarts";
@@ -28,7 +28,7 @@ impl View {
         }
     }
 
-    fn kept_restart_points(&self) -> Kept<'_> {
-        Kept::new(&self.place, &self.snapshot, KIND.to_owned())
+    fn kept_restart_points(&self) -> DerivedSnapshot<'_> {
+        DerivedSnapshot::new(&self.place, &self.snapshot, KIND.to_owned())
     }
 }

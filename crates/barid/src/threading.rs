@@ -7,8 +7,8 @@
 use barid_message::Profile;
 use barid_query::{ThreadAlgorithm, Threads};
 
-use crate::bytes::{Put, Take};
-use crate::kept::{Kept, worth_storing};
+use crate::bytes::{ByteReader, Put};
+use crate::kept::{DerivedSnapshot, worth_storing};
 use crate::links::{Links, threads_of_texts};
 use crate::{Result, View};
 
@@ -56,11 +56,11 @@ impl View {
         Ok(threads.expect("because the columns were made together"))
     }
 
-    fn kept(&self, kind: String) -> Kept<'_> {
-        Kept::new(&self.place, &self.snapshot, kind)
+    fn kept(&self, kind: String) -> DerivedSnapshot<'_> {
+        DerivedSnapshot::new(&self.place, &self.snapshot, kind)
     }
 
-    fn read_threads(&self, kept: &Kept<'_>) -> Option<Threads> {
+    fn read_threads(&self, kept: &DerivedSnapshot<'_>) -> Option<Threads> {
         let bytes = kept.load()?;
         let threads = Threads::from_bytes(self.without_expunges(&bytes)?).ok()?;
         (threads.rows() == self.snapshot.len()).then_some(threads)
@@ -81,7 +81,7 @@ impl View {
     }
 
     fn without_expunges<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let mut take = Take(bytes);
+        let mut take = ByteReader(bytes);
         let expunged = take.u32()? as usize;
         (expunged == self.snapshot.expunged_rows().len()).then_some(take.0)
     }

@@ -11,12 +11,12 @@ use crate::limits::LARGE_LEN_MAX;
 
 /// The turn of a block of one large message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct BlockTurn {
     number: usize,
     len: u64,
 }
 
-impl Turn {
+impl BlockTurn {
     /// Assigns turns to the blocks of more than `large_len` bytes, in order.
     pub(crate) fn of_blocks(lens: impl Iterator<Item = u64>, large_len: u64) -> Vec<Option<Self>> {
         let mut number = 0;
@@ -31,7 +31,7 @@ impl Turn {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TurnsState {
     next: usize,
     used: u64,
     is_closed: bool,
@@ -40,15 +40,15 @@ struct State {
 /// The state of all turns.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    state: Mutex<State>,
+    state: Mutex<TurnsState>,
     changed: Condvar,
 }
 
 impl Turns {
     /// Waits for the turn of a block; `false` if the block is not wanted any more.
-    pub(crate) fn enter(&self, turn: Option<Turn>) -> bool {
+    pub(crate) fn enter(&self, turn: Option<BlockTurn>) -> bool {
         let Some(turn) = turn else { return true };
-        let fits = |state: &State| state.used == 0 || state.used + turn.len <= LARGE_LEN_MAX;
+        let fits = |state: &TurnsState| state.used == 0 || state.used + turn.len <= LARGE_LEN_MAX;
         let mut state = self.lock();
         while !state.is_closed && (state.next != turn.number || !fits(&state)) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Turns {
     }
 
     /// Ends the turn of a block whose result was consumed.
-    pub(crate) fn leave(&self, turn: Option<Turn>) {
+    pub(crate) fn leave(&self, turn: Option<BlockTurn>) {
         let Some(turn) = turn else { return };
         let mut state = self.lock();
         state.used -= turn.len;
@@ -72,7 +72,7 @@ impl Turns {
         Closing(self)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn large_blocks_are_few_at_once() {
         let lens: Vec<u64> = (0..60).map(|at| (at * 7 % 13) << 20).collect();
-        let turns = Turn::of_blocks(lens.iter().copied(), 1 << 20);
+        let turns = BlockTurn::of_blocks(lens.iter().copied(), 1 << 20);
         let (gate, used, most) = (Turns::default(), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             let receivers: Vec<_> = (0..3)
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_what_nobody_wants() {
-        let turns = Turn::of_blocks([9 << 20, 9 << 20].into_iter(), 1);
+        let turns = BlockTurn::of_blocks([9 << 20, 9 << 20].into_iter(), 1);
         let gate = Turns::default();
         assert!(gate.enter(turns[0]));
         drop(gate.closing());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::convert::{
-    ConvertEvent, ConvertOptions, Converted, Dedupe, Difference, Dropped, Proof, ProofSide,
+    ConvertEvent, ConvertOptions, ConvertReport, Dedupe, Difference, Dropped, Proof, ProofSide,
     convert, copy,
 };
 use barid::{
@@ -68,7 +68,7 @@ impl Place {
         &self,
         (source, target): (&str, &str),
         options: &ConvertOptions,
-    ) -> (barid::Result<Converted>, Told) {
+    ) -> (barid::Result<ConvertReport>, Told) {
         let specs = [source, target].map(MailboxSpec::parse);
         let mut told = Told::default();
         let open = self.open_options();
@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// Converts with proof; nothing may be lost but what is expected to.
-    pub(crate) fn convert_whole(&self, source: &str, target: &str) -> (Converted, Told) {
+    pub(crate) fn convert_whole(&self, source: &str, target: &str) -> (ConvertReport, Told) {
         let (result, told) = self.convert((source, target), &proving());
         let converted = result.unwrap();
         let proven = converted.proven.unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid::convert::{ConvertEvent, ConvertOptions, Converted, convert};
+use barid::convert::{ConvertEvent, ConvertOptions, ConvertReport, convert};
 use barid::{ChangeRequest, Error, Mailbox, MailboxSpec, NewMessage};
 use barid_vfs::{OpenOptions as FileOptions, Vfs};
 
@@ -28,7 +28,7 @@ fn source(count: usize, size: usize) -> Arena {
 fn convert_with(
     arena: &Arena,
     act: impl Fn(&dyn Vfs) + Send + Sync + 'static,
-) -> barid::Result<Converted> {
+) -> barid::Result<ConvertReport> {
     let (vfs, once) = (Arc::clone(&arena.vfs), AtomicBool::new(true));
     let options = ConvertOptions {
         proof: true,

@@ -31,12 +31,12 @@ const SCAN_MIN: usize = 48;
 pub(crate) struct KvRecords {
     pub(crate) store: Store,
     head: RecordsHead,
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<RecordSession>>,
 }
 
 /// An open store.
 #[derive(Debug)]
-struct Session {
+struct RecordSession {
     reader: Reader,
     decoder: Decoder,
     dictionaries: Dictionaries,
@@ -79,13 +79,13 @@ impl Dictionaries {
 
 /// A requested record with its index in the list, before it is read.
 #[derive(Clone, Copy, Debug)]
-struct Item {
+struct RequestedRecord {
     at: HeapRef,
     index: u32,
 }
 
 /// A callback for a requested record's index and its bytes or damage; `false` ends the read.
-type Found<'a> = dyn FnMut(u32, std::result::Result<&[u8], Damage>) -> bool + 'a;
+type VisitRecord<'a> = dyn FnMut(u32, std::result::Result<&[u8], Damage>) -> bool + 'a;
 
 impl KvRecords {
     /// Returns the records of a cache with this header, if they are in a store.
@@ -113,11 +113,11 @@ impl KvRecords {
         }
     }
 
-    fn session(&self) -> MutexGuard<'_, Option<Session>> {
+    fn session(&self) -> MutexGuard<'_, Option<RecordSession>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self) -> Result<Session> {
+    fn open(&self) -> Result<RecordSession> {
         let wrap = |error| self.error(error);
         let mut reader = self.store.read().map_err(wrap)?;
         let mut about = None;
@@ -127,7 +127,14 @@ impl KvRecords {
         let dictionaries = Dictionaries::read(&mut reader, &about).map_err(wrap)?;
         let ordered = self.store.choice().kv.capabilities().ordered;
         let About { generation, next, .. } = about;
-        Ok(Session { reader, decoder: Decoder::new(), dictionaries, generation, next, ordered })
+        Ok(RecordSession {
+            reader,
+            decoder: Decoder::new(),
+            dictionaries,
+            generation,
+            next,
+            ordered,
+        })
     }
 
     /// Returns the description in the store.
@@ -138,7 +145,7 @@ impl KvRecords {
     }
 
     /// Runs `act` in the session, which is opened if necessary.
-    fn with<T>(&self, act: impl FnOnce(&mut Session) -> barid_kv::Result<T>) -> Result<T> {
+    fn with<T>(&self, act: impl FnOnce(&mut RecordSession) -> barid_kv::Result<T>) -> Result<T> {
         let mut guard = self.session();
         let session = match &mut *guard {
             Some(session) => session,
@@ -155,10 +162,10 @@ impl KvRecords {
 impl RecordStore for KvRecords {
     fn read(&self, wanted: &[Wanted<'_>], _few: bool, show: &mut Show<'_>) -> Result<Read> {
         let stored = wanted.iter().enumerate().filter_map(|(index, wanted)| match wanted {
-            Wanted::Stored(at) => Some(Item { at: *at, index: index as u32 }),
+            Wanted::Stored(at) => Some(RequestedRecord { at: *at, index: index as u32 }),
             Wanted::Here(_) => None,
         });
-        let mut items: Vec<Item> = stored.collect();
+        let mut items: Vec<RequestedRecord> = stored.collect();
         let mut gathered = Gathered {
             bytes: Vec::new(),
             places: vec![0..0; wanted.len()],
@@ -186,8 +193,8 @@ impl RecordStore for KvRecords {
 
     fn check(&self, wanted: &[HeapRef], fault: &mut Fault<'_>) -> Result<()> {
         let items = wanted.iter().enumerate();
-        let mut items: Vec<Item> =
-            items.map(|(index, at)| Item { at: *at, index: index as u32 }).collect();
+        let mut items: Vec<RequestedRecord> =
+            items.map(|(index, at)| RequestedRecord { at: *at, index: index as u32 }).collect();
         self.with(|session| {
             session.fetch(&mut items, &mut |index, record| {
                 match record {
@@ -244,7 +251,7 @@ impl Gathered {
     }
 }
 
-impl Session {
+impl RecordSession {
     fn dictionary_ids(&self) -> Vec<u8> {
         let known = (1..).zip(&self.dictionaries.0);
         known.filter_map(|(id, dictionary)| dictionary.as_ref().map(|_| id)).collect()
@@ -252,7 +259,11 @@ impl Session {
 
     /// Finds records in the order of their numbers: those of a prefix by a scan if many are
     /// requested and the store has them in order, others one by one.
-    fn fetch(&mut self, items: &mut [Item], found: &mut Found<'_>) -> barid_kv::Result<()> {
+    fn fetch(
+        &mut self,
+        items: &mut [RequestedRecord],
+        found: &mut VisitRecord<'_>,
+    ) -> barid_kv::Result<()> {
         if !items.is_sorted_by_key(|item| item.at.block) {
             items.sort_unstable_by_key(|item| item.at.block);
         }
@@ -269,7 +280,11 @@ impl Session {
         Ok(())
     }
 
-    fn get(&mut self, items: &[Item], found: &mut Found<'_>) -> barid_kv::Result<bool> {
+    fn get(
+        &mut self,
+        items: &[RequestedRecord],
+        found: &mut VisitRecord<'_>,
+    ) -> barid_kv::Result<bool> {
         let Self { reader, decoder, dictionaries, generation, .. } = self;
         for item in items {
             let mut go_on = true;
@@ -286,7 +301,11 @@ impl Session {
         Ok(true)
     }
 
-    fn scan(&mut self, items: &[Item], found: &mut Found<'_>) -> barid_kv::Result<bool> {
+    fn scan(
+        &mut self,
+        items: &[RequestedRecord],
+        found: &mut VisitRecord<'_>,
+    ) -> barid_kv::Result<bool> {
         let Self { reader, decoder, dictionaries, generation, .. } = self;
         let (mut rest, mut go_on) = (items, true);
         let prefix = &record_key(items[0].at.block)[..4];
@@ -316,12 +335,12 @@ impl Session {
 
 /// Decodes a value and passes it to the callback.
 fn show(
-    item: &Item,
+    item: &RequestedRecord,
     value: &[u8],
     generation: u64,
     decoder: &mut Decoder,
     dictionaries: &Dictionaries,
-    found: &mut Found<'_>,
+    found: &mut VisitRecord<'_>,
 ) -> bool {
     let seed = seed(generation, item.at.block, item.at.offset);
     let record = decoder.decode(seed, value, &|id| dictionaries.get(id));

@@ -7,7 +7,7 @@ use barid::query::{
     parse_imap, parse_short,
 };
 use barid::vfs::{Host as _, OsVfs, local_zone_minutes};
-use barid::{Found, Mailbox, UidSet};
+use barid::{FoundMessages, Mailbox, UidSet};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
@@ -87,7 +87,7 @@ fn print(
     context: &mut Context,
     args: &SearchArgs,
     mailbox: &Mailbox,
-    found: &Found,
+    found: &FoundMessages,
     returns: Option<ReturnOptions>,
 ) -> anyhow::Result<()> {
     let rows = &found.rows;

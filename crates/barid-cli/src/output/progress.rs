@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid::{Progress, Unit, Work};
+use barid::{LongOperation, Progress, Unit};
 
 use super::number::grouped;
 
@@ -29,7 +29,7 @@ pub(crate) struct ProgressLine {
 #[derive(Debug)]
 struct Line {
     /// The work at the last update, and its start.
-    work: Option<(Work, Instant)>,
+    work: Option<(LongOperation, Instant)>,
     /// Time of the last update; `None` while the line is not shown.
     written: Option<Instant>,
 }
@@ -84,26 +84,26 @@ impl Drop for ProgressLine {
 /// Formats progress: `reading  45 %  123 MB/s  3 s left`.
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Keep
-        | Work::Change
-        | Work::Convert
-        | Work::Train
-        | Work::Classify
-        | Work::Tune
-        | Work::Repair
+        LongOperation::Keep
+        | LongOperation::Change
+        | LongOperation::Convert
+        | LongOperation::Train
+        | LongOperation::Classify
+        | LongOperation::Tune
+        | LongOperation::Repair
             if is_stopped =>
         {
             "ending after this step"
         }
-        Work::Scan => "reading",
-        Work::Recover => "finishing an interrupted change",
-        Work::Keep => "keeping",
-        Work::Change => "writing",
-        Work::Convert => "copying",
-        Work::Train => "learning",
-        Work::Classify => "classifying",
-        Work::Tune => "trying",
-        Work::Repair => "repairing",
+        LongOperation::Scan => "reading",
+        LongOperation::Recover => "finishing an interrupted change",
+        LongOperation::Keep => "keeping",
+        LongOperation::Change => "writing",
+        LongOperation::Convert => "copying",
+        LongOperation::Train => "learning",
+        LongOperation::Classify => "classifying",
+        LongOperation::Tune => "trying",
+        LongOperation::Repair => "repairing",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);
@@ -151,7 +151,7 @@ fn scaled(rate: f64, unit: Unit) -> String {
 mod tests {
     use super::*;
 
-    fn check(work: Work, unit: Unit, done: u64, total: u64, millis: u64, expected: &str) {
+    fn check(work: LongOperation, unit: Unit, done: u64, total: u64, millis: u64, expected: &str) {
         let progress = Progress { work, unit, done, total };
         assert_eq!(describe(&progress, Duration::from_millis(millis), false), expected);
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn progress_tells_rate_and_time_left() {
         let check = |done, total, millis, expected| {
-            check(Work::Scan, Unit::Messages, done, total, millis, expected);
+            check(LongOperation::Scan, Unit::Messages, done, total, millis, expected);
         };
         check(0, 100, 1000, "reading  0");
         check(5, 0, 1000, "reading  5");
@@ -176,12 +176,13 @@ mod tests {
             check(work, Unit::Bytes, done, total, millis, expected);
         };
         let (half, whole) = (700_000_000, 1_400_000_000);
-        check(Work::Scan, half, whole, 500, "reading  50 %  1.4 GB/s  1 s left");
-        check(Work::Change, half, whole, 2000, "writing  50 %  350 MB/s  2 s left");
-        check(Work::Change, 5_000, 10_000, 1000, "writing  50 %  5.0 KB/s  1 s left");
+        check(LongOperation::Scan, half, whole, 500, "reading  50 %  1.4 GB/s  1 s left");
+        check(LongOperation::Change, half, whole, 2000, "writing  50 %  350 MB/s  2 s left");
+        check(LongOperation::Change, 5_000, 10_000, 1000, "writing  50 %  5.0 KB/s  1 s left");
         let recovery = "finishing an interrupted change  50 %  70.0 MB/s  10 s left";
-        check(Work::Recover, half, whole, 10_000, recovery);
-        let progress = Progress { work: Work::Change, unit: Unit::Bytes, done: half, total: whole };
+        check(LongOperation::Recover, half, whole, 10_000, recovery);
+        let progress =
+            Progress { work: LongOperation::Change, unit: Unit::Bytes, done: half, total: whole };
         let stopped = describe(&progress, Duration::from_secs(2), true);
         assert_eq!(stopped, "ending after this step  50 %  350 MB/s  2 s left");
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use barid::{Outcome, Work};
+use barid::{LongOperation, ReadOutcome};
 use barid_bayes::MessagePart;
 use barid_message::{fields, parse_date};
 use barid_wordlist::{Class, DistinctTokens, Interner};
@@ -16,7 +16,7 @@ use crate::source::{At, Source, each};
 use crate::worker::Makers;
 use crate::{Error, Filter, Result};
 
-/// Outcome for a message.
+/// ReadOutcome for a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Taken {
@@ -99,11 +99,11 @@ impl<'a> Samples<'a> {
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            filter.tell(Work::Scan, done, total);
+            filter.tell(LongOperation::Scan, done, total);
             let taken = match outcome {
-                Outcome::Made(made) => self.take(class, &made)?,
-                Outcome::Gone => Taken::Gone,
-                Outcome::Unreadable(error) => Taken::Unreadable(error.into()),
+                ReadOutcome::Made(made) => self.take(class, &made)?,
+                ReadOutcome::Gone => Taken::Gone,
+                ReadOutcome::Unreadable(error) => Taken::Unreadable(error.into()),
             };
             tell(at, taken);
             Ok(!filter.is_stopped())

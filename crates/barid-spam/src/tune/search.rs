@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use barid::Work;
+use barid::LongOperation;
 use barid_bayes::{Parameters, Rule, Scorer, Weight};
 
 use super::Trialed;
@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
                 let weights = self.weights(&mut scorer, &group[0]);
                 made.extend(group.iter().map(|parameters| self.trial(*parameters, &weights)));
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                filter.tell(Work::Tune, done, groups.len());
+                filter.tell(LongOperation::Tune, done, groups.len());
             }
             made
         };

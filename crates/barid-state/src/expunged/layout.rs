@@ -38,7 +38,7 @@ const CONTINUES: u8 = 1;
 const LEFT_OUT: u8 = 2;
 
 /// The result of parsing a header.
-pub(super) enum Header {
+pub(super) enum ExpungedHeader {
     /// The mailbox, and the lengths of the header and of the footer in bytes.
     Good(Box<KeptFrom>, u64, usize),
     /// A header of another version.
@@ -72,23 +72,23 @@ pub(super) fn header(id: u128, from: &KeptFrom) -> Vec<u8> {
 }
 
 /// Parses the header at the start of `bytes`.
-pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
-    let Some(start) = bytes.get(..HEADER_LEN_2) else { return Header::Bad };
+pub(super) fn read_header(bytes: &[u8], id: u128) -> ExpungedHeader {
+    let Some(start) = bytes.get(..HEADER_LEN_2) else { return ExpungedHeader::Bad };
     if !start.starts_with(HEADER_MAGIC) {
-        return Header::Bad;
+        return ExpungedHeader::Bad;
     }
     let (fixed_len, footer_len) = match u32_at(start, 8) {
         VERSION => (HEADER_LEN, FOOTER_LEN),
         VERSION_2 => (HEADER_LEN_2, FOOTER_LEN_2),
-        version => return Header::Version(version),
+        version => return ExpungedHeader::Version(version),
     };
-    let Some(fixed) = bytes.get(..fixed_len) else { return Header::Bad };
+    let Some(fixed) = bytes.get(..fixed_len) else { return ExpungedHeader::Bad };
     let len = u32_at(fixed, 12) as usize;
     let path_len = usize::from(u16::from_le_bytes([fixed[50], fixed[51]]));
     let path = bytes.get(fixed_len..len).filter(|path| path.len() == path_len);
     let (checked, checksum) = fixed.split_at(fixed_len - 8);
     let Some(path) = path.filter(|path| u64_at(checksum, 0) == text_hash(checked, path)) else {
-        return Header::Bad;
+        return ExpungedHeader::Bad;
     };
     let kept = Timestamp { unix_nanos: u64_at(fixed, 32).cast_signed() };
     let until = match fixed_len {
@@ -109,9 +109,9 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
                 continues: fixed[48] & CONTINUES != 0,
                 left_out: (fixed[48] & LEFT_OUT != 0).then_some(left_out),
             };
-            Header::Good(Box::new(from), len as u64, footer_len)
+            ExpungedHeader::Good(Box::new(from), len as u64, footer_len)
         }
-        _ => Header::Bad,
+        _ => ExpungedHeader::Bad,
     }
 }
 
@@ -325,7 +325,7 @@ pub(super) fn put_index(out: &mut Vec<u8>, message: &KeptMessage) {
 }
 
 /// Parses the UIDs and keys of an index; `None` if its checksum is not that of the footer.
-pub(super) fn read_index(bytes: &[u8], footer: &Footer) -> Option<Vec<(Uid, MessageKey)>> {
+pub(super) fn read_index(bytes: &[u8], footer: &ExpungedFooter) -> Option<Vec<(Uid, MessageKey)>> {
     let (entries, _) = bytes.as_chunks::<INDEX_ENTRY_LEN>();
     let entry =
         |bytes: &[u8; 16]| Some((Uid::new(u32_at(bytes, 0))?, MessageKey(u64_at(bytes, 8))));
@@ -335,7 +335,7 @@ pub(super) fn read_index(bytes: &[u8], footer: &Footer) -> Option<Vec<(Uid, Mess
 
 /// A parsed footer.
 #[derive(Debug)]
-pub(super) struct Footer {
+pub(super) struct ExpungedFooter {
     pub(super) count: u32,
     /// Byte offset at which the messages end and the index begins.
     pub(super) index_at: u64,
@@ -356,9 +356,9 @@ pub(super) fn footer(count: u32, index_at: u64, index: &[u8], linked_bytes: u64)
 }
 
 /// Parses a footer, which is at offset `at` and has the length of the file's version.
-pub(super) fn read_footer(bytes: &[u8], at: u64) -> Option<Footer> {
+pub(super) fn read_footer(bytes: &[u8], at: u64) -> Option<ExpungedFooter> {
     let (checked, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
-    let footer = Footer {
+    let footer = ExpungedFooter {
         count: u32_at(bytes, 4),
         index_at: u64_at(bytes, 8),
         index_hash: u64_at(bytes, 16),

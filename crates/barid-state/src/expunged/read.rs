@@ -8,7 +8,9 @@ use barid_vfs::{File, FileType, Metadata, OpenOptions, Vfs};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::folder::remove_links;
-use super::layout::{self, HEAD_LEN, HEADER_LEN_MAX, Head, Header, INDEX_ENTRY_LEN, LinkedFile};
+use super::layout::{
+    self, ExpungedHeader, HEAD_LEN, HEADER_LEN_MAX, Head, INDEX_ENTRY_LEN, LinkedFile,
+};
 use super::{Kept, KeptFrom, KeptMessage, LargeKept, link_path, links_path};
 use crate::MessageKey;
 use crate::error::{At, Error, Result};
@@ -25,7 +27,7 @@ pub struct Expunged {
     from: KeptFrom,
     size: u64,
     /// The footer; `None` if it is damaged.
-    footer: Option<layout::Footer>,
+    footer: Option<layout::ExpungedFooter>,
     /// Byte offset of the first message.
     start: u64,
     /// Byte offset at which the messages end.
@@ -51,9 +53,9 @@ impl Expunged {
         let mut header = vec![0; HEADER_LEN_MAX.min(size as usize)];
         let len = file.read_full_at(&mut header, 0).at(&path)?;
         let (from, start, footer_len) = match layout::read_header(&header[..len], id) {
-            Header::Good(from, start, footer_len) => (*from, start, footer_len),
-            Header::Version(version) => return Err(Error::Version { path, version }),
-            Header::Bad => return Err(Error::Damaged { path, offset: 0 }),
+            ExpungedHeader::Good(from, start, footer_len) => (*from, start, footer_len),
+            ExpungedHeader::Version(version) => return Err(Error::Version { path, version }),
+            ExpungedHeader::Bad => return Err(Error::Damaged { path, offset: 0 }),
         };
         let mut footer = vec![0; footer_len];
         let footer_at = size.saturating_sub(footer_len as u64);

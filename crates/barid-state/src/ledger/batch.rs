@@ -6,7 +6,7 @@ use barid_types::Uid;
 use barid_vfs::File;
 
 use super::layout::{
-    BATCH_HEAD_LEN, BATCH_MAGIC, ENTRIES, ENTRY_LEN, EXPUNGED, FOOTER_LEN, Footer, PATH,
+    BATCH_HEAD_LEN, BATCH_MAGIC, ENTRIES, ENTRY_LEN, EXPUNGED, FOOTER_LEN, LedgerFooter, PATH,
     RECORD_HEAD_LEN, REPLACED, Summary, VANISHED, VANISHED_LEN, hash, hasher,
 };
 use super::vanished::ranges;
@@ -103,7 +103,7 @@ impl<'a> Batch<'a> {
         let mut out = Output { file, at, bytes: before, hashed: start, hasher: hasher() };
         self.write_body(&mut out)?;
         out.hash();
-        let footer = Footer {
+        let footer = LedgerFooter {
             summary: *summary,
             batch_offset: self.offset,
             payload_len: self.payload_len() as u32,

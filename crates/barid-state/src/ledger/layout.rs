@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 3;
 
 /// The layouts of the versions of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum LedgerLayout {
     /// Version 1: every byte is stored once.
     V1,
     /// Version 2: every block is stored twice, and a footer has more fields.
@@ -21,7 +21,7 @@ pub(super) enum Layout {
     V3,
 }
 
-impl Layout {
+impl LedgerLayout {
     /// Returns its version number in a header and in footers.
     fn version(self) -> u32 {
         match self {
@@ -122,7 +122,7 @@ pub(super) const RENUMBERED: u32 = 4;
 
 /// A footer as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Footer {
+pub(super) struct LedgerFooter {
     pub(super) summary: Summary,
     pub(super) batch_offset: u64,
     pub(super) payload_len: u32,
@@ -130,19 +130,19 @@ pub(super) struct Footer {
     pub(super) payload_hash: u64,
 }
 
-impl Footer {
+impl LedgerFooter {
     /// Returns the end of the batch, as an offset in the stream.
-    pub(super) fn end(&self, layout: Layout) -> u64 {
+    pub(super) fn end(&self, layout: LedgerLayout) -> u64 {
         let len = BATCH_HEAD_LEN as u64 + u64::from(self.payload_len) + layout.footer_len() as u64;
         self.batch_offset.saturating_add(len)
     }
 
     /// Decodes a footer; `None` if it is damaged, or not a footer of this ledger.
-    pub(super) fn decode(bytes: &[u8], layout: Layout, id: u128) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8], layout: LedgerLayout, id: u128) -> Option<Self> {
         let rest = bytes.get(..layout.footer_len())?;
         let rest = match layout {
-            Layout::V1 => rest,
-            Layout::V2 | Layout::V3 => rest.strip_suffix(FOOTER_END)?,
+            LedgerLayout::V1 => rest,
+            LedgerLayout::V2 | LedgerLayout::V3 => rest.strip_suffix(FOOTER_END)?,
         };
         let (body, hash) = rest.split_at(rest.len() - 8);
         let good = body.starts_with(FOOTER_MAGIC)
@@ -234,16 +234,16 @@ pub(super) fn header(id: u128, created_nanos: i64) -> Vec<u8> {
 
 /// A parsed header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Header {
+pub(super) enum LedgerHeader {
     /// A ledger of this mailbox.
-    Ours(Layout),
+    Ours(LedgerLayout),
     /// A ledger of another version.
     Version(u32),
     /// Anything else.
     Foreign,
 }
 
-impl Header {
+impl LedgerHeader {
     pub(super) fn decode(bytes: &[u8], id: u128) -> Self {
         if bytes.len() < HEADER_LEN as usize || !bytes.starts_with(HEADER_MAGIC) {
             return Self::Foreign;
@@ -253,9 +253,9 @@ impl Header {
         }
         let is_ours = bytes[16..32] == id.to_le_bytes();
         match u32_at(bytes, 8) {
-            1 if is_ours => Self::Ours(Layout::V1),
-            2 if is_ours => Self::Ours(Layout::V2),
-            VERSION if is_ours => Self::Ours(Layout::V3),
+            1 if is_ours => Self::Ours(LedgerLayout::V1),
+            2 if is_ours => Self::Ours(LedgerLayout::V2),
+            VERSION if is_ours => Self::Ours(LedgerLayout::V3),
             1..=VERSION => Self::Foreign,
             version => Self::Version(version),
         }

@@ -38,7 +38,7 @@ use std::time::Duration;
 use barid_types::{ModSeq, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Timestamp, Vfs};
 
-use self::layout::{DAMAGED, LOST, Layout, RENUMBERED, Summary, Wanted};
+use self::layout::{DAMAGED, LOST, LedgerLayout, RENUMBERED, Summary, Wanted};
 pub use self::notice::LedgerNotice;
 use self::read::{Flaw, Opened};
 use self::twice::Stream;
@@ -86,12 +86,12 @@ pub struct Ledger {
     /// The file, open for writing if `persistent`; `None` before the first commit.
     file: Option<Box<dyn File>>,
     /// State of the file when we last read or wrote it.
-    found: Found,
+    found: LedgerFile,
     /// The numbers, pending changes included.
     summary: Summary,
     /// Entries in ascending order, pending changes included; `None` until they are needed.
     entries: Option<Vec<LedgerEntry>>,
-    pending: Pending,
+    pending: UncommittedChanges,
     lock: Option<Box<dyn File>>,
     stop: Option<Arc<AtomicBool>>,
     /// The next commit must replace the file instead of appending to it.
@@ -105,25 +105,25 @@ pub struct Ledger {
 
 /// A state of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Found {
+struct LedgerFile {
     /// 0 if it is absent.
     inode: u64,
     size: u64,
-    layout: Layout,
+    layout: LedgerLayout,
     /// End of the last whole batch, as an offset in the stream.
     end: u64,
     flaw: Option<Flaw>,
 }
 
-impl Default for Found {
+impl Default for LedgerFile {
     fn default() -> Self {
-        Self { inode: 0, size: 0, layout: Layout::V3, end: 0, flaw: None }
+        Self { inode: 0, size: 0, layout: LedgerLayout::V3, end: 0, flaw: None }
     }
 }
 
 /// Changes that the next commit writes.
 #[derive(Debug, Default)]
-struct Pending {
+struct UncommittedChanges {
     /// `true` if there is any change.
     dirty: bool,
     /// All entries in the file are void: `Ledger::entries` replaces them.
@@ -162,10 +162,10 @@ impl Ledger {
             identity: identity.clone(),
             persistent: access == Access::ReadWrite,
             file: None,
-            found: Found::default(),
+            found: LedgerFile::default(),
             summary: Summary::default(),
             entries: None,
-            pending: Pending::default(),
+            pending: UncommittedChanges::default(),
             lock: None,
             stop: None,
             lost: false,
@@ -392,13 +392,13 @@ impl Ledger {
             notices,
             ..self.summary
         };
-        self.pending = Pending {
+        self.pending = UncommittedChanges {
             dirty: true,
             replaced: true,
             misplaced: unsorted.map(|pair| pair[1].uid),
             vanished: std::mem::take(&mut self.pending.vanished),
             forgets: self.pending.forgets,
-            ..Pending::default()
+            ..UncommittedChanges::default()
         };
         self.entries = Some(entries);
         if is_new_numbering || self.lost {
@@ -427,18 +427,18 @@ impl Ledger {
     fn read_file(&mut self) -> Result<()> {
         self.entries = None;
         (self.lost, self.is_missing, self.damage) = (false, false, None);
-        self.found = Found::default();
+        self.found = LedgerFile::default();
         self.summary = Summary::default();
         self.file = self.open_file()?;
         if let Some(file) = &self.file {
             let metadata = file.metadata().at(&self.path)?;
             let opened = read::open(file.as_ref(), metadata.size, self.identity.id);
             let (inode, size) = (metadata.inode, metadata.size);
-            self.found = Found { inode, size, ..Found::default() };
+            self.found = LedgerFile { inode, size, ..LedgerFile::default() };
             match opened.at(&self.path)? {
                 Opened::Good { summary, layout, end, flaw } => {
                     self.summary = summary;
-                    self.found = Found { layout, end, flaw, ..self.found };
+                    self.found = LedgerFile { layout, end, flaw, ..self.found };
                     if let Some(Flaw::Damaged(offset)) = flaw {
                         self.note_damage(offset);
                     }
@@ -512,7 +512,7 @@ impl Ledger {
         }
         let mut entries = match &self.file {
             Some(file) if self.found.end > layout::HEADER_LEN => {
-                let Found { size, layout, end, flaw, .. } = self.found;
+                let LedgerFile { size, layout, end, flaw, .. } = self.found;
                 let stream = Stream::new(file.as_ref(), layout, size);
                 let (id, wanted) = (self.identity.id, Wanted::Entries);
                 let loaded = read::load(&stream, &self.summary, (end, flaw), id, wanted);

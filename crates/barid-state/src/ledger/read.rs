@@ -8,8 +8,8 @@ use std::io;
 use barid_vfs::File;
 
 use super::layout::{
-    self, BATCH_HEAD_LEN, Contents, ENTRY_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Layout,
-    Records, Summary, VANISHED_LEN, Wanted,
+    self, BATCH_HEAD_LEN, Contents, ENTRY_LEN, FOOTER_MAGIC, HEADER_LEN, LedgerFooter,
+    LedgerHeader, LedgerLayout, Records, Summary, VANISHED_LEN, Wanted,
 };
 use super::twice::{BLOCK_LEN, Stream};
 use crate::bytes::has_unwritten_sector;
@@ -31,7 +31,7 @@ pub(super) enum Flaw {
 pub(super) enum Opened {
     /// A ledger whose last whole batch ends at `end` of the stream. With a flaw, the next commit
     /// must rewrite the file instead of appending to it.
-    Good { summary: Summary, layout: Layout, end: u64, flaw: Option<Flaw> },
+    Good { summary: Summary, layout: LedgerLayout, end: u64, flaw: Option<Flaw> },
     /// A durable batch is damaged in all copies, near this offset of the file, or the file is not a
     /// ledger of this mailbox. The summary holds the highest numbers that could still be read.
     Lost { summary: Summary, offset: u64 },
@@ -41,8 +41,8 @@ pub(super) enum Opened {
 
 /// Reads the summary. Costs one read of the tail, unless the file is torn or of an earlier version.
 pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
-    let stream = Stream::new(file, Layout::V3, size);
-    let second = Stream::new(file, Layout::V2, size);
+    let stream = Stream::new(file, LedgerLayout::V3, size);
+    let second = Stream::new(file, LedgerLayout::V2, size);
     let tail_len = stream.len.min(TAIL_LEN as u64);
     let tail = stream.read(stream.len - tail_len, tail_len as usize)?;
     for (stream, flaw) in [(&stream, None), (&second, Some(Flaw::Old))] {
@@ -51,30 +51,30 @@ pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
             return Ok(Opened::good(&footer, stream.layout, flaw));
         }
     }
-    let old = Stream::new(file, Layout::V1, size);
+    let old = Stream::new(file, LedgerLayout::V1, size);
     let tail_len = size.min(TAIL_LEN as u64);
     let [tail, _] = old.read(size - tail_len, tail_len as usize)?;
     if let Some(footer) = footer_of_tail(&tail, &old, id) {
-        return Ok(Opened::good(&footer, Layout::V1, Some(Flaw::Old)));
+        return Ok(Opened::good(&footer, LedgerLayout::V1, Some(Flaw::Old)));
     }
-    let mut found = Header::Foreign;
+    let mut found = LedgerHeader::Foreign;
     for offset in [BLOCK_LEN, 0] {
         let [header, _] = old.read(offset, HEADER_LEN as usize)?;
-        match Header::decode(&header, id) {
-            Header::Foreign => {}
+        match LedgerHeader::decode(&header, id) {
+            LedgerHeader::Foreign => {}
             header => found = header,
         }
     }
     old.check_readable().or_else(|error| match found {
-        Header::Foreign => Err(error),
+        LedgerHeader::Foreign => Err(error),
         _ => Ok(()),
     })?;
     match found {
-        Header::Ours(Layout::V1) => scan(&old, id),
-        Header::Ours(Layout::V2) => scan(&second, id),
-        Header::Ours(Layout::V3) => scan(&stream, id),
-        Header::Version(version) => Ok(Opened::Version(version)),
-        Header::Foreign => {
+        LedgerHeader::Ours(LedgerLayout::V1) => scan(&old, id),
+        LedgerHeader::Ours(LedgerLayout::V2) => scan(&second, id),
+        LedgerHeader::Ours(LedgerLayout::V3) => scan(&stream, id),
+        LedgerHeader::Version(version) => Ok(Opened::Version(version)),
+        LedgerHeader::Foreign => {
             let mut summary: Option<Summary> = None;
             for stream in [&old, &second, &stream] {
                 let best = best_footer(stream, 0, id)?.map(|footer| footer.summary);
@@ -87,17 +87,17 @@ pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
 }
 
 impl Opened {
-    fn good(footer: &Footer, layout: Layout, flaw: Option<Flaw>) -> Self {
+    fn good(footer: &LedgerFooter, layout: LedgerLayout, flaw: Option<Flaw>) -> Self {
         Self::Good { summary: footer.summary, layout, end: footer.end(layout), flaw }
     }
 }
 
 /// Decodes the footer at the end of the tail. The payload of a short batch is verified, too; that
 /// of a longer one was durable before its footer was written.
-fn footer_of_tail(tail: &[u8], stream: &Stream<'_>, id: u128) -> Option<Footer> {
+fn footer_of_tail(tail: &[u8], stream: &Stream<'_>, id: u128) -> Option<LedgerFooter> {
     let footer_len = stream.layout.footer_len();
     let at = tail.len().checked_sub(footer_len)?;
-    let footer = Footer::decode(&tail[at..], stream.layout, id)?;
+    let footer = LedgerFooter::decode(&tail[at..], stream.layout, id)?;
     if footer.end(stream.layout) != stream.len {
         return None;
     }
@@ -144,7 +144,7 @@ fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
         let summary = best.filter(|best| best.sequence > summary.sequence).unwrap_or(summary);
         return Ok(Opened::Lost { summary, offset: stream.file_offset(end) });
     }
-    let old = (stream.layout != Layout::V3).then_some(Flaw::Old);
+    let old = (stream.layout != LedgerLayout::V3).then_some(Flaw::Old);
     let torn = (rest > 0).then_some(Flaw::Torn);
     let flaw = flaw.or(torn).or(old).or(Some(Flaw::Torn));
     Ok(Opened::Good { summary, layout: stream.layout, end, flaw })
@@ -193,7 +193,7 @@ fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
 /// The result of verifying each copy of a batch.
 struct Checked {
     copies: usize,
-    footers: [Option<Footer>; 2],
+    footers: [Option<LedgerFooter>; 2],
 }
 
 impl Checked {
@@ -210,7 +210,7 @@ impl Checked {
         Ok(checked)
     }
 
-    fn footer(&self) -> Option<Footer> {
+    fn footer(&self) -> Option<LedgerFooter> {
         self.footers.iter().flatten().next().copied()
     }
 
@@ -243,7 +243,7 @@ fn verify(
     payload_len: u32,
     id: u128,
     visit: &mut dyn FnMut(&[Vec<u8>; 2]),
-) -> io::Result<[Option<Footer>; 2]> {
+) -> io::Result<[Option<LedgerFooter>; 2]> {
     let mut left = BATCH_HEAD_LEN as u64 + u64::from(payload_len);
     let (mut at, mut hashers) = (offset, [layout::hasher(), layout::hasher()]);
     while left > 0 {
@@ -256,7 +256,7 @@ fn verify(
     let footers = stream.read(at, stream.layout.footer_len())?;
     let mut found = [None; 2];
     for (copy, footer) in footers.iter().enumerate() {
-        let footer = Footer::decode(footer, stream.layout, id);
+        let footer = LedgerFooter::decode(footer, stream.layout, id);
         let hash = hashers[copy].digest();
         found[copy] = footer.filter(|f| f.batch_offset == offset && f.payload_hash == hash);
     }
@@ -266,8 +266,8 @@ fn verify(
 /// Searches for the footer with the highest sequence number from `offset` of the stream on, in any
 /// copy. Ignores what another process appends in the meantime, which would seem to follow a bad
 /// batch.
-fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Option<Footer>> {
-    let mut best: Option<Footer> = None;
+fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Option<LedgerFooter>> {
+    let mut best: Option<LedgerFooter> = None;
     let footer_len = stream.layout.footer_len();
     loop {
         let left = stream.len.saturating_sub(offset);
@@ -278,7 +278,9 @@ fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Opt
                 if !window.starts_with(FOOTER_MAGIC) {
                     continue;
                 }
-                let Some(footer) = Footer::decode(window, stream.layout, id) else { continue };
+                let Some(footer) = LedgerFooter::decode(window, stream.layout, id) else {
+                    continue;
+                };
                 let stands = footer.end(stream.layout) == offset + (at + footer_len) as u64;
                 let sequence = footer.summary.sequence;
                 if stands && best.is_none_or(|best| best.summary.sequence < sequence) {
@@ -366,7 +368,7 @@ fn load_batch(
         let Some(copies) = window.get(offset, len)? else { continue };
         let is_whole = |batch: &&[u8]| {
             let (body, footer) = batch.split_at(len - footer_len);
-            let footer = Footer::decode(footer, stream.layout, id);
+            let footer = LedgerFooter::decode(footer, stream.layout, id);
             footer.is_some_and(|footer| footer.payload_hash == layout::hash(body))
         };
         let whole: Vec<&[u8]> = copies.into_iter().flatten().filter(is_whole).collect();

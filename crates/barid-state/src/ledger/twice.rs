@@ -8,7 +8,7 @@ use std::io;
 
 use barid_vfs::File;
 
-use super::layout::Layout;
+use super::layout::LedgerLayout;
 
 /// Bytes of a block.
 pub(super) const BLOCK_LEN: u64 = 4096;
@@ -60,7 +60,7 @@ pub(super) fn write_at(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()>
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     file: &'a dyn File,
-    pub(super) layout: Layout,
+    pub(super) layout: LedgerLayout,
     /// Length of the stream in bytes, according to the size of the file.
     pub(super) len: u64,
     /// The first error of a block that cannot be read and was replaced by zeros.
@@ -68,10 +68,10 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(file: &'a dyn File, layout: Layout, size: u64) -> Self {
+    pub(super) fn new(file: &'a dyn File, layout: LedgerLayout, size: u64) -> Self {
         let len = match layout {
-            Layout::V1 => size,
-            Layout::V2 | Layout::V3 => {
+            LedgerLayout::V1 => size,
+            LedgerLayout::V2 | LedgerLayout::V3 => {
                 let rest = size % (2 * BLOCK_LEN);
                 let of_last = if rest > BLOCK_LEN { rest - BLOCK_LEN } else { rest };
                 size / (2 * BLOCK_LEN) * BLOCK_LEN + of_last
@@ -88,15 +88,15 @@ impl<'a> Stream<'a> {
     /// Returns the offset in the file of a byte of the stream, in its first copy.
     pub(super) fn file_offset(&self, at: u64) -> u64 {
         match self.layout {
-            Layout::V1 => at,
-            Layout::V2 | Layout::V3 => place(at, 0),
+            LedgerLayout::V1 => at,
+            LedgerLayout::V2 | LedgerLayout::V3 => place(at, 0),
         }
     }
 
     /// Reads both copies of a range of the stream; in version 1 the second one is empty. Bytes
     /// beyond the end of the file are zeros.
     pub(super) fn read(&self, at: u64, len: usize) -> io::Result<[Vec<u8>; 2]> {
-        if self.layout == Layout::V1 || len == 0 {
+        if self.layout == LedgerLayout::V1 || len == 0 {
             let mut bytes = vec![0; len];
             self.read_file(&mut bytes, at)?;
             return Ok([bytes, Vec::new()]);
@@ -175,7 +175,7 @@ mod tests {
             }
             let size = file.metadata().unwrap().size;
             assert_eq!(size, file_len(all.len() as u64));
-            let stream = Stream::new(&*file, Layout::V3, size);
+            let stream = Stream::new(&*file, LedgerLayout::V3, size);
             assert_eq!(stream.len, all.len() as u64);
             for (at, len) in [(0, all.len()), (all.len() / 3, all.len() / 2), (all.len() - 1, 1)] {
                 let [first, second] = stream.read(at as u64, len).unwrap();

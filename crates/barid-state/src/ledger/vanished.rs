@@ -5,7 +5,7 @@ use barid_types::{ModSeq, Uid};
 use super::layout::{HEADER_LEN, Wanted};
 use super::read;
 use super::twice::Stream;
-use super::{Found, Ledger};
+use super::{Ledger, LedgerFile};
 use crate::error::{At, Error, Result};
 use crate::limits::VANISHED_MAX;
 
@@ -84,7 +84,7 @@ impl Ledger {
         if let Some(file) = self.file.as_ref().filter(|_| in_file && !self.pending.forgets)
             && self.found.end > HEADER_LEN
         {
-            let Found { size, layout, end, flaw, .. } = self.found;
+            let LedgerFile { size, layout, end, flaw, .. } = self.found;
             let stream = Stream::new(file.as_ref(), layout, size);
             let (id, wanted) = (self.identity.id, Wanted::Vanished);
             let loaded = read::load(&stream, &self.summary, (end, flaw), id, wanted);

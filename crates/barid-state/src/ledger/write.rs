@@ -11,7 +11,7 @@ use barid_vfs::{File, OpenOptions, atomic_replace, create_dir_durable};
 use super::batch::Batch;
 use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, VANISHED_LEN, hash, header};
 use super::twice::{file_len, has_remains};
-use super::{Found, Ledger, Pending};
+use super::{Ledger, LedgerFile, UncommittedChanges};
 use crate::aside::keep_aside;
 use crate::error::{At, Error, Result};
 use crate::limits::{
@@ -100,7 +100,7 @@ impl Ledger {
         }
         match written {
             Ok(()) => {
-                self.pending = Pending::default();
+                self.pending = UncommittedChanges::default();
                 // They are read again when needed.
                 if self.entries.as_ref().is_some_and(|all| all.len() > ENTRIES_KEPT_MAX) {
                     self.entries = None;
@@ -149,7 +149,7 @@ impl Ledger {
         let file = file.at(&self.path)?;
         let inode = file.metadata().at(&self.path)?.inode;
         self.file = Some(file);
-        self.found = Found { inode, size: file_len(size), end: size, ..Found::default() };
+        self.found = LedgerFile { inode, size: file_len(size), end: size, ..LedgerFile::default() };
         self.summary = summary;
         (self.lost, self.is_missing, self.damage) = (false, false, None);
         Ok(())
@@ -187,7 +187,7 @@ impl Ledger {
             let _ = file.set_len(file_len(self.found.end));
         }
         written.at(&self.path)?;
-        self.found = Found { size: file_len(end), end, ..self.found };
+        self.found = LedgerFile { size: file_len(end), end, ..self.found };
         self.summary = summary;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::bytes::{Take, has_unwritten_sector, u32_at, u64_at};
 
 /// The two versions of the layout. New files have the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum PendingLayout {
     /// Version 1: a batch has one checksum, which cannot distinguish a damaged length from a torn
     /// batch.
     One,
@@ -17,7 +17,7 @@ pub(super) enum Layout {
     Two,
 }
 
-impl Layout {
+impl PendingLayout {
     pub(super) fn header_len(self) -> usize {
         match self {
             Self::One => 64,
@@ -59,9 +59,9 @@ const FLAGS: u8 = 1;
 const EXPUNGE: u8 = 2;
 
 /// A parsed header.
-pub(super) enum Header {
+pub(super) enum PendingHeader {
     /// A journal of this mailbox.
-    Good(Layout, Identified),
+    Good(PendingLayout, Identified),
     /// A journal of a later version.
     Version(u32),
     /// Not a journal, damaged, or of another mailbox.
@@ -80,7 +80,7 @@ pub(super) struct Identified {
 }
 
 pub(super) fn header(id: u128, identified: &Identified, created_nanos: i64) -> Vec<u8> {
-    let len = Layout::Two.header_len();
+    let len = PendingLayout::Two.header_len();
     let mut bytes = Vec::with_capacity(len);
     bytes.extend(HEADER_MAGIC);
     bytes.extend(2_u32.to_le_bytes());
@@ -95,9 +95,9 @@ pub(super) fn header(id: u128, identified: &Identified, created_nanos: i64) -> V
     bytes
 }
 
-pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
+pub(super) fn read_header(bytes: &[u8], id: u128) -> PendingHeader {
     if bytes.len() < HEADER_LEN_MIN || !bytes.starts_with(HEADER_MAGIC) {
-        return Header::Bad;
+        return PendingHeader::Bad;
     }
     // Every version has the length here and the checksum at the end.
     let len = u32_at(bytes, 12) as usize;
@@ -107,25 +107,25 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
         u64_at(hash, 0) == xxh3_64(body)
     });
     let layout = match u32_at(bytes, 8) {
-        _ if !is_whole => return Header::Bad,
-        1 => Layout::One,
-        2 => Layout::Two,
-        version => return Header::Version(version),
+        _ if !is_whole => return PendingHeader::Bad,
+        1 => PendingLayout::One,
+        2 => PendingLayout::Two,
+        version => return PendingHeader::Version(version),
     };
     if len != layout.header_len() || bytes[16..32] != id.to_le_bytes() {
-        return Header::Bad;
+        return PendingHeader::Bad;
     }
     let mut identified = Identified { random: u64_at(bytes, 32), ..Identified::default() };
-    if layout == Layout::Two {
+    if layout == PendingLayout::Two {
         (identified.aside, identified.lost) = (u32_at(bytes, 48), u32_at(bytes, 52));
     }
-    Header::Good(layout, identified)
+    PendingHeader::Good(layout, identified)
 }
 
 /// Returns the layout and the random number of a file whose header is damaged, if a batch confirms
 /// them.
-pub(super) fn salvage(bytes: &[u8]) -> Option<(Layout, u64)> {
-    let places = [(Layout::Two, 32), (Layout::Two, 56), (Layout::One, 32)];
+pub(super) fn salvage(bytes: &[u8]) -> Option<(PendingLayout, u64)> {
+    let places = [(PendingLayout::Two, 32), (PendingLayout::Two, 56), (PendingLayout::One, 32)];
     places.into_iter().find_map(|(layout, at)| {
         let random = u64_at(bytes.get(..layout.header_len())?, at);
         find_batch(bytes, layout.header_len(), layout, random).map(|_| (layout, random))
@@ -155,26 +155,28 @@ pub(super) fn put_batch(out: &mut Vec<u8>, random: u64, records: &[PendingRecord
 
 /// Returns the length in bytes of the batch at the start of `bytes`, if its head is whole. In
 /// version 1 the head has no checksum.
-fn batch_len(bytes: &[u8], layout: Layout, random: u64) -> Option<usize> {
+fn batch_len(bytes: &[u8], layout: PendingLayout, random: u64) -> Option<usize> {
     let head = bytes.get(..layout.batch_head_len()).filter(|head| head.starts_with(BATCH_MAGIC))?;
     let is_whole = match layout {
-        Layout::One => true,
-        Layout::Two => u64_at(head, CHECKED_LEN) == xxh3_64_with_seed(&head[..CHECKED_LEN], random),
+        PendingLayout::One => true,
+        PendingLayout::Two => {
+            u64_at(head, CHECKED_LEN) == xxh3_64_with_seed(&head[..CHECKED_LEN], random)
+        }
     };
     let len = (head.len() + layout.end().len()).checked_add(u32_at(head, 4) as usize);
     len.filter(|_| is_whole)
 }
 
 /// Returns `true` if the payload of a batch has the checksum in its head.
-fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
+fn is_payload_whole(batch: &[u8], layout: PendingLayout, random: u64) -> bool {
     let (head, payload) = batch.split_at(layout.batch_head_len());
     let Some(payload) = payload.strip_suffix(layout.end()) else { return false };
     match layout {
-        Layout::One => {
+        PendingLayout::One => {
             let payload = xxh3_64_with_seed(payload, random);
             u64_at(head, CHECKED_LEN) == xxh3_64_with_seed(&head[..CHECKED_LEN], payload)
         }
-        Layout::Two => {
+        PendingLayout::Two => {
             let seed = u64_at(head, CHECKED_LEN);
             u64_at(head, CHECKED_LEN + 8) == xxh3_64_with_seed(payload, seed)
         }
@@ -184,7 +186,7 @@ fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
 /// Returns `true` if the batch at the start of `bytes`, the rest of a file from `offset` on, was
 /// never whole on the disk: it is shorter than its head says or than any batch, or has a sector of
 /// zeros.
-pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: Layout, random: u64) -> bool {
+pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: PendingLayout, random: u64) -> bool {
     bytes.len() < layout.batch_head_len()
         || batch_len(bytes, layout, random).is_some_and(|len| len > bytes.len())
         || has_unwritten_sector(bytes, offset as u64)
@@ -196,7 +198,7 @@ pub(super) fn records_max(len: usize) -> u64 {
 }
 
 /// Returns the number of records that the head of a damaged batch names; 0 if the head is damaged.
-pub(super) fn claimed(bytes: &[u8], layout: Layout, random: u64) -> u64 {
+pub(super) fn claimed(bytes: &[u8], layout: PendingLayout, random: u64) -> u64 {
     batch_len(bytes, layout, random).map_or(0, |_| u64::from(u32_at(bytes, 16)))
 }
 
@@ -204,7 +206,7 @@ pub(super) fn claimed(bytes: &[u8], layout: Layout, random: u64) -> u64 {
 /// if it is not whole.
 pub(super) fn read_batch(
     bytes: &[u8],
-    layout: Layout,
+    layout: PendingLayout,
     random: u64,
 ) -> Option<(Vec<PendingRecord>, usize)> {
     let len = batch_len(bytes, layout, random)?;
@@ -224,7 +226,7 @@ pub(super) fn read_batch(
 /// Repairs a damaged length.
 pub(super) fn read_batch_of_len(
     bytes: &[u8],
-    layout: Layout,
+    layout: PendingLayout,
     random: u64,
 ) -> Option<Vec<PendingRecord>> {
     let overhead = layout.batch_head_len() + layout.end().len();
@@ -235,7 +237,12 @@ pub(super) fn read_batch_of_len(
 }
 
 /// Returns the offset of the first whole batch at `from` or later.
-pub(super) fn find_batch(bytes: &[u8], from: usize, layout: Layout, random: u64) -> Option<usize> {
+pub(super) fn find_batch(
+    bytes: &[u8],
+    from: usize,
+    layout: PendingLayout,
+    random: u64,
+) -> Option<usize> {
     let places = from..bytes.len().saturating_sub(layout.batch_head_len() - 1);
     places.into_iter().find(|at| {
         bytes[*at..].starts_with(BATCH_MAGIC) && read_batch(&bytes[*at..], layout, random).is_some()

@@ -23,7 +23,7 @@ use std::time::Duration;
 use barid_types::{FlagSet, Keyword, ModSeq, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Vfs, atomic_replace, create_dir_durable};
 
-use self::layout::{Header, Identified, Layout};
+use self::layout::{Identified, PendingHeader, PendingLayout};
 use crate::aside::{aside_path, keep_aside};
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, PENDING_LEN_MAX};
@@ -101,7 +101,7 @@ pub struct Pending {
     path: PathBuf,
     id: u128,
     /// The file as it was last read; kept open, so that its inode is not used again.
-    file: Option<Found>,
+    file: Option<PendingFile>,
     records: Vec<PendingRecord>,
     damage: Option<PendingDamage>,
     /// The random number in the second name of a damaged file; 0 if none is kept.
@@ -114,11 +114,11 @@ pub struct Pending {
 }
 
 #[derive(Debug)]
-struct Found {
+struct PendingFile {
     file: Box<dyn File>,
     inode: u64,
     size: u64,
-    layout: Layout,
+    layout: PendingLayout,
     /// Byte offset at which the last whole batch ends.
     end: u64,
     random: u64,
@@ -258,7 +258,7 @@ impl Pending {
                 return Ok(pending.last_sequence());
             }
             let is_sound = !pending.is_damaged()
-                && pending.file.as_ref().is_some_and(|file| file.layout == Layout::Two);
+                && pending.file.as_ref().is_some_and(|file| file.layout == PendingLayout::Two);
             match is_sound {
                 true => pending.append(&new)?,
                 false => {
@@ -357,7 +357,7 @@ impl Pending {
 
     /// Appends a batch after the last whole one.
     fn append(&self, records: &[PendingRecord]) -> Result<()> {
-        let Some(Found { file, size, end, random, writable, .. }) = &self.file else {
+        let Some(PendingFile { file, size, end, random, writable, .. }) = &self.file else {
             return Ok(());
         };
         if !writable {
@@ -415,8 +415,8 @@ impl Pending {
         let file = file.at(&self.path)?;
         let metadata = file.metadata().at(&self.path)?;
         let (inode, size) = (metadata.inode, metadata.size);
-        let (writable, layout) = (true, Layout::Two);
-        self.file = Some(Found { file, inode, size, layout, end: size, random, writable });
+        let (writable, layout) = (true, PendingLayout::Two);
+        self.file = Some(PendingFile { file, inode, size, layout, end: size, random, writable });
         Ok(())
     }
 
@@ -461,7 +461,7 @@ impl Pending {
         let len = file.read_full_at(&mut bytes, 0).at(&self.path)?;
         bytes.truncate(len);
         let (layout, random) = match layout::read_header(&bytes, self.id) {
-            Header::Good(layout, Identified { random, aside, lost }) => {
+            PendingHeader::Good(layout, Identified { random, aside, lost }) => {
                 if aside != 0 {
                     self.aside = aside;
                     let (path, offset) = (aside_path(&self.path, aside), None);
@@ -470,16 +470,16 @@ impl Pending {
                 }
                 (layout, random)
             }
-            Header::Version(version) => {
+            PendingHeader::Version(version) => {
                 return Err(Error::Version { path: self.path.clone(), version });
             }
-            Header::Bad => {
+            PendingHeader::Bad => {
                 self.note_damage(0, 0);
-                layout::salvage(&bytes).unwrap_or((Layout::Two, 0))
+                layout::salvage(&bytes).unwrap_or((PendingLayout::Two, 0))
             }
         };
         let end = self.take_batches(&bytes, layout, random);
-        self.file = Some(Found { file, inode, size, layout, end, random, writable });
+        self.file = Some(PendingFile { file, inode, size, layout, end, random, writable });
         Ok(())
     }
 
@@ -503,7 +503,7 @@ impl Pending {
 
     /// Adds the records of all batches that are whole, or whole but for a damaged length; returns
     /// the byte offset at which the next batch belongs.
-    fn take_batches(&mut self, bytes: &[u8], layout: Layout, random: u64) -> u64 {
+    fn take_batches(&mut self, bytes: &[u8], layout: PendingLayout, random: u64) -> u64 {
         let mut at = layout.header_len().min(bytes.len());
         while at < bytes.len() {
             let batch = layout::read_batch(&bytes[at..], layout, random);

@@ -20,7 +20,7 @@ use crate::limits::HEALINGS_MAX;
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
 /// A change that the format has made, or in a dry run would make.
-pub(super) struct Made {
+pub(super) struct MadeChange {
     pub(super) resolved: Resolved,
     /// Number of messages whose flags the request changes.
     pub(super) asked: u32,
@@ -59,7 +59,7 @@ pub(super) enum Next {
     },
 }
 
-impl Made {
+impl MadeChange {
     /// Returns the report of the change, without the values that only the cache knows.
     pub(super) fn told(self, request: &ChangeRequest<'_>) -> Changed {
         let Self { mut resolved, report, .. } = self;
@@ -153,7 +153,11 @@ pub(super) fn follow(
 
 impl Mailbox {
     /// Brings everything else up to date with a change, and returns the report.
-    pub(super) fn conclude(&mut self, mut made: Made, request: &ChangeRequest<'_>) -> Changed {
+    pub(super) fn conclude(
+        &mut self,
+        mut made: MadeChange,
+        request: &ChangeRequest<'_>,
+    ) -> Changed {
         let mut troubles = Vec::new();
         let shown = Arc::clone(&self.view.shown);
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::resolve::there;
 use super::{ChangeOptions, KeepExpunged, KeepLimits, KeepPlan};
 use crate::limits::{COPY_WHOLE_LEN_MAX, KEPT_MAX, LEFT_OUT_NAMED};
-use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Unit, Work};
+use crate::{Error, LongOperation, Mailbox, Note, NoteKind, Progress, Result, Unit};
 
 /// Messages kept of an expunge that is about to be made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -198,7 +198,7 @@ impl Mailbox {
         for (done, uid) in (0..).zip(expunge) {
             options.check_stop(self.path(), total)?;
             if let Some(tell) = &options.progress {
-                tell(Progress { work: Work::Keep, unit: Unit::Messages, done, total });
+                tell(Progress { work: LongOperation::Keep, unit: Unit::Messages, done, total });
             }
             let row = self.row_to_keep(*uid)?;
             let location = self.snapshot.location(row, &mut name)?;

@@ -13,7 +13,7 @@ use super::ChangeRequest;
 use crate::{Error, KeywordLimit, Mailbox, Result};
 
 /// The remaining room for keywords in a mailbox.
-struct Room<'a> {
+struct KeywordRoom<'a> {
     storage: &'a dyn barid_mailbox::Storage,
     caps: Caps,
     known: &'a KeywordTable,
@@ -21,7 +21,7 @@ struct Room<'a> {
     listed: Vec<Keyword>,
 }
 
-impl Room<'_> {
+impl KeywordRoom<'_> {
     /// Adds a keyword, or returns the limit that forbids it.
     fn take(&mut self, keyword: &Keyword) -> Option<KeywordLimit> {
         if self.listed.contains(keyword) {
@@ -56,8 +56,12 @@ impl Mailbox {
     pub(crate) fn unholdable(&self, keywords: &[Keyword]) -> Result<Vec<(Keyword, KeywordLimit)>> {
         let listed = self.storage.listed_keywords(&*self.snapshot)?.names().to_vec();
         let caps = self.storage.caps();
-        let mut room =
-            Room { storage: &*self.storage, caps, known: &self.snapshot.meta().keywords, listed };
+        let mut room = KeywordRoom {
+            storage: &*self.storage,
+            caps,
+            known: &self.snapshot.meta().keywords,
+            listed,
+        };
         let refused = |keyword: &Keyword| Some((keyword.clone(), room.take(keyword)?));
         Ok(keywords.iter().filter_map(refused).collect())
     }
@@ -84,8 +88,12 @@ impl Mailbox {
             return Ok(Vec::new());
         }
         let listed = self.storage.listed_keywords(&*self.snapshot)?.names().to_vec();
-        let mut room =
-            Room { storage: &*self.storage, caps, known: &self.snapshot.meta().keywords, listed };
+        let mut room = KeywordRoom {
+            storage: &*self.storage,
+            caps,
+            known: &self.snapshot.meta().keywords,
+            listed,
+        };
         let mut refused: Vec<(Keyword, KeywordLimit)> = Vec::new();
         for keyword in pending {
             if let Some(limit) = room.take(keyword)
@@ -129,7 +137,7 @@ mod tests {
         let caps = storage.caps();
         let limit_of = |listed: usize, known: &KeywordTable| {
             let listed = (0..listed).map(keyword).collect();
-            Room { storage: &*storage, caps, known, listed }.take(&keyword(99))
+            KeywordRoom { storage: &*storage, caps, known, listed }.take(&keyword(99))
         };
         assert_eq!(limit_of(3, &KeywordTable::default()), None);
         assert_eq!(limit_of(3, &known), Some(KeywordLimit::Count(64)));

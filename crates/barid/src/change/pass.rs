@@ -14,13 +14,13 @@ use barid_mailbox::{Error as FormatError, MovedMessage, SyncContext, SyncFigures
 use barid_state::Ledger;
 use barid_types::{Keyword, ModSeq, Uid, UidValidity};
 
-use super::after::{Made, Next, follow};
+use super::after::{MadeChange, Next, follow};
 use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::limits::{CHANGES_MAX, LOCK_SLICE, PENDING_LOCK_TIMEOUT};
 use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing};
 use crate::recovery::unfinished;
-use crate::{Error, KeywordLimit, Mailbox, Progress, Result, Work};
+use crate::{Error, KeywordLimit, LongOperation, Mailbox, Progress, Result};
 
 impl Mailbox {
     /// Writes the request and the pending changes.
@@ -238,7 +238,8 @@ impl Mailbox {
             },
         };
         let appends = request.appends.len() as u32;
-        let made = Made { resolved, asked, appends, report, next, kept, through, uidnext, covered };
+        let made =
+            MadeChange { resolved, asked, appends, report, next, kept, through, uidnext, covered };
         let warnings = if with_pending { self.warn_refused(&refused) } else { Vec::new() };
         Ok(Attempted { made, warnings })
     }
@@ -271,8 +272,8 @@ impl Mailbox {
         through: Option<u64>,
     ) -> Result<(SyncReport, Next)> {
         let progress = options.progress.as_ref();
-        let progress =
-            progress.map(|tell| Progress::teller(tell, Work::Change, self.storage.format()));
+        let progress = progress
+            .map(|tell| Progress::teller(tell, LongOperation::Change, self.storage.format()));
         let covered = self.covered();
         let Self { view, pending, ledger, .. } = self;
         let (storage, snapshot) = (&*view.storage, &*view.snapshot);
@@ -317,7 +318,7 @@ impl Mailbox {
 
 /// A change that the format has made, and warnings.
 struct Attempted {
-    made: Made,
+    made: MadeChange,
     warnings: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ use crate::damaged_state::{acknowledge, state_damages};
 use crate::limits::PENDING_LOCK_TIMEOUT;
 use crate::opening::LEDGER_LOCK_TIMEOUT;
 use crate::options::{Progress, Unit};
-use crate::recovery::Recovery;
+use crate::recovery::ChangeRecovery;
 use crate::{Error, OpenOptions, Result};
 
 /// Name of the folder in the state folder with the bytes that repairs overwrote and removed.
@@ -61,7 +61,8 @@ pub fn repair(
     spec: &MailboxSpec,
     options: &OpenOptions,
 ) -> Result<RepairReport> {
-    let Work { side_dir, mut pending, mut ledger } = Work::begin(vfs, spec, options)?;
+    let RepairResources { side_dir, mut pending, mut ledger } =
+        RepairResources::begin(vfs, spec, options)?;
     read_all(&mut ledger)?;
     let mut damages = state_damages(&pending, &ledger);
     let mut report = check::repair(vfs, spec, &check_options(options), &side_dir)?;
@@ -89,7 +90,7 @@ pub fn undo_repair(
     spec: &MailboxSpec,
     options: &OpenOptions,
 ) -> Result<Option<UndoReport>> {
-    let work = Work::begin(vfs, spec, options)?;
+    let work = RepairResources::begin(vfs, spec, options)?;
     Ok(check::undo(vfs, spec, &check_options(options), &work.side_dir)?)
 }
 
@@ -126,7 +127,7 @@ pub fn discard_repairs(
 
 fn check_options(options: &OpenOptions) -> CheckOptions {
     let progress = options.progress.clone().map(|tell| {
-        let (work, unit) = (crate::Work::Repair, Unit::Steps);
+        let (work, unit) = (crate::LongOperation::Repair, Unit::Steps);
         RepairProgress(Arc::new(move |done, total| tell(Progress { work, unit, done, total })))
     });
     CheckOptions {
@@ -138,14 +139,14 @@ fn check_options(options: &OpenOptions) -> CheckOptions {
 }
 
 /// The resources of a repair.
-struct Work {
+struct RepairResources {
     side_dir: PathBuf,
     /// Locked, so that no other barid process writes the mailbox.
     pending: Pending,
     ledger: Ledger,
 }
 
-impl Work {
+impl RepairResources {
     fn begin(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
         if options.read_only {
             return Err(Error::ReadOnly { path: spec.path.clone() });
@@ -174,7 +175,7 @@ fn complete(
     }
     let (mut notes, now) = (Vec::new(), vfs.now());
     let notes = &mut notes;
-    Recovery { storage: &*storage, pending, ledger, options, notes, now }.complete()
+    ChangeRecovery { storage: &*storage, pending, ledger, options, notes, now }.complete()
 }
 
 fn side_dir(state_dir: &Path, identity: &Identity) -> PathBuf {

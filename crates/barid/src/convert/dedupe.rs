@@ -35,7 +35,7 @@ pub struct Dropped {
 
 /// A message with which others are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum ComparedMessage {
     /// A message of the source, which is copied.
     Source(Uid),
     /// A message that was in the target before.
@@ -46,8 +46,8 @@ enum Kept {
 #[derive(Debug)]
 pub(super) struct Deduper {
     by_id: bool,
-    ids: HashMap<u128, (Kept, Digest)>,
-    texts: HashMap<Digest, Kept>,
+    ids: HashMap<u128, (ComparedMessage, Digest)>,
+    texts: HashMap<Digest, ComparedMessage>,
 }
 
 impl Deduper {
@@ -63,7 +63,7 @@ impl Deduper {
 
     /// Records a message that is in the target.
     pub(super) fn has(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
-        let kept = Kept::Target(uid);
+        let kept = ComparedMessage::Target(uid);
         match id.filter(|_| self.by_id) {
             Some(id) => drop(self.ids.entry(xxh3_128(id)).or_insert((kept, *digest))),
             None => drop(self.texts.entry(*digest).or_insert(kept)),
@@ -77,7 +77,7 @@ impl Deduper {
         digest: &Digest,
         id: Option<&[u8]>,
     ) -> Option<Dropped> {
-        let own = Kept::Source(uid);
+        let own = ComparedMessage::Source(uid);
         let id = id.filter(|_| self.by_id);
         let (kept, same_content) = match id {
             None => (*self.texts.entry(*digest).or_insert(own), true),
@@ -87,9 +87,9 @@ impl Deduper {
             }
         };
         let (like, is_in_target) = match kept {
-            Kept::Source(like) if like == uid => return None,
-            Kept::Source(like) => (like, false),
-            Kept::Target(like) => (like, true),
+            ComparedMessage::Source(like) if like == uid => return None,
+            ComparedMessage::Source(like) => (like, false),
+            ComparedMessage::Target(like) => (like, true),
         };
         let message_id = id.map(<[u8]>::to_vec);
         Some(Dropped { uid, like, is_in_target, message_id, same_content })
@@ -97,7 +97,7 @@ impl Deduper {
 
     /// Removes a message that could not be kept: messages like it may then be kept.
     pub(super) fn forget(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
-        let own = Kept::Source(uid);
+        let own = ComparedMessage::Source(uid);
         match id.filter(|_| self.by_id).map(xxh3_128) {
             None if self.texts.get(digest) == Some(&own) => drop(self.texts.remove(digest)),
             Some(key) if self.ids.get(&key).is_some_and(|(kept, _)| *kept == own) => {

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use barid_mailbox::FlagChange;
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use super::text::{Digest, Texts};
+use super::text::{Digest, TextTreatment};
 use super::transfer::Entry;
-use crate::reading::{Large, Outcome, Read, read_each};
+use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
 use crate::{Error, Mailbox, Result};
 
 /// A message of the target.
@@ -24,7 +24,7 @@ pub(super) struct Existing(VecDeque<Seen>);
 
 /// Result of looking for a message in the target.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum TargetMatch {
     /// No messages are left to compare.
     Nothing,
     /// This message is missing, but later ones exist.
@@ -37,17 +37,17 @@ pub(super) enum Found {
 
 impl Existing {
     /// Reads all messages.
-    pub(super) fn read(target: &mut Mailbox, texts: Texts) -> Result<Self> {
+    pub(super) fn read(target: &mut Mailbox, texts: TextTreatment) -> Result<Self> {
         let uids: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
         let mut all = VecDeque::with_capacity(uids.len());
-        let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+        let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
             let digest = texts.digest_of(mailbox, &read, scratch)?;
             Ok((digest, read.flags, read.keywords, read.internal_date))
         };
         read_each(target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
             let content = match outcome {
-                Outcome::Made(content) => Some(content),
-                Outcome::Gone | Outcome::Unreadable(_) => None,
+                ReadOutcome::Made(content) => Some(content),
+                ReadOutcome::Gone | ReadOutcome::Unreadable(_) => None,
             };
             all.push_back(Seen { uid, content });
             Ok::<_, Error>(true)
@@ -67,19 +67,19 @@ impl Existing {
         wanted: Option<Uid>,
         entry: &Entry,
         keywords: &[Keyword],
-    ) -> Found {
+    ) -> TargetMatch {
         if let (Some(wanted), Some(seen)) = (wanted, self.0.front())
             && seen.uid > wanted
         {
-            return Found::Skipped;
+            return TargetMatch::Skipped;
         }
-        let Some(seen) = self.0.pop_front() else { return Found::Nothing };
-        let Some((digest, flags, has, date)) = seen.content else { return Found::Other };
+        let Some(seen) = self.0.pop_front() else { return TargetMatch::Nothing };
+        let Some((digest, flags, has, date)) = seen.content else { return TargetMatch::Other };
         let is_it = wanted.is_none_or(|uid| uid == seen.uid)
             && digest == entry.digest
             && date.unix_seconds == entry.internal_date.unix_seconds;
         if !is_it {
-            return Found::Other;
+            return TargetMatch::Other;
         }
         let without =
             |flags: FlagSet, other: FlagSet| FlagSet::from_bits(flags.bits() & !other.bits());
@@ -93,7 +93,7 @@ impl Existing {
             remove_keywords: missing(&has, keywords),
         };
         let is_same = change == FlagChange::default();
-        Found::Same(seen.uid, (!is_same).then_some(change))
+        TargetMatch::Same(seen.uid, (!is_same).then_some(change))
     }
 }
 
@@ -121,10 +121,10 @@ mod tests {
         let mut existing = Existing([3, 5, 8].map(seen).into());
         let mut check = |wanted, number: u32, expected: &str| {
             let found = match existing.take(wanted, &entry(number), &[]) {
-                Found::Nothing => "nothing".to_owned(),
-                Found::Skipped => "skipped".to_owned(),
-                Found::Same(after, _) => format!("same {}", after.get()),
-                Found::Other => "other".to_owned(),
+                TargetMatch::Nothing => "nothing".to_owned(),
+                TargetMatch::Skipped => "skipped".to_owned(),
+                TargetMatch::Same(after, _) => format!("same {}", after.get()),
+                TargetMatch::Other => "other".to_owned(),
             };
             assert_eq!(found, expected, "{number}");
         };

@@ -10,9 +10,9 @@ use barid_message::{CrlfPieces, LinePieces};
 use sha2::{Digest as _, Sha256};
 
 use super::text::{
-    Digest, Form, Lines, Texts, has_from_line, with_lf, without_quotes, write_canonical,
+    Digest, Form, Lines, TextTreatment, has_from_line, with_lf, without_quotes, write_canonical,
 };
-use crate::reading::Read;
+use crate::reading::MessageRead;
 use crate::{Error, Mailbox, Result};
 
 /// The findings of one reading of a large text.
@@ -20,15 +20,15 @@ use crate::{Error, Mailbox, Result};
 pub(super) struct LargeText {
     /// The digest for comparison.
     pub(super) digest: Digest,
-    /// As [`Texts::likeness`].
+    /// As [`TextTreatment::likeness`].
     pub(super) likeness: Option<Digest>,
-    /// As [`Texts::is_quoted`].
+    /// As [`TextTreatment::is_quoted`].
     pub(super) is_quoted: bool,
     /// Bytes to store after the header.
     pub(super) rest_size: u64,
 }
 
-impl Texts {
+impl TextTreatment {
     /// Returns the digest of a text, in memory or not; `scratch` is overwritten.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Texts {
     pub(super) fn digest_of(
         self,
         mailbox: &Mailbox,
-        read: &Read<'_>,
+        read: &MessageRead<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<Digest> {
         match read.large {
@@ -82,7 +82,7 @@ fn stopped_error(mailbox: &Mailbox) -> FormatError {
 
 /// Reads the body of a large text, piece by piece.
 struct LargeReader {
-    texts: Texts,
+    texts: TextTreatment,
     whole: Compared,
     /// The compared text without the marks of quoting that is not undone.
     unquoted: Compared,
@@ -94,7 +94,7 @@ struct LargeReader {
 }
 
 impl LargeReader {
-    fn new(texts: Texts, header: &[u8]) -> Self {
+    fn new(texts: TextTreatment, header: &[u8]) -> Self {
         let without = if texts.quotes { without_quotes(header) } else { None };
         Self {
             texts,
@@ -241,7 +241,7 @@ impl<'m> LargeRest<'m> {
     pub(super) fn new(
         mailbox: &'m Mailbox,
         (row, size): (u32, u64),
-        texts: Texts,
+        texts: TextTreatment,
         stop: Option<&'m AtomicBool>,
     ) -> Self {
         Self { mailbox, row, lines: texts.lines, size, stop, failed: Mutex::default() }
@@ -337,7 +337,7 @@ mod tests {
             let text = format!("{header}{body}");
             for source in formats {
                 for target in formats {
-                    let texts = Texts::between(source, target);
+                    let texts = TextTreatment::between(source, target);
                     let mut reader = LargeReader::new(texts, header.as_bytes());
                     let mut out = texts.to_store(header.as_bytes());
                     let header_len = out.len();

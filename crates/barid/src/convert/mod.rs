@@ -98,7 +98,7 @@ pub type TellConvert<'a> = dyn FnMut(ConvertEvent<'_>) + 'a;
 /// Report of a copy or conversion.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Converted {
+pub struct ConvertReport {
     /// The format of the source.
     pub source: Format,
     /// The format of the target.
@@ -132,7 +132,7 @@ pub struct Converted {
     wants_all: bool,
 }
 
-impl Converted {
+impl ConvertReport {
     fn new(source: Format, target: Format) -> Self {
         Self {
             source,
@@ -176,7 +176,7 @@ impl Converted {
 
 /// Creates a mailbox of another format with the messages of the source: their texts, internal
 /// dates, flags, keywords and UIDs under the same UIDVALIDITY, as far as the format can store them
-/// ([`Converted::losses`]).
+/// ([`ConvertReport::losses`]).
 ///
 /// The target must name its format, unless an empty mailbox is there. If the call is interrupted
 /// and repeated, it continues, also if messages failed; a complete target is refused as one with
@@ -192,7 +192,7 @@ pub fn convert(
     open: &OpenOptions,
     options: &ConvertOptions,
     tell: &mut TellConvert<'_>,
-) -> Result<Converted> {
+) -> Result<ConvertReport> {
     let mut source = Mailbox::open_in(Arc::clone(vfs), source, open)?;
     let is_arriving = !source.wait_for_arrivals()?;
     let uidvalidity = source.status().uidvalidity;
@@ -251,7 +251,7 @@ pub fn copy(
     target: &mut Mailbox,
     options: &ConvertOptions,
     tell: &mut TellConvert<'_>,
-) -> Result<Converted> {
+) -> Result<ConvertReport> {
     let transfer = Transfer::new(source, target, options, tell)?.looking_at_target()?;
     match transfer.run(source, uids)? {
         End::Whole(copied) => concluded(target, *copied, options, false, tell),
@@ -269,14 +269,14 @@ fn concluded(
     options: &ConvertOptions,
     all: bool,
     tell: &mut TellConvert<'_>,
-) -> Result<Converted> {
+) -> Result<ConvertReport> {
     let proven = match options.proof {
         true => Some(proof::prove(target, &copied, all, tell)?),
         false => None,
     };
     let uids = copied.entries.iter().filter_map(|entry| Some((entry.uid, entry.after?)));
     let uids = uids.collect();
-    Ok(Converted { proven, uids, ..copied.report })
+    Ok(ConvertReport { proven, uids, ..copied.report })
 }
 
 fn all_uids(mailbox: &Mailbox) -> Result<Vec<Uid>> {

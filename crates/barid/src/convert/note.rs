@@ -11,7 +11,7 @@ use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{ConvertOptions, Dedupe};
-use crate::bytes::{Put as _, Take};
+use crate::bytes::{ByteReader, Put as _};
 use crate::limits::CONVERT_NOTE_LEN_MAX;
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 
 /// Source, target and options of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct ConvertNote {
     /// The identity of the source.
     pub(super) source: u128,
     /// Its UIDVALIDITY.
@@ -35,7 +35,7 @@ pub(super) struct Note {
     pub(super) target: PathBuf,
 }
 
-impl Note {
+impl ConvertNote {
     pub(super) fn new(
         source: u128,
         uidvalidity: u32,
@@ -69,7 +69,7 @@ impl Note {
         if xxh3_64(body) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let mut rest = Take(body.strip_prefix(MAGIC)?);
+        let mut rest = ByteReader(body.strip_prefix(MAGIC)?);
         if rest.u32()? != VERSION {
             return None;
         }
@@ -124,16 +124,16 @@ impl<'a> NotePlace<'a> {
     }
 
     /// Loads the note; `None` if there is none or it is malformed.
-    pub(super) fn read(&self) -> Result<Option<Note>> {
+    pub(super) fn read(&self) -> Result<Option<ConvertNote>> {
         match self.vfs.read(&self.path, CONVERT_NOTE_LEN_MAX) {
-            Ok(bytes) => Ok(Note::decode(&bytes)),
+            Ok(bytes) => Ok(ConvertNote::decode(&bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::at(&self.path)(source)),
         }
     }
 
     /// Writes the note. Durable when this returns.
-    pub(super) fn write(&self, note: &Note) -> Result<()> {
+    pub(super) fn write(&self, note: &ConvertNote) -> Result<()> {
         let write = |file: &dyn File| file.write_all_at(&note.encode(), 0);
         let written = atomic_replace(self.vfs, &self.path, 0o600, true, write);
         written.map(drop).map_err(Error::at(&self.path))
@@ -154,20 +154,20 @@ impl<'a> NotePlace<'a> {
 mod tests {
     use super::*;
 
-    fn note() -> Note {
+    fn note() -> ConvertNote {
         let options = ConvertOptions { dedupe: Some(Dedupe::Content), ..Default::default() };
-        Note::new(7 << 64 | 9, 1_700_000_000, "mbx", Path::new("/mail/box"), &options)
+        ConvertNote::new(7 << 64 | 9, 1_700_000_000, "mbx", Path::new("/mail/box"), &options)
     }
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
         let bytes = note().encode();
-        assert_eq!(Note::decode(&bytes), Some(note()));
+        assert_eq!(ConvertNote::decode(&bytes), Some(note()));
         for at in 0..bytes.len() {
-            assert_eq!(Note::decode(&bytes[..at]), None, "cut at {at}");
+            assert_eq!(ConvertNote::decode(&bytes[..at]), None, "cut at {at}");
             let mut other = bytes.clone();
             other[at] ^= 1;
-            assert_eq!(Note::decode(&other), None, "another byte at {at}");
+            assert_eq!(ConvertNote::decode(&other), None, "another byte at {at}");
         }
     }
 

@@ -5,7 +5,7 @@ use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 use super::text::Digest;
 use super::transfer::{Copied, Entry};
 use super::{ConvertEvent, TellConvert};
-use crate::reading::{Large, Outcome, Read, read_each};
+use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
 use crate::{Error, Mailbox, Result};
 
 /// A message as stored in a mailbox.
@@ -77,7 +77,7 @@ pub(super) fn prove(
     };
     uids.sort_unstable();
     let texts = copied.texts;
-    let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+    let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
         Ok(ProofSide {
             uid: read.uid,
             sha256: texts.digest_of(mailbox, &read, scratch)?,
@@ -88,7 +88,7 @@ pub(super) fn prove(
     };
     let mut prover = Prover::new(copied, tell);
     read_each(target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
-        if let Outcome::Made(side) = outcome {
+        if let ReadOutcome::Made(side) = outcome {
             prover.compare(uid, side);
         }
         Ok::<_, Error>(true)

@@ -9,7 +9,7 @@ use barid_mailbox::Format;
 use barid_state::{Access, Identity, Ledger};
 use barid_vfs::{FileType, Vfs};
 
-use super::note::{Note, NotePlace};
+use super::note::{ConvertNote, NotePlace};
 use super::{ConvertOptions, aside};
 use crate::limits::CONVERT_ASIDE_MAX;
 use crate::opening::LEDGER_LOCK_TIMEOUT;
@@ -41,11 +41,11 @@ impl<'a> Site<'a> {
         let format = format_of(&**vfs, &spec)?;
         let place = NotePlace::lock(&**vfs, &open.state_dir, &path)?;
         let uidvalidity = source.status().uidvalidity.get();
-        let note = Note::new(source.identity.id, uidvalidity, format.name(), &path, options);
+        let note = ConvertNote::new(source.identity.id, uidvalidity, format.name(), &path, options);
         let open = OpenOptions { read_only: false, ..open.clone() };
         let mut site = Self { vfs, spec, format, open, place, is_ours: true };
         match site.place.read()? {
-            Some(found) if found == (Note { is_made: found.is_made, ..note.clone() }) => {
+            Some(found) if found == (ConvertNote { is_made: found.is_made, ..note.clone() }) => {
                 site.is_ours = found.is_made;
             }
             Some(_) => return Err(Error::OtherConversion { path }),
@@ -54,7 +54,7 @@ impl<'a> Site<'a> {
                 if !site.is_ours && !site.open_there()?.is_empty() {
                     return Err(Error::TargetNotEmpty { path });
                 }
-                site.place.write(&Note { is_made: site.is_ours, ..note })?;
+                site.place.write(&ConvertNote { is_made: site.is_ours, ..note })?;
             }
         }
         Ok(site)

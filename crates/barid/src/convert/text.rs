@@ -21,7 +21,7 @@ pub(super) enum Form {
 
 /// The treatment of texts for a pair of formats.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Texts {
+pub(super) struct TextTreatment {
     /// The form for comparison.
     pub(super) form: Form,
     strips: bool,
@@ -37,7 +37,7 @@ pub(super) enum Lines {
     ToLf,
 }
 
-impl Texts {
+impl TextTreatment {
     /// Returns the treatment for a copy from one format to another.
     pub(super) fn between(source: Format, target: Format) -> Self {
         let lines = match (source.has_crlf, target.has_crlf) {
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_stored() {
         let check = |source, target, text: &str, expected: &str| {
-            let texts = Texts::between(source, target);
+            let texts = TextTreatment::between(source, target);
             let stored = texts.to_store(text.as_bytes());
             assert_eq!(String::from_utf8_lossy(&stored), expected, "{source:?} {target:?}");
             let mut scratch = Vec::new();
@@ -298,7 +298,7 @@ mod tests {
             let text: String = (0..rng.usize(..9)).map(|_| rng.choice(parts).unwrap()).collect();
             for source in formats {
                 for target in formats {
-                    let texts = Texts::between(source, target);
+                    let texts = TextTreatment::between(source, target);
                     let mut scratch = b"left over".to_vec();
                     let digest = texts.digest(text.as_bytes(), &mut scratch);
                     let stored = texts.to_store(text.as_bytes());
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn quoting_is_foreseen() {
         let check = |target, text: &str, expected| {
-            let texts = Texts::between(format_named("maildir"), target);
+            let texts = TextTreatment::between(format_named("maildir"), target);
             assert_eq!(texts.is_quoted(text.as_bytes()), expected, "{target:?} {text:?}");
         };
         check(format_named("mboxo"), "A: b\n\nFrom me", true);

@@ -7,14 +7,14 @@ use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid
 
 use super::ProofSide;
 use super::dedupe::{Deduper, Dropped, message_id_of};
-use super::existing::{Existing, Found};
+use super::existing::{Existing, TargetMatch};
 use super::large::{LargeRest, LargeText};
 use super::loss::{Hold, loses_senders};
-use super::text::{Digest, Texts};
-use super::{ConvertEvent, ConvertOptions, Converted, TellConvert};
+use super::text::{Digest, TextTreatment};
+use super::{ConvertEvent, ConvertOptions, ConvertReport, TellConvert};
 use crate::limits::CONVERT_BATCH_MESSAGES;
-use crate::reading::{Large, Outcome, Read, read_each, sender_of};
-use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
+use crate::reading::{Large, MessageRead, ReadOutcome, read_each, sender_of};
+use crate::{ChangeOptions, ChangeRequest, Error, LongOperation, Mailbox, Progress, Result, Unit};
 
 /// A message of the source that is in the target, or will be.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ struct Like {
 
 /// A message prepared by a thread.
 struct Prepared {
-    read: Read<'static>,
+    read: MessageRead<'static>,
     digest: Digest,
     /// The digest for comparison with other messages.
     likeness: Digest,
@@ -65,8 +65,8 @@ struct Prepared {
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) entries: Vec<Entry>,
-    pub(super) texts: Texts,
-    pub(super) report: Converted,
+    pub(super) texts: TextTreatment,
+    pub(super) report: ConvertReport,
     names: KeywordTable,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Transfer<'a, 't> {
     target: &'a mut Mailbox,
     options: &'a ConvertOptions,
     tell: &'a mut TellConvert<'t>,
-    texts: Texts,
+    texts: TextTreatment,
     hold: Hold,
     deduper: Option<Deduper>,
     /// `true` if messages must keep their UIDs.
@@ -120,7 +120,7 @@ pub(super) struct Transfer<'a, 't> {
     last: Option<Uid>,
     is_stopped: bool,
     deviates: bool,
-    report: Converted,
+    report: ConvertReport,
 }
 
 /// Result of a transfer.
@@ -141,13 +141,13 @@ impl<'a, 't> Transfer<'a, 't> {
     ) -> Result<Self> {
         let (from, to) = (source.format(), target.format());
         let hold = Hold::of(target, source.keywords())?;
-        let mut report = Converted::new(from, to);
+        let mut report = ConvertReport::new(from, to);
         report.losses.senders = loses_senders(from, to) && !source.is_empty();
         Ok(Self {
             target,
             options,
             tell,
-            texts: Texts::between(from, to),
+            texts: TextTreatment::between(from, to),
             hold,
             deduper: options.dedupe.map(Deduper::new),
             keeps_uids: false,
@@ -187,7 +187,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let (texts, wants_id) = (self.texts, deduper.wants_ids());
         let options = self.options;
         let stop = options.stop.as_deref();
-        let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+        let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
             let (digest, likeness) = match read.large {
                 Some(row) => {
                     let large = texts.read_large(mailbox, (row, &read.text), stop)?;
@@ -202,7 +202,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let uids = super::all_uids(self.target)?;
         read_each(self.target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
             // An unreadable message has no duplicates.
-            if let Outcome::Made((likeness, id)) = outcome {
+            if let ReadOutcome::Made((likeness, id)) = outcome {
                 deduper.has(uid, &likeness, id.as_deref());
             }
             Ok::<_, Error>(!options.is_stopped())
@@ -227,7 +227,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let wants_sender = self.has_senders;
         let stop = self.options.stop.clone();
         let stop = stop.as_deref();
-        let make = move |mailbox: &Mailbox, mut read: Read<'_>, scratch: &mut Vec<u8>| {
+        let make = move |mailbox: &Mailbox, mut read: MessageRead<'_>, scratch: &mut Vec<u8>| {
             let message_id = if wants_id { message_id_of(&read.text) } else { None };
             read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
             if let Some(row) = read.large {
@@ -272,19 +272,19 @@ impl<'a, 't> Transfer<'a, 't> {
         Error::ConversionStopped { path, done, total: self.total, next }
     }
 
-    fn take(&mut self, source: &Mailbox, uid: Uid, outcome: Outcome<Prepared>) -> Result<bool> {
+    fn take(&mut self, source: &Mailbox, uid: Uid, outcome: ReadOutcome<Prepared>) -> Result<bool> {
         let prepared = match outcome {
-            Outcome::Made(prepared) => prepared,
-            Outcome::Gone => {
+            ReadOutcome::Made(prepared) => prepared,
+            ReadOutcome::Gone => {
                 self.report.gone.push(uid);
                 return Ok(true);
             }
             // It was stopped in the middle of a large message.
-            Outcome::Unreadable(Error::Mailbox(FormatError::Stopped { .. })) => {
+            ReadOutcome::Unreadable(Error::Mailbox(FormatError::Stopped { .. })) => {
                 self.is_stopped = true;
                 return Ok(false);
             }
-            Outcome::Unreadable(error) => {
+            ReadOutcome::Unreadable(error) => {
                 self.report.failed.push((uid, error));
                 return Ok(true);
             }
@@ -353,18 +353,18 @@ impl<'a, 't> Transfer<'a, 't> {
         for keyword in &read.keywords {
             keywords.0 |= self.names.intern(keyword).map_or(0, |slot| 1 << slot);
         }
-        let Read { flags, internal_date, .. } = read;
+        let MessageRead { flags, internal_date, .. } = read;
         let entry = Entry { uid, digest, flags, keywords, internal_date, after: None };
         let keywords = self.hold.keep(read.keywords);
         let (text, sender, at) = (read.text.into_owned(), read.sender, self.entries.len());
         let wanted = self.is_ours.then_some(uid);
         match self.existing.take(wanted, &entry, &keywords) {
-            Found::Same(after, change) => {
+            TargetMatch::Same(after, change) => {
                 self.report.found += 1;
                 self.changed.extend(change.map(|change| (after, change)));
                 self.entries.push(Entry { after: Some(after), ..entry });
             }
-            Found::Nothing => {
+            TargetMatch::Nothing => {
                 // A UID that was assigned already cannot be assigned again.
                 if self.is_ours && !self.is_beyond {
                     self.deviates = uid < self.target.status().uidnext;
@@ -379,13 +379,13 @@ impl<'a, 't> Transfer<'a, 't> {
                     None => self.wait(entry, message)?,
                 }
             }
-            Found::Skipped => {
+            TargetMatch::Skipped => {
                 let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
                 self.entries.push(entry);
                 // If it cannot be stored, its absence is expected.
                 self.deviates = self.append_one(&message, large)?;
             }
-            Found::Other => self.deviates = true,
+            TargetMatch::Other => self.deviates = true,
         }
         Ok(())
     }
@@ -533,7 +533,7 @@ impl<'a, 't> Transfer<'a, 't> {
     fn progress(&self) {
         if let Some(tell) = &self.options.progress {
             let (unit, done, total) = (Unit::Messages, self.report.messages, self.total);
-            tell(Progress { work: Work::Convert, unit, done, total });
+            tell(Progress { work: LongOperation::Convert, unit, done, total });
         }
     }
 }
@@ -587,7 +587,7 @@ mod tests {
                 let mut transfer = transfer.going_on(true).unwrap();
                 for (uid, (text, known_by)) in (1..).zip(messages) {
                     let uid = Uid::new(uid).unwrap();
-                    let read = Read {
+                    let read = MessageRead {
                         uid,
                         flags: FlagSet::EMPTY,
                         keywords: Vec::new(),
@@ -606,7 +606,7 @@ mod tests {
                         is_quoted: false,
                         rest_size: 0,
                     };
-                    assert!(transfer.take(&source, uid, Outcome::Made(made)).unwrap());
+                    assert!(transfer.take(&source, uid, ReadOutcome::Made(made)).unwrap());
                 }
                 transfer.write().unwrap();
                 let report = transfer.report;

@@ -19,13 +19,13 @@ use crate::limits::{
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
-use crate::turns::{Turn, Turns};
+use crate::turns::{BlockTurn, Turns};
 use crate::view::has_moved;
 use crate::{Error, Result, View};
 
 /// Result of a thread for a block.
 #[derive(Default)]
-struct Made {
+struct FetchedBlock {
     out: Vec<u8>,
     fetched: u64,
     unreadable: Vec<(Uid, Error)>,
@@ -86,7 +86,7 @@ pub(super) fn run(
     let blocks = blocks(&rows, &stored);
     let threads = view.options.thread_count().min(blocks.len()).min(FETCH_THREADS_MAX);
     let workers = if threads > 1 { Workers::take(threads) } else { Workers::none() };
-    let mut consume = |made: Result<Made>| -> Result<(bool, Vec<u8>)> {
+    let mut consume = |made: Result<FetchedBlock>| -> Result<(bool, Vec<u8>)> {
         let made = made?;
         report.fetched += made.fetched;
         report.gone.extend(made.gone);
@@ -101,7 +101,7 @@ pub(super) fn run(
                 [row] => stored.get(*row as usize).copied().unwrap_or(0).min(WHOLE_LEN_MAX),
                 _ => 0,
             };
-            let turns = Turn::of_blocks(blocks.iter().map(len), FETCH_BLOCK_LEN);
+            let turns = BlockTurn::of_blocks(blocks.iter().map(len), FETCH_BLOCK_LEN);
             shared(order, (&blocks, &turns), threads, &mut consume)?;
         }
     }
@@ -111,11 +111,11 @@ pub(super) fn run(
 
 /// Receives the result of a block. Returns `false` if no further block is wanted, and the buffer
 /// for reuse.
-type Consume<'a> = dyn FnMut(Result<Made>) -> Result<(bool, Vec<u8>)> + 'a;
+type Consume<'a> = dyn FnMut(Result<FetchedBlock>) -> Result<(bool, Vec<u8>)> + 'a;
 
 /// Processes the blocks in this thread.
 fn alone(order: &Order<'_>, blocks: &[&[u32]], consume: &mut Consume<'_>) -> Result<()> {
-    let (mut room, mut out) = (Room::default(), Vec::new());
+    let (mut room, mut out) = (FetchBuffers::default(), Vec::new());
     for block in blocks {
         let (goes_on, written) = consume(make(order, block, &mut room, out))?;
         if !goes_on {
@@ -129,7 +129,7 @@ fn alone(order: &Order<'_>, blocks: &[&[u32]], consume: &mut Consume<'_>) -> Res
 /// Processes the blocks in several threads.
 fn shared(
     order: &Order<'_>,
-    (blocks, turns): (&[&[u32]], &[Option<Turn>]),
+    (blocks, turns): (&[&[u32]], &[Option<BlockTurn>]),
     threads: usize,
     consume: &mut Consume<'_>,
 ) -> Result<()> {
@@ -196,23 +196,23 @@ fn blocks<'r>(rows: &'r [u32], stored: &[u64]) -> Vec<&'r [u32]> {
 
 /// The buffers of a thread, reused from block to block.
 #[derive(Default)]
-struct Room {
+struct FetchBuffers {
     read: ReadRoom,
     wire: Vec<u8>,
 }
 
 /// A block and its turn, if its messages are so large that threads take turns.
-type BlockInTurn<'e> = (&'e [u32], Option<Turn>);
+type BlockInTurn<'e> = (&'e [u32], Option<BlockTurn>);
 
 /// Processes blocks until they are done, one fails, or they are not wanted any more. Buffers come
 /// back through `written` and are reused.
 fn work(
     order: &Order<'_>,
     (blocks, gate): (&[BlockInTurn<'_>], &Turns),
-    sender: &SyncSender<Result<Made>>,
+    sender: &SyncSender<Result<FetchedBlock>>,
     written: &Receiver<Vec<u8>>,
 ) {
-    let mut room = Room::default();
+    let mut room = FetchBuffers::default();
     for (block, turn) in blocks {
         if !gate.enter(*turn) {
             return;
@@ -226,7 +226,7 @@ fn work(
 }
 
 /// A message of a block, as far as it was read.
-struct Read {
+struct FetchedMessage {
     core: Core,
     message: Option<ReadMessage>,
     structure: Option<BodyStructure>,
@@ -236,15 +236,22 @@ struct Read {
 
 /// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
 /// content.
-fn make(order: &Order<'_>, block: &[u32], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
+fn make(
+    order: &Order<'_>,
+    block: &[u32],
+    room: &mut FetchBuffers,
+    mut out: Vec<u8>,
+) -> Result<FetchedBlock> {
     let Order { view, items, write, .. } = order;
     out.clear();
     out.shrink_to(READ_ROOM_KEPT_LEN);
-    let mut made = Made { out, ..Made::default() };
+    let mut made = FetchedBlock { out, ..FetchedBlock::default() };
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
     view.summaries(&rows, &mut |summary| {
-        let Some(Read { core, message, structure, large }) = all.next() else { return false };
+        let Some(FetchedMessage { core, message, structure, large }) = all.next() else {
+            return false;
+        };
         let is_known = structure.is_some();
         let stored = message.map(|message| view.text(&message, &room.read));
         room.wire.clear();
@@ -288,8 +295,8 @@ fn read(
     order: &Order<'_>,
     block: &[u32],
     room: &mut ReadRoom,
-    made: &mut Made,
-) -> Result<(Vec<u32>, Vec<Read>)> {
+    made: &mut FetchedBlock,
+) -> Result<(Vec<u32>, Vec<FetchedMessage>)> {
     let Order { view, items, structures, .. } = order;
     let mut known: Vec<(Core, Option<BodyStructure>, bool)> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
@@ -305,7 +312,7 @@ fn read(
     }
     let mut messages = view.read_rows(&wanted, room)?.into_iter();
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
-    let mut all: Vec<Read> = Vec::with_capacity(block.len());
+    let mut all: Vec<FetchedMessage> = Vec::with_capacity(block.len());
     for (row, (core, structure, is_needed)) in block.iter().zip(known) {
         let message = if is_needed { messages.next() } else { None };
         let knows_size = core.rfc822_size.is_some();
@@ -323,7 +330,7 @@ fn read(
         match read {
             Ok((message, large)) => {
                 rows.push(*row);
-                all.push(Read { core, message, structure, large });
+                all.push(FetchedMessage { core, message, structure, large });
             }
             Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),

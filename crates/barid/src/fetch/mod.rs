@@ -22,7 +22,7 @@ pub use barid_query::search::NumberSet;
 use barid_types::Uid;
 
 use self::blocks::{Learned, run};
-use crate::{Error, Mailbox, Progress, Result, Unit, View, Work};
+use crate::{Error, LongOperation, Mailbox, Progress, Result, Unit, View};
 
 /// Report of a fetch.
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ impl View {
         };
         let (report, sizes) = self.fetch_and_learn(&unknown, &items, &count, &mut |_| {
             if let Some(progress) = &progress {
-                let (work, done) = (Work::Scan, done.load(Ordering::Relaxed));
+                let (work, done) = (LongOperation::Scan, done.load(Ordering::Relaxed));
                 progress(Progress { work, unit: Unit::Messages, done, total });
             }
             true

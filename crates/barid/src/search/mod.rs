@@ -18,7 +18,7 @@ use crate::{Error, Mailbox, Result, View};
 /// Result of a search.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Found {
+pub struct FoundMessages {
     /// Rows of the messages that match, in the view that was searched; ascending.
     pub rows: Vec<u32>,
     /// Messages that could not be read, and the errors. They do not match, negated or not.
@@ -30,7 +30,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// As [`View::search`]; [`Error::Renumbered`] if the UIDs in the program are no longer valid.
-    pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
+    pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
         self.healing(&mut |view| view.search(program, saved))
     }
 }
@@ -47,8 +47,8 @@ impl View {
     /// # Errors
     /// A damaged cache; errors of the file system; [`Error::Renumbered`] if a message has moved and
     /// the UIDs are no longer valid. A single message that cannot be read is
-    /// [`Found::unreadable`].
-    pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
+    /// [`FoundMessages::unreadable`].
+    pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
         let saved: Vec<(u32, u32)> =
             saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
         let last = self.len().checked_sub(1);
@@ -67,7 +67,7 @@ impl View {
         self.run(&matcher)
     }
 
-    fn run(&self, matcher: &Matcher) -> Result<Found> {
+    fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {
         let passes = Passes { view: self, matcher, turn: &Mutex::default() };
         let (mut rows, mut unknown) = passes.facts()?;
         let mut unreadable = Vec::new();
@@ -84,6 +84,6 @@ impl View {
         }
         // Each pass gives its rows in order.
         rows.sort_unstable();
-        Ok(Found { rows, unreadable })
+        Ok(FoundMessages { rows, unreadable })
     }
 }

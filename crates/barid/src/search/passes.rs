@@ -16,11 +16,11 @@ use crate::limits::{
     SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_HEADER_LEN_SURE, SEARCH_LARGE_LEN,
     SEARCH_MESSAGES_ROWS,
 };
-use crate::{Error, Progress, Result, Unit, View, Work};
+use crate::{Error, LongOperation, Progress, Result, Unit, View};
 
 /// Result of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct PassResult {
     /// The rows that match, ascending.
     pub(super) rows: Vec<u32>,
     /// The rows that need a further pass, ascending.
@@ -29,7 +29,7 @@ pub(super) struct Outcome {
     pub(super) unreadable: Vec<(Uid, Error)>,
 }
 
-impl Outcome {
+impl PassResult {
     fn add(&mut self, row: u32, matches: Option<bool>) {
         match matches {
             Some(true) => self.rows.push(row),
@@ -52,7 +52,7 @@ impl Passes<'_> {
     /// Matches the fixed-size facts of all rows; returns the rows that match, and those that need a
     /// further pass.
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
-        let (mut outcome, mut scratch) = (Outcome::default(), Scratch::default());
+        let (mut outcome, mut scratch) = (PassResult::default(), Scratch::default());
         let view = self.view;
         let read = view.snapshot.cores(0..view.len(), &mut |row, core| {
             let view = &mut FactsView(self.facts_of(row, core));
@@ -88,10 +88,10 @@ impl Passes<'_> {
     }
 
     /// Matches the cached header fields.
-    pub(super) fn fields(&self, rows: &[u32]) -> Result<Outcome> {
+    pub(super) fn fields(&self, rows: &[u32]) -> Result<PassResult> {
         self.shared(rows, SEARCH_FIELDS_ROWS, || {
             let mut scratch = Scratch::default();
-            move |rows: &[u32], outcome: &mut Outcome| {
+            move |rows: &[u32], outcome: &mut PassResult| {
                 let view = self.view;
                 let read = view.snapshot.records(rows, &mut |row, core, record| {
                     let view = &mut RecordView { facts: self.facts_of(row, core), record };
@@ -103,16 +103,16 @@ impl Passes<'_> {
     }
 
     /// Matches the messages themselves.
-    pub(super) fn messages(&self, rows: &[u32]) -> Result<Outcome> {
+    pub(super) fn messages(&self, rows: &[u32]) -> Result<PassResult> {
         self.shared(rows, SEARCH_MESSAGES_ROWS, || {
             let mut reader = Reader::default();
-            move |rows: &[u32], outcome: &mut Outcome| {
+            move |rows: &[u32], outcome: &mut PassResult| {
                 rows.iter().try_for_each(|row| self.message(*row, &mut reader, outcome))
             }
         })
     }
 
-    fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
+    fn message(&self, row: u32, reader: &mut Reader, outcome: &mut PassResult) -> Result<()> {
         let core = self.view.snapshot.core(row)?;
         // Attachments are not searched, so a large message is read without them.
         let is_large = core.size > SEARCH_LARGE_LEN;
@@ -141,18 +141,18 @@ impl Passes<'_> {
         rows: &[u32],
         len: usize,
         make_work: impl Fn() -> W + Sync,
-    ) -> Result<Outcome>
+    ) -> Result<PassResult>
     where
-        W: FnMut(&[u32], &mut Outcome) -> Result<()>,
+        W: FnMut(&[u32], &mut PassResult) -> Result<()>,
     {
         let stretches: Vec<&[u32]> = rows.chunks(len).collect();
         let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let run = || -> Result<Vec<(usize, Outcome)>> {
+        let run = || -> Result<Vec<(usize, PassResult)>> {
             let (mut work, mut outcomes) = (make_work(), Vec::new());
             while !is_over.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(stretch) = stretches.get(at) else { break };
-                let mut outcome = Outcome::default();
+                let mut outcome = PassResult::default();
                 let done = work(stretch, &mut outcome);
                 if done.is_err() {
                     is_over.store(true, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Passes<'_> {
             outcomes.extend(result?);
         }
         outcomes.sort_unstable_by_key(|(at, _)| *at);
-        let mut all = Outcome::default();
+        let mut all = PassResult::default();
         for (_, outcome) in outcomes {
             all.rows.extend(outcome.rows);
             all.unknown.extend(outcome.unknown);
@@ -181,7 +181,7 @@ impl Passes<'_> {
     fn tell(&self, done: usize, total: usize) {
         if let Some(progress) = &self.view.options.progress {
             let (done, total) = (done as u64, total as u64);
-            progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
+            progress(Progress { work: LongOperation::Scan, unit: Unit::Messages, done, total });
         }
     }
 }

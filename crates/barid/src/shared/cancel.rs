@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Cancels a request to a [`crate::SharedMailbox`] from another thread: the request stops waiting
 /// for other requests and for locks of other programs, and a change ends after its current step.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<Mutex<State>>);
+pub struct Cancel(Arc<Mutex<CancelState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CancelState {
     is_cancelled: bool,
     /// The flag of the mailbox that the request uses now, which ends what it does.
     stop: Option<Arc<AtomicBool>>,
@@ -49,7 +49,7 @@ impl Cancel {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CancelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -231,7 +231,7 @@ impl Shared {
             NotTaken::Nested => Error::Nested { path: self.spec.path.clone() },
         })?;
         cancel.begin(&self.stop);
-        let mut turn = Turn { shared: self, cancel, mailbox: taken };
+        let mut turn = WriterTurn { shared: self, cancel, mailbox: taken };
         if turn.mailbox.is_none() {
             let mailbox = Mailbox::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
             turn.mailbox = Some(Box::new(mailbox));
@@ -265,13 +265,13 @@ impl Shared {
 }
 
 /// The time in which a request has the mailbox.
-struct Turn<'s> {
+struct WriterTurn<'s> {
     shared: &'s Arc<Shared>,
     cancel: &'s Cancel,
     mailbox: Option<Box<Mailbox>>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WriterTurn<'_> {
     fn drop(&mut self) {
         self.cancel.end();
         if std::thread::panicking() {

@@ -10,12 +10,12 @@ use crate::shared::Cancel;
 /// A mailbox that one thread at a time takes and gives back.
 #[derive(Debug)]
 pub(super) struct Writer {
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     given_back: Condvar,
 }
 
 #[derive(Debug)]
-enum State {
+enum WriterState {
     Free(Box<Mailbox>),
     Taken(ThreadId),
     /// The thread that had it panicked.
@@ -33,7 +33,7 @@ pub(super) enum NotTaken {
 
 impl Writer {
     pub(super) fn new(mailbox: Mailbox) -> Self {
-        Self { state: Mutex::new(State::Free(Box::new(mailbox))), given_back: Condvar::new() }
+        Self { state: Mutex::new(WriterState::Free(Box::new(mailbox))), given_back: Condvar::new() }
     }
 
     /// Takes the mailbox, once no other thread has it; `None` if a panic has left it in an unknown
@@ -48,12 +48,12 @@ impl Writer {
             if cancel.is_cancelled() {
                 return Err(NotTaken::Cancelled);
             }
-            match std::mem::replace(&mut *state, State::Taken(me)) {
-                State::Free(mailbox) => return Ok(Some(mailbox)),
-                State::Lost => return Ok(None),
-                State::Taken(other) => *state = State::Taken(other),
+            match std::mem::replace(&mut *state, WriterState::Taken(me)) {
+                WriterState::Free(mailbox) => return Ok(Some(mailbox)),
+                WriterState::Lost => return Ok(None),
+                WriterState::Taken(other) => *state = WriterState::Taken(other),
             }
-            if matches!(&*state, State::Taken(other) if *other == me) {
+            if matches!(&*state, WriterState::Taken(other) if *other == me) {
                 return Err(NotTaken::Nested);
             }
             let waited = self.given_back.wait_timeout(state, CANCEL_SLICE);
@@ -63,11 +63,11 @@ impl Writer {
 
     /// Gives the mailbox back; `None` if it is in an unknown state.
     pub(super) fn give_back(&self, mailbox: Option<Box<Mailbox>>) {
-        *self.state() = mailbox.map_or(State::Lost, State::Free);
+        *self.state() = mailbox.map_or(WriterState::Lost, WriterState::Free);
         self.given_back.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

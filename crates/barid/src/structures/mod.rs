@@ -11,8 +11,8 @@ use std::ops::Range;
 use barid_cache::Core;
 use barid_types::{BodyStructure, Uid};
 
-use crate::bytes::{Put, Take};
-use crate::kept::Kept;
+use crate::bytes::{ByteReader, Put};
+use crate::kept::DerivedSnapshot;
 use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_KEPT_PART, STRUCTURES_LEN_MAX};
 use crate::view::{View, check_of};
 
@@ -72,7 +72,7 @@ impl Structures {
     }
 
     fn from_bytes(bytes: Vec<u8>, uidvalidity: u32) -> Option<Self> {
-        let mut take = Take(&bytes);
+        let mut take = ByteReader(&bytes);
         let (same, count) = (take.u32()? == uidvalidity, take.u32()? as usize);
         let has_all = count.checked_mul(ENTRY_LEN)? <= take.0.len();
         (same && has_all).then_some(Self { bytes, count })
@@ -80,7 +80,7 @@ impl Structures {
 
     /// Returns UID, check, and range of the structure of an entry.
     fn entry(&self, at: usize) -> Option<(u32, u32, Range<usize>)> {
-        let words = |at: usize| self.bytes.get(HEAD_LEN + at * ENTRY_LEN..).map(Take);
+        let words = |at: usize| self.bytes.get(HEAD_LEN + at * ENTRY_LEN..).map(ByteReader);
         let first = HEAD_LEN + self.count * ENTRY_LEN;
         let start = match at.checked_sub(1) {
             Some(before) => {
@@ -171,7 +171,7 @@ impl View {
         self.kept_structures().store(old.with(new, uidvalidity, &is_there));
     }
 
-    fn kept_structures(&self) -> Kept<'_> {
-        Kept::new(&self.place, &self.snapshot, KIND.to_owned())
+    fn kept_structures(&self) -> DerivedSnapshot<'_> {
+        DerivedSnapshot::new(&self.place, &self.snapshot, KIND.to_owned())
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Events {
     pub(crate) options: WatchOptions,
     /// The system's watch, or the reason why there is none.
     watch: Result<Box<dyn Watch>, String>,
-    watched: BTreeMap<usize, Watched>,
+    watched: BTreeMap<usize, WatchedPath>,
     last: usize,
     /// The mailboxes to which a file or folder belongs.
     about: HashMap<WatchId, BTreeSet<usize>>,
@@ -29,7 +29,7 @@ pub(crate) struct Events {
 
 /// A watched mailbox.
 #[derive(Debug)]
-struct Watched {
+struct WatchedPath {
     /// Time of the next check, by the watcher's clock.
     due: Duration,
     /// The reason why it is polled.
@@ -67,7 +67,7 @@ impl Events {
         };
         let number = self.last;
         self.last += 1;
-        self.watched.insert(number, Watched { due: self.clock, polled, ids: Vec::new() });
+        self.watched.insert(number, WatchedPath { due: self.clock, polled, ids: Vec::new() });
         number
     }
 
@@ -104,7 +104,7 @@ impl Events {
 
     /// Returns the mailboxes that are due, in the order of their numbers.
     pub(crate) fn due(&self) -> Vec<usize> {
-        let is_due = |(_, watched): &(&usize, &Watched)| watched.due <= self.clock;
+        let is_due = |(_, watched): &(&usize, &WatchedPath)| watched.due <= self.clock;
         self.watched.iter().filter(is_due).map(|(number, _)| *number).collect()
     }
 

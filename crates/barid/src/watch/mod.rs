@@ -36,12 +36,12 @@ impl Default for WatchOptions {
 #[derive(Debug)]
 pub struct Watcher {
     events: Events,
-    mailboxes: Vec<Watched>,
+    mailboxes: Vec<ReportedView>,
 }
 
 /// A mailbox and the view of it that was reported last.
 #[derive(Debug)]
-struct Watched {
+struct ReportedView {
     mailbox: Mailbox,
     reported: View,
     /// The error that was reported last, while it lasts.
@@ -59,7 +59,7 @@ impl Watcher {
     pub fn add(&mut self, mailbox: Mailbox) -> usize {
         let reported = mailbox.view();
         let number = self.events.add(mailbox.path());
-        self.mailboxes.push(Watched { mailbox, reported, failing: None });
+        self.mailboxes.push(ReportedView { mailbox, reported, failing: None });
         number
     }
 
@@ -117,7 +117,7 @@ impl Watcher {
     }
 }
 
-impl Watched {
+impl ReportedView {
     /// Finds the changes since the last check.
     fn check(&mut self) -> (Checked, Result<Vec<MailboxChange>>) {
         let changes = self.changes();

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use barid::caches::{self, Converted};
+use barid::caches::{self, ConvertedCache};
 use barid::{CacheOptions, ErrorKind};
 use clap::{Args, ValueHint};
 
@@ -99,7 +99,7 @@ fn with_way_out(
 fn print(
     context: &mut Context,
     mailbox: &OsStr,
-    converted: &Converted,
+    converted: &ConvertedCache,
     elapsed: Duration,
 ) -> anyhow::Result<()> {
     if context.global.json {

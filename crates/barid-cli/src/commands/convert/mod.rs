@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use barid::convert::{ConvertOptions, Converted, Dedupe, plan_tree};
+use barid::convert::{ConvertOptions, ConvertReport, Dedupe, plan_tree};
 use barid::vfs::{FileType, OsVfs, Vfs};
 use barid::{Folder, FormatName, MailboxSpec, TreePlace, default_format, place_in_tree};
 use clap::{Args, ValueEnum, ValueHint};
@@ -216,7 +216,7 @@ fn convert_one(
     (pair, (source, target)): (&Pair, &(MailboxSpec, MailboxSpec)),
     keeps_note: bool,
     proofs: &mut Option<Proofs>,
-) -> anyhow::Result<Converted> {
+) -> anyhow::Result<ConvertReport> {
     let mut open = context.open_options()?;
     open.stop = Some(Arc::clone(&session.stop));
     session.how.locks.apply(&mut open);

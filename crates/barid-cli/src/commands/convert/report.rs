@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use barid::convert::{ConvertEvent, Converted, Difference, Dropped, Losses, Proof, ProofSide};
+use barid::convert::{ConvertEvent, ConvertReport, Difference, Dropped, Losses, Proof, ProofSide};
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
 use crate::commands::change::warn_of;
@@ -63,7 +63,7 @@ impl Proofs {
     }
 
     /// Writes the last line of a mailbox, with the totals.
-    pub(super) fn proven(&mut self, converted: &Converted) {
+    pub(super) fn proven(&mut self, converted: &ConvertReport) {
         let proven = converted.proven.unwrap_or_default();
         let mut json = Json::line(&mut self.buffer, "proven");
         json.key("same").number(proven.same);
@@ -247,7 +247,7 @@ pub(super) fn report(
     context: &mut Context,
     verb: &str,
     pair: &Pair,
-    converted: &Converted,
+    converted: &ConvertReport,
     started: Instant,
 ) -> anyhow::Result<Outcome> {
     match context.global.json {
@@ -285,7 +285,7 @@ pub(super) fn report(
     Ok(if converted.is_whole() { Outcome::Done } else { Outcome::Incomplete })
 }
 
-fn in_words(pair: &Pair, converted: &Converted, started: Instant) -> String {
+fn in_words(pair: &Pair, converted: &ConvertReport, started: Instant) -> String {
     let name = |name: &OsStr| visible(name.as_encoded_bytes());
     let mut text = format!("{} -> {}: ", name(&pair.source), name(&pair.target));
     text.push_str(&format!("copied {}", counted(converted.appended, "message")));
@@ -342,7 +342,13 @@ fn losses_in_words(losses: &Losses) -> Vec<String> {
     lines
 }
 
-fn write_json(out: &mut Vec<u8>, verb: &str, pair: &Pair, converted: &Converted, started: Instant) {
+fn write_json(
+    out: &mut Vec<u8>,
+    verb: &str,
+    pair: &Pair,
+    converted: &ConvertReport,
+    started: Instant,
+) {
     let mut json = Json::line(out, verb);
     pair.write(&mut json);
     json.key("source_format").str(converted.source.name());
