@@ -26,7 +26,7 @@ const SEEDS: u64 = 4;
 /// Flags and keywords of messages by UID.
 type Messages = BTreeMap<u32, (FlagSet, BTreeSet<String>)>;
 
-/// What a client remembers of a mailbox.
+/// The state that a client keeps of a mailbox.
 #[derive(Clone, Debug, Default)]
 struct Client {
     uidvalidity: Option<UidValidity>,
@@ -34,9 +34,9 @@ struct Client {
     messages: Messages,
 }
 
-/// What a resynchronisation told.
+/// Result of a resynchronisation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct ResyncResult {
     is_known: bool,
     is_older_than_kept: bool,
     changed: usize,
@@ -49,13 +49,13 @@ fn messages(mailbox: &Mailbox) -> Messages {
 
 impl Client {
     /// Resynchronises, and checks that the client then knows the mailbox.
-    fn sync(&mut self, mailbox: &Mailbox, context: &str) -> Told {
+    fn sync(&mut self, mailbox: &Mailbox, context: &str) -> ResyncResult {
         let (view, status) = (mailbox.view(), mailbox.status());
         let now = messages(mailbox);
         let highest = view.highest_modseq();
         assert_eq!(status.highestmodseq, highest);
         let is_known = self.uidvalidity == Some(status.uidvalidity);
-        let mut told = Told { is_known, ..Told::default() };
+        let mut told = ResyncResult { is_known, ..ResyncResult::default() };
         if is_known {
             assert!(highest >= self.modseq, "{context}: {highest} is below {}", self.modseq);
             let changes = view.changes_since_modseq(self.modseq).unwrap();

@@ -1,8 +1,10 @@
 //! `cargo xtask tidy`: checks that the compiler does not make.
 
+mod circles;
 mod edges;
 mod files;
 mod formats;
+mod names;
 mod prose;
 mod source;
 
@@ -23,9 +25,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     let root = repository();
     let mut problems = Problems::new();
+    circles::check(&root, &mut problems)?;
     edges::check(&root, &mut problems)?;
     files::check(&root, &mut problems)?;
     formats::check(&root, &mut problems)?;
+    names::check(&root, &mut problems)?;
     source::check(&root, &mut problems)?;
     prose::check(&root, &mut problems)?;
     for problem in &problems {
