@@ -64,7 +64,8 @@ impl Frame {
         let Some(line) = read_line(&mut head)? else { return Ok(None) };
         let line = String::from_utf8(line).map_err(|_| invalid("no request"))?;
         let verb = line.strip_prefix(PROTOCOL).and_then(|rest| rest.strip_prefix(' '));
-        let mut frame = Self::new(verb.ok_or_else(|| invalid("no request"))?);
+        let is_word = |verb: &&str| verb.bytes().all(|byte| byte.is_ascii_graphic());
+        let mut frame = Self::new(verb.filter(is_word).ok_or_else(|| invalid("no request"))?);
         loop {
             let line = read_line(&mut head)?.ok_or_else(|| invalid("a head without an end"))?;
             if line.is_empty() {
@@ -183,6 +184,8 @@ mod tests {
         check("barid-spam/1 ping\nLength: 11\n\n0123456789a", false);
         check("barid-spam/1 ping\nLength: -1\n\n", false);
         check("barid-spam/2 ping\n\n", false);
+        check("barid-spam/1 ping\r\r\n\r\n", false);
+        check("barid-spam/1 ping pong\n\n", false);
         check("GET / HTTP/1.0\r\n\r\n", false);
         check("barid-spam/1 ping\nno field\n\n", false);
         check(&format!("barid-spam/1 ping\n{}\n", "a: b\n".repeat(1000)), false);
