@@ -5,6 +5,7 @@ mod args;
 mod corpus;
 mod crash;
 mod dist;
+mod fuzz;
 mod install;
 mod powercut;
 mod shell;
@@ -37,6 +38,12 @@ Usage: cargo xtask VERB
   crash                  the crash tests, with many seeds
       --seeds N          how many (1000)
       --points N         how many crash points of every writer (100000, and no less)
+  fuzz [TARGET...]       mutated inputs for every parser and file format
+      --seconds N        how long each target runs (60)
+      --input FILE       run the target on a file, or on each file of a folder
+      --first N          number of the first input; the same numbers are the same inputs
+      --seeds DIR        write the seeds of each target to DIR/TARGET, for libFuzzer
+      --list             names of the targets
   powercut               cut the power of ext4 and XFS while an mbox is changed; as root
       --only KINDS       some of ext4,xfs
       --random N         images of each beside those after every flush (300)
@@ -65,6 +72,7 @@ fn main() -> ExitCode {
         Some("corpus") => corpus::run(args),
         Some("dist") => dist::run(args),
         Some("crash") => crash::run(args),
+        Some("fuzz") => fuzz::run(args),
         Some("powercut") => powercut::run(args),
         Some("spam-eval") => spam_eval::run(args),
         Some("help") => {

@@ -43,7 +43,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
 /// Returns the text files of the repository.
 pub(super) fn tracked(root: &Path) -> Result<Vec<std::path::PathBuf>> {
     let mut files = Vec::new();
-    for folder in ["crates", "xtask", "peers", "docs", ".ci", ".cargo"] {
+    for folder in ["crates", "xtask", "peers", "docs", "fuzz", ".ci", ".cargo"] {
         if disk::exists(&root.join(folder)) {
             files.extend(disk::list_files(&root.join(folder))?);
         }

@@ -1,0 +1,8 @@
+//! The targets, by what they read.
+
+pub(crate) mod cache;
+pub(crate) mod mailbox;
+pub(crate) mod message;
+pub(crate) mod query;
+pub(crate) mod spam;
+pub(crate) mod state;
