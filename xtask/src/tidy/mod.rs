@@ -4,6 +4,7 @@ mod circles;
 mod edges;
 mod files;
 mod formats;
+mod licences;
 mod names;
 mod prose;
 mod source;
@@ -30,6 +31,7 @@ pub(crate) fn check() -> Result<()> {
     files::check(&root, &mut problems)?;
     formats::check(&root, &mut problems)?;
     names::check(&root, &mut problems)?;
+    licences::check(&root, &mut problems)?;
     source::check(&root, &mut problems)?;
     prose::check(&root, &mut problems)?;
     for problem in &problems {
