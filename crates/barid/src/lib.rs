@@ -26,6 +26,231 @@
 //!
 //! Malformed mail is not an error; `barid_message` gives values and defects. [`Mailbox::notes`]
 //! reports what is wrong with the mailbox or the cache itself.
+//!
+//! # Examples
+//!
+//! They run on a file system in memory; [`Mailbox::open`] does the same on the disk.
+//!
+//! Create a mailbox, open it, and append messages. What [`Mailbox::change`] returns is durable.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox, MailboxSpec};
+//! use barid::{NewMessage, OpenOptions};
+//!
+//! let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! let spec = MailboxSpec::parse("maildir:/mail/ann");
+//! let format = spec.format.ok_or("no such format")?.format();
+//! barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! let mut mailbox = Mailbox::open_in(vfs, &spec, &options)?;
+//! let message = NewMessage { bytes: b"Subject: Hello\n\ntext\n", ..NewMessage::default() };
+//! let request = ChangeRequest { appends: &[message], ..ChangeRequest::default() };
+//! let changed = mailbox.change(&request, &ChangeOptions::default())?;
+//! assert_eq!((changed.appends, mailbox.status().messages), (1, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! List, sort and thread: all answers come from the cache, as rows. [`View::summaries`] shows them.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! # use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox};
+//! # use barid::{MailboxSpec, NewMessage, OpenOptions};
+//! # let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! # let spec = MailboxSpec::parse("mboxrd:/mail/lists");
+//! # let format = spec.format.ok_or("no such format")?.format();
+//! # barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! # let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! # let texts: [&[u8]; 2] = [
+//! #     b"From: ann@example.org\nSubject: Budget\nMessage-ID: <1@example.org>\n\nHow much?\n",
+//! #     b"From: bob@example.org\nSubject: Re: Budget\nReferences: <1@example.org>\n\nToo much.\n",
+//! # ];
+//! # let appends = texts.map(|bytes| NewMessage { bytes, ..NewMessage::default() });
+//! # let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+//! # let uids = mailbox.change(&request, &ChangeOptions::default())?.appended;
+//! use barid::{SortProgram, ThreadAlgorithm, Window};
+//!
+//! let mut listed = Vec::new();
+//! mailbox.summaries(&[0, 1], &mut |message| {
+//!     listed.push((message.uid, message.fields.subject.unwrap_or_default().to_vec()));
+//!     true
+//! })?;
+//! assert_eq!(listed, [(uids[0], b"Budget".to_vec()), (uids[1], b"Re: Budget".to_vec())]);
+//!
+//! let order: SortProgram = "reverse:from".parse()?;
+//! assert_eq!(mailbox.sorted(&order, Window::Last(50))?.rows, [1, 0]);
+//!
+//! let threads = mailbox.threads(ThreadAlgorithm::References)?;
+//! let nodes: Vec<_> = threads.nodes().map(|node| (node.depth, node.row)).collect();
+//! assert_eq!(nodes, [(0, Some(0)), (1, Some(1))]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Search, read a message, and fetch a part of it as IMAP does.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! # use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox};
+//! # use barid::{MailboxSpec, NewMessage, OpenOptions};
+//! # let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! # let spec = MailboxSpec::parse("mboxrd:/mail/lists");
+//! # let format = spec.format.ok_or("no such format")?.format();
+//! # barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! # let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! # let texts: [&[u8]; 2] = [
+//! #     b"From: ann@example.org\nSubject: Budget\nMessage-ID: <1@example.org>\n\nHow much?\n",
+//! #     b"From: bob@example.org\nSubject: Re: Budget\nReferences: <1@example.org>\n\nToo much.\n",
+//! # ];
+//! # let appends = texts.map(|bytes| NewMessage { bytes, ..NewMessage::default() });
+//! # let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+//! # let uids = mailbox.change(&request, &ChangeOptions::default())?.appended;
+//! use barid::fetch::FetchItems;
+//! use barid::query::parse_imap;
+//! use barid::{ReadAs, UidSet};
+//!
+//! let program = parse_imap(b"FROM bob TEXT \"too much\"")?.program;
+//! let found = mailbox.search(&program, &UidSet::new())?;
+//! assert_eq!(found.rows, [1]);
+//!
+//! let uid = mailbox.uid_of(found.rows[0])?;
+//! let message = mailbox.read(uid, ReadAs::Message)?;
+//! assert_eq!(message.bytes[message.header_len..], *b"Too much.\n");
+//!
+//! let mut answer = Vec::new();
+//! let items = FetchItems::parse("(UID BODY.PEEK[TEXT])")?;
+//! mailbox.fetch(&[uid], &items, &|message, out| message.write_imap(out), &mut |bytes| {
+//!     answer.extend_from_slice(bytes);
+//!     true
+//! })?;
+//! let answer = String::from_utf8(answer)?;
+//! assert!(answer.contains("BODY[TEXT] {11}\r\nToo much.\r\n"), "{answer}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Flag a message, expunge another, and undo that. An undone message has a new UID, because that
+//! of an expunged message is never given again.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! # use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox};
+//! # use barid::{MailboxSpec, NewMessage, OpenOptions};
+//! # let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! # let spec = MailboxSpec::parse("mboxrd:/mail/lists");
+//! # let format = spec.format.ok_or("no such format")?.format();
+//! # barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! # let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! # let texts: [&[u8]; 2] = [
+//! #     b"From: ann@example.org\nSubject: Budget\nMessage-ID: <1@example.org>\n\nHow much?\n",
+//! #     b"From: bob@example.org\nSubject: Re: Budget\nReferences: <1@example.org>\n\nToo much.\n",
+//! # ];
+//! # let appends = texts.map(|bytes| NewMessage { bytes, ..NewMessage::default() });
+//! # let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+//! # let uids = mailbox.change(&request, &ChangeOptions::default())?.appended;
+//! use barid::{Flag, FlagChange, FlagSet, KeepExpunged, KeepLimits};
+//!
+//! let mut request = ChangeRequest::default();
+//! let seen = FlagChange { add: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
+//! request.flags.push((uids[0], seen));
+//! mailbox.change(&request, &ChangeOptions::default())?;
+//! assert_eq!(mailbox.uids_with(Flag::Seen)?, uids[..1]);
+//!
+//! let keep_expunged = KeepExpunged::OrRefuse(KeepLimits::default());
+//! let options = ChangeOptions { keep_expunged, ..ChangeOptions::default() };
+//! let request = ChangeRequest { expunge: vec![uids[1]], ..ChangeRequest::default() };
+//! assert_eq!(mailbox.change(&request, &options)?.expunged, 1);
+//! assert_eq!(mailbox.undo(&options)?.appends, 1);
+//! assert_eq!(mailbox.status().messages, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Watch a mailbox for changes by others.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! # use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox};
+//! # use barid::{MailboxSpec, NewMessage, OpenOptions};
+//! # let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! # let spec = MailboxSpec::parse("mboxrd:/mail/lists");
+//! # let format = spec.format.ok_or("no such format")?.format();
+//! # barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! # let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! # let texts: [&[u8]; 2] = [
+//! #     b"From: ann@example.org\nSubject: Budget\nMessage-ID: <1@example.org>\n\nHow much?\n",
+//! #     b"From: bob@example.org\nSubject: Re: Budget\nReferences: <1@example.org>\n\nToo much.\n",
+//! # ];
+//! # let appends = texts.map(|bytes| NewMessage { bytes, ..NewMessage::default() });
+//! # let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+//! # let uids = mailbox.change(&request, &ChangeOptions::default())?.appended;
+//! use barid::{MailboxChange, WatchOptions, Watcher};
+//! use std::time::Duration;
+//!
+//! let mut watcher = Watcher::new(Arc::clone(&vfs), WatchOptions::default());
+//! let watched = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! let number = watcher.add(watched);
+//! let uid = mailbox.change(&request, &ChangeOptions::default())?.appended[0];
+//! let (reporting, changes) = watcher.next(Some(Duration::from_secs(5))).remove(0);
+//! assert_eq!(reporting, number);
+//! assert!(changes?.contains(&MailboxChange::New(uid)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Convert a mailbox to another format; with a proof, every message is read back and compared.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use barid::vfs::{MemVfs, Vfs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+//! # vfs.create_dir_all("/mail".as_ref(), 0o700)?;
+//! # use barid::{ChangeOptions, ChangeRequest, CreateOptions, Mailbox};
+//! # use barid::{MailboxSpec, NewMessage, OpenOptions};
+//! # let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+//! # let spec = MailboxSpec::parse("mboxrd:/mail/lists");
+//! # let format = spec.format.ok_or("no such format")?.format();
+//! # barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &options.state_dir)?;
+//! # let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options)?;
+//! # let texts: [&[u8]; 2] = [
+//! #     b"From: ann@example.org\nSubject: Budget\nMessage-ID: <1@example.org>\n\nHow much?\n",
+//! #     b"From: bob@example.org\nSubject: Re: Budget\nReferences: <1@example.org>\n\nToo much.\n",
+//! # ];
+//! # let appends = texts.map(|bytes| NewMessage { bytes, ..NewMessage::default() });
+//! # let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+//! # let uids = mailbox.change(&request, &ChangeOptions::default())?.appended;
+//! use barid::convert::{ConvertOptions, convert};
+//!
+//! let target = MailboxSpec::parse("mix:/mail/archive");
+//! let how = ConvertOptions { proof: true, ..ConvertOptions::default() };
+//! let converted = convert(&vfs, (&spec, &target), &options, &how, &mut |_| {})?;
+//! assert!(converted.is_whole());
+//! assert_eq!(converted.appended, 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod announcing;
 mod bytes;
