@@ -1,6 +1,7 @@
 //! Runs the built program on small mailboxes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod added;
 mod asked;
 mod bad_input;
 mod bogofilter;

@@ -94,7 +94,7 @@ fn random_batches(name: &str) {
     }
 }
 
-fn random_batches_of(choice: Choice, seed: u64, sessions: u32) {
+pub(crate) fn random_batches_of(choice: Choice, seed: u64, sessions: u32) {
     eprintln!("{choice}, seed {seed}");
     let world = World::new();
     let mut twins = Twins::new(&world, choice, seed);
