@@ -27,7 +27,7 @@ impl Args {
 
     pub(crate) fn verb(&mut self) -> Option<&'static str> {
         let mut known =
-            "test dist tidy corpus bench crash fuzz powercut spam-eval help".split(' ');
+            "test dist tidy corpus bench crash fuzz picture powercut spam-eval help".split(' ');
         known.find(|verb| Some(*verb) == self.verb.as_deref())
     }
 

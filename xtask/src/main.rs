@@ -7,6 +7,7 @@ mod crash;
 mod dist;
 mod fuzz;
 mod install;
+mod picture;
 mod powercut;
 mod shell;
 mod spam_eval;
@@ -44,6 +45,7 @@ Usage: cargo xtask VERB
       --first N          number of the first input; the same numbers are the same inputs
       --seeds DIR        write the seeds of each target to DIR/TARGET, for libFuzzer
       --list             names of the targets
+  picture                draw docs/architecture.svg from the lists of ARCHITECTURE.md
   powercut               cut the power of ext4 and XFS while an mbox is changed; as root
       --only KINDS       some of ext4,xfs
       --random N         images of each beside those after every flush (300)
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Some("dist") => dist::run(args),
         Some("crash") => crash::run(args),
         Some("fuzz") => fuzz::run(args),
+        Some("picture") => picture::run(args),
         Some("powercut") => powercut::run(args),
         Some("spam-eval") => spam_eval::run(args),
         Some("help") => {

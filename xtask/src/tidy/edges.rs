@@ -8,7 +8,8 @@ use barid_testkit::disk;
 
 use super::Problems;
 
-type Edges = BTreeMap<String, BTreeSet<String>>;
+/// The crates that each crate may use.
+pub(crate) type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks the dependencies of every crate except those of its tests.
 pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
@@ -30,7 +31,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
 }
 
 /// Parses the list under `## Allowed edges`: lines of "- `crate`: `other`, `other`".
-fn allowed(text: &str) -> Edges {
+pub(crate) fn allowed(text: &str) -> Edges {
     let section = text.split("## Allowed edges").nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let lines = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':'));
@@ -41,7 +42,7 @@ fn allowed(text: &str) -> Edges {
 }
 
 /// Returns the words between backticks.
-fn ticked(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn ticked(text: &str) -> impl Iterator<Item = String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned)
 }
 

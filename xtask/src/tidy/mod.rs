@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: checks that the compiler does not make.
 
 mod circles;
-mod edges;
+pub(crate) mod edges;
 mod files;
 mod formats;
 mod licences;
@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use barid_testkit::corpora::repository;
 
 use crate::args::Args;
+use crate::picture;
 
 /// The problems, each with its place.
 type Problems = Vec<String>;
@@ -34,6 +35,7 @@ pub(crate) fn check() -> Result<()> {
     licences::check(&root, &mut problems)?;
     source::check(&root, &mut problems)?;
     prose::check(&root, &mut problems)?;
+    problems.extend(picture::outdated(&root)?);
     for problem in &problems {
         eprintln!("{problem}");
     }
