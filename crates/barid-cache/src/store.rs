@@ -85,7 +85,12 @@ impl Snapshot {
         if file_len > log_end {
             file.set_len(log_end).map_err(Error::at(path))?;
         }
-        file.write_all_at(record, log_end).map_err(Error::at(path))?;
+        let written = file.write_all_at(record, log_end);
+        if written.is_err() {
+            // The disk may be full; if truncating fails, the next writer truncates the rest.
+            let _ = file.set_len(log_end);
+        }
+        written.map_err(Error::at(path))?;
         Ok(true)
     }
 
