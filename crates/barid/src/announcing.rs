@@ -16,6 +16,7 @@ use crate::opening::{LEDGER_LOCK_TIMEOUT, Opening};
 use crate::{CacheState, Note, NoteKind, Result};
 
 /// Result of announcing a scan and of storing it in the cache.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 pub(crate) enum Announced {
     /// The cache is up to date.
     Stored(Snapshot, CacheState),

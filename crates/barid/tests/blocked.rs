@@ -143,7 +143,7 @@ fn where_there_is_no_space_a_message_is_appended_alone() {
     arena.deliver(200);
     let mut mailbox = arena.open();
     mailbox.change(&flag(&[1], &adding("todo")), &later()).unwrap();
-    disk.set_free_space(Some(32 * 1024));
+    disk.set_free_space(Some(40 * 1024));
     let error = mailbox.sync(&now()).unwrap_err();
     assert!(matches!(error, Error::Mailbox(_)), "{error}");
     let appends = [plain(b"Subject: new\n\ntext\n")];
