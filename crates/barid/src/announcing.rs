@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use barid_cache::{Finish, Snapshot};
 use barid_mailbox::ScanReport;
-use barid_state::PendingRecord;
+use barid_state::{Ledger, PendingRecord};
 use barid_types::{ModSeq, Uid};
 
 use crate::intake::{Intake, Taken};
@@ -204,6 +204,9 @@ impl Opening<'_> {
         vanished: Option<&[Uid]>,
         known: Option<&Snapshot>,
     ) -> Result<()> {
+        if let Some(known) = known {
+            forget_unless_recorded(self.ledger, known.meta().highest_modseq);
+        }
         self.ledger.raise_modseq(modseq);
         match vanished {
             Some(uids) => self.ledger.record_vanished(modseq, uids),
@@ -232,6 +235,15 @@ pub(crate) fn covered(known: &Snapshot, pending: &[PendingRecord]) -> ModSeq {
         covered = modseq;
     }
     covered
+}
+
+/// Forgets the vanished UIDs with the next commit if a view has mod-sequences that the ledger never
+/// had: it could not be written, or is an older copy, and lacks the UIDs that vanished with them.
+pub(crate) fn forget_unless_recorded(ledger: &mut Ledger, covered: ModSeq) {
+    if ledger.is_persistent() && covered > ledger.highest_modseq() {
+        ledger.raise_modseq(covered);
+        ledger.forget_vanished();
+    }
 }
 
 fn changed_anything(report: &ScanReport) -> bool {

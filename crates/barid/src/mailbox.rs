@@ -46,6 +46,8 @@ pub struct Mailbox {
     pub(crate) unfinished: Option<Unfinished>,
     /// `true` if it was opened in the middle of a change: nothing known of it may be stored.
     is_provisional: bool,
+    /// State of the journal of pending changes that the view shows.
+    shown_journal: Option<(u64, u64)>,
 }
 
 impl Deref for Mailbox {
@@ -135,6 +137,7 @@ impl Mailbox {
                 pending,
                 unfinished,
                 is_provisional,
+                shown_journal: None,
             };
             mailbox.keep_restart_points();
             mailbox.show_pending_or_heal()?;
@@ -170,6 +173,7 @@ impl Mailbox {
     /// Overlays the pending changes on the snapshot.
     pub(crate) fn show_pending(&mut self) -> Result<()> {
         self.view.shown = Arc::new(Shown::of(&self.snapshot, &self.pending)?);
+        self.shown_journal = self.pending.read_state();
         Ok(())
     }
 
@@ -239,7 +243,8 @@ impl Mailbox {
         {
             return self.open_again();
         }
-        let is_pending_new = self.pending.refresh()?;
+        self.pending.refresh()?;
+        let is_pending_new = self.pending.read_state() != self.shown_journal;
         let stamp = self.storage.stamp()?;
         if !is_current(&*self.storage, &self.snapshot, &stamp, self.options.full_check) {
             return self.rescan(self.options.full_check);

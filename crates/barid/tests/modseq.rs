@@ -357,6 +357,71 @@ fn clients_know_the_mailbox_after_every_crash() {
     }
 }
 
+/// An mbox of five messages, two handles of it, and the disk.
+fn two_handles() -> (Arena, MemVfs, [Mailbox; 2]) {
+    let disk = memory();
+    let mut arena = Arena::new(Arc::new(disk.clone()), "/".as_ref(), "mboxrd", 7);
+    arena.deliver(5);
+    arena.open().sync(&now()).unwrap();
+    disk.sleep(Duration::from_secs(5));
+    let handles = [arena.open(), arena.open()];
+    (arena, disk, handles)
+}
+
+#[test]
+fn a_pending_change_that_another_handle_drops_is_announced() {
+    let (arena, _disk, [mut here, mut there]) = two_handles();
+    let first = there.uids().unwrap()[0];
+    there.change(&flag(&[first], &add(Flag::Seen)), &later()).unwrap();
+    let mut client = Client::default();
+    client.sync(&there, "the change is pending");
+    // The other handle takes the flag away before it was written, without having seen it.
+    let remove = FlagChange { remove: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
+    here.change(&flag(&[first], &remove), &now()).unwrap();
+    assert!(client.sync(&arena.open(), "the change was dropped").changed >= 1);
+}
+
+#[test]
+fn a_refresh_shows_pending_changes_that_a_failed_change_has_read() {
+    let (_arena, disk, [mut here, mut there]) = two_handles();
+    let uids = there.uids().unwrap();
+    there.change(&flag(&uids[..1], &add(Flag::Seen)), &later()).unwrap();
+    let lock = disk.open("/box.lock".as_ref(), FileOptions::create_new(0o600));
+    lock.unwrap().write_all_at(b"1:elsewhere", 0).unwrap();
+    let failed = here.change(&flag(&uids[1..2], &add(Flag::Flagged)), &now());
+    assert!(failed.is_err(), "{failed:?}");
+    disk.remove_file("/box.lock".as_ref()).unwrap();
+    here.refresh().unwrap();
+    assert_eq!(messages(&here), messages(&there));
+}
+
+#[test]
+fn a_ledger_from_a_backup_knows_no_expunge_that_it_lacks() {
+    let (arena, disk, [mut here, _]) = two_handles();
+    let uids = here.uids().unwrap();
+    let mut client = Client::default();
+    client.sync(&here, "before");
+    let name = |suffix: &str| {
+        let mut found = None;
+        let mut take = |name: &[u8], _| {
+            let name = String::from_utf8_lossy(name).into_owned();
+            found = found.take().or_else(|| name.ends_with(suffix).then_some(name));
+        };
+        disk.open_dir("/state".as_ref()).unwrap().list(&mut take).unwrap();
+        PathBuf::from("/state").join(found.unwrap())
+    };
+    let ledger = name(".ledger");
+    let backup = disk.read(&ledger, u64::MAX).unwrap();
+    here.change(&expunge(&uids[1..2]), &now()).unwrap();
+    drop(here);
+    let file = disk.open(&ledger, FileOptions::WRITE).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(&backup, 0).unwrap();
+    let mut mailbox = arena.open();
+    mailbox.change(&expunge(&uids[3..4]), &now()).unwrap();
+    client.sync(&mailbox, "after a backup was brought back");
+}
+
 /// A mailbox of files on a counted disk.
 fn counted(count: u64) -> (Arena, CountingVfs<MemVfs>) {
     let vfs = CountingVfs::new(memory());

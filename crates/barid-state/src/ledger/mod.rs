@@ -506,12 +506,17 @@ impl Ledger {
         }
     }
 
+    fn had_entries(&self) -> bool {
+        self.summary.uid_last > 0 || self.summary.live > 0
+    }
+
     fn load_entries(&mut self) -> Result<()> {
         if self.entries.is_some() {
             return Ok(());
         }
         let mut entries = match &self.file {
-            Some(file) if self.found.end > layout::HEADER_LEN => {
+            // A ledger that was never given a UID has no entries, whatever else is damaged.
+            Some(file) if self.found.end > layout::HEADER_LEN && self.had_entries() => {
                 let LedgerFile { size, layout, end, flaw, .. } = self.found;
                 let stream = Stream::new(file.as_ref(), layout, size);
                 let (id, wanted) = (self.identity.id, Wanted::Entries);

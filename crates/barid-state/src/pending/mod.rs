@@ -184,6 +184,11 @@ impl Pending {
         Ok(true)
     }
 
+    /// Returns inode and size of the file whose records these are: they differ after each change.
+    pub fn read_state(&self) -> Option<(u64, u64)> {
+        self.file.as_ref().map(|file| (file.inode, file.size))
+    }
+
     /// Locks the journal against other processes: takes an open-file-description lock on
     /// `<id>.pending.lock`, which is never removed, waiting up to `timeout`; then refreshes. Does
     /// nothing if the lock is held already.

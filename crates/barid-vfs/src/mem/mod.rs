@@ -329,7 +329,7 @@ impl MemVfs {
         self.shared.local.store(local, Ordering::Relaxed);
     }
 
-    /// Makes [`Vfs::process_alive`] return `false` for a process. Its handles stay open.
+    /// Makes [`crate::Host::process_alive`] return `false` for a process. Its handles stay open.
     pub fn end_process(&self, pid: u32) {
         self.alive().remove(&pid);
     }

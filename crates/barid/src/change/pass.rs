@@ -17,6 +17,7 @@ use barid_types::{Keyword, ModSeq, Uid, UidValidity};
 use super::after::{MadeChange, Next, follow};
 use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
+use crate::announcing::forget_unless_recorded;
 use crate::limits::{CHANGES_MAX, LOCK_SLICE, PENDING_LOCK_TIMEOUT};
 use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing};
 use crate::recovery::unfinished;
@@ -39,6 +40,11 @@ impl Mailbox {
             mailbox.finish_unfinished()?;
             mailbox.catch_up()?;
             mailbox.check_numbering(uidvalidity)?;
+            // The overlay of what is pending now: messages are told of what is dropped.
+            match mailbox.show_pending() {
+                Err(error @ Error::Cache(_)) => mailbox.heal(error)?,
+                result => result?,
+            }
             mailbox.write_until_steady(request, options)
         })
     }
@@ -350,6 +356,7 @@ pub(super) fn hand_out_modseq(
         return Ok(None);
     }
     let modseq = covered.max(ledger.highest_modseq()).next();
+    forget_unless_recorded(ledger, covered);
     ledger.record_vanished(modseq, vanished);
     let committed = ledger.commit();
     if committed.is_err() {

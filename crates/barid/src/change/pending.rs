@@ -44,13 +44,16 @@ impl Mailbox {
         self.check_writable(&ChangeOptions::default())?;
         self.under_pending_lock(&ChangeOptions::default(), |mailbox| {
             mailbox.finish_unfinished()?;
+            mailbox.catch_up()?;
             let count = mailbox.pending();
             if let Some(last) = mailbox.pending.last_sequence() {
                 mailbox.show_pending()?;
-                let (shown, covered) = (Arc::clone(&mailbox.shown), mailbox.covered());
+                let shown = Arc::clone(&mailbox.shown);
+                // A crash after the drop leaves a number that no cache has, so that all rise.
+                let modseq = mailbox.announce_pending()?;
                 mailbox.pending.drop_through(last)?;
-                mailbox.show_pending()?;
-                mailbox.touch_dropped(&shown, covered)?;
+                let known = mailbox.not_above(&shown, ModSeq::MAX)?;
+                mailbox.touch(&known, modseq)?;
             }
             Ok(count)
         })
@@ -63,13 +66,7 @@ impl Mailbox {
     /// After a crash before this is done, the cache lacks numbers that were announced, and all
     /// mod-sequences rise.
     pub(super) fn touch_dropped(&mut self, shown: &Shown, covered: ModSeq) -> Result<()> {
-        let mut known = Vec::new();
-        for uid in shown.uids() {
-            let Some(row) = self.row_of(uid)? else { continue };
-            if self.snapshot.core(row)?.modseq <= covered {
-                known.push(uid);
-            }
-        }
+        let known = self.not_above(shown, covered)?;
         if known.is_empty() && self.covers_ledger() {
             return Ok(());
         }
@@ -77,7 +74,24 @@ impl Mailbox {
         let Some(modseq) = hand_out_modseq(&mut self.ledger, covered, &[])? else {
             return self.rescan(false);
         };
-        let touched = self.snapshot.touched(&known, modseq);
+        self.touch(&known, modseq)
+    }
+
+    /// Returns the messages with these changes whose mod-sequence is not above `modseq`.
+    fn not_above(&self, shown: &Shown, modseq: ModSeq) -> Result<Vec<Uid>> {
+        let mut known = Vec::new();
+        for uid in shown.uids() {
+            let Some(row) = self.row_of(uid)? else { continue };
+            if self.snapshot.core(row)?.modseq <= modseq {
+                known.push(uid);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Gives messages a mod-sequence that was handed out, and unlocks the ledger.
+    fn touch(&mut self, uids: &[Uid], modseq: ModSeq) -> Result<()> {
+        let touched = self.snapshot.touched(uids, modseq);
         self.ledger.unlock();
         let touched = touched?;
         touched.release();
