@@ -19,8 +19,8 @@ const COPIES_MAX: u64 = 2;
 /// Interval between memory samples.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// Deadline of a run; it ends hangs, and is not a performance bar.
-const DEADLINE: Duration = Duration::from_secs(100);
+/// Deadline of a run; it ends hangs, also on a machine with much other work.
+const DEADLINE: Duration = Duration::from_secs(900);
 
 const HEAD: &str = "From: a@b.example\nSubject: much\nMIME-Version: 1.0\n";
 

@@ -8,6 +8,7 @@
 mod error;
 mod flag_changes;
 mod format;
+mod limits;
 mod location;
 mod new_message;
 mod open_message;
@@ -19,9 +20,10 @@ mod sync;
 pub use error::{Error, Result, SinkError};
 pub use flag_changes::{FlagChange, FlagChanges, FlagRun};
 pub use format::{Format, FormatProperties, MessageLayout, Subfolders};
+pub use limits::WHOLE_LEN_MAX;
 pub use location::{Extent, Location, LocationParts, MessageName};
 pub use new_message::{MessageRest, NewMessage, StoredMessage, TakeRest};
-pub use open_message::{OpenMessage, ReadPiece, WHOLE_LEN_MAX};
+pub use open_message::{OpenMessage, ReadPiece};
 pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks, sink_error,

@@ -4,12 +4,6 @@ use std::fmt;
 
 use crate::Result;
 
-/// Size of the largest message that [`Storage::read`](crate::Storage::read) and similar methods
-/// read as a whole: 16 MB. For a larger one they fail with
-/// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge); use
-/// [`Storage::open_message`](crate::Storage::open_message).
-pub const WHOLE_LEN_MAX: u64 = 16 << 20;
-
 /// Fills a buffer from an offset of the stored message.
 pub type ReadPiece<'m> = dyn FnMut(&mut [u8], u64) -> Result<()> + 'm;
 

@@ -120,7 +120,20 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::Header(_, text)
         | SearchKey::Body(text)
         | SearchKey::Text(text) => text.trim().is_empty(),
-        _ => false,
+        // Each key is named, so that a new one with a text is not forgotten.
+        SearchKey::All
+        | SearchKey::Flag(_)
+        | SearchKey::Keyword(_)
+        | SearchKey::Seq(_)
+        | SearchKey::Uid(_)
+        | SearchKey::Saved
+        | SearchKey::Date(..)
+        | SearchKey::Older(_)
+        | SearchKey::Younger(_)
+        | SearchKey::Larger(_)
+        | SearchKey::Smaller(_)
+        | SearchKey::ModSeq(_)
+        | SearchKey::Attachment => false,
     }
 }
 
