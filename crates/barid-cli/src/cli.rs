@@ -34,9 +34,9 @@ Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could no
 /// Open any mailbox at once: list it, thread it, read it, change it
 ///
 /// barid keeps what it learned of a mailbox in a cache, so that opening it again costs a few
-/// milliseconds whatever its size. Only messages never seen before are read. Messages are changed
-/// by flag, expunge, append, copy, sync and undo alone, so that neither a crash nor another program
-/// at work costs any.
+/// milliseconds whatever its size. Only messages never seen before are read. Commands that only
+/// read never change a message, and no change loses one, even if it is interrupted by a crash or
+/// another program uses the mailbox at the same time.
 #[derive(Debug, Parser)]
 #[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
 #[command(infer_subcommands = false)]

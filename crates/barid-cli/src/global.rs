@@ -20,8 +20,9 @@ pub(crate) struct GlobalArgs {
     pub(crate) cache_dir: Option<PathBuf>,
     /// Keep what must survive in DIR
     ///
-    /// UIDs of mailboxes that cannot hold them themselves. Default: the folder `barid` in
-    /// $XDG_STATE_HOME or ~/.local/state.
+    /// Do not delete it: the folder has UIDs and mod-sequences, changes that are not written yet,
+    /// expunged messages for `barid undo`, bytes that repairs replaced, journals, and the default
+    /// word list. Default: the folder `barid` in $XDG_STATE_HOME or ~/.local/state.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Keep caches in the store NAME, or in NAME with its own compression BUILTIN

@@ -33,14 +33,14 @@ nothing if nothing was found.
 Exit status: 1 if a UID is not there, no message is marked, or the query finds none; the others are
 expunged. 2 if no messages are named, they cannot be kept, or one could not be searched.";
 
-/// Remove messages for good: those named, found by a query, or marked \Deleted
+/// Expunge messages: those named, found by a query, or marked \Deleted
 ///
-/// What is removed is kept for `barid undo`, for 30 days and as long as all together takes no more
-/// than a quarter of the free space and a tenth of the disk stays free; the oldest goes first. The
-/// files of a Maildir or MH folder are linked where they can be, others copied. What there is no
-/// room for is not expunged, unless --forget is given. What is pending is written at the same time.
-/// An mbox is not always as much smaller as what was removed: blanks may stay in headers where that
-/// saves moving everything behind.
+/// Expunged messages are kept for 30 days so that `barid undo` can restore them. They take at most
+/// a quarter of the free space and leave a tenth of the disk free; the oldest are deleted first.
+/// Messages of a Maildir or MH folder are linked where possible, others copied. If there is not
+/// enough space to keep them, nothing is expunged, unless --forget is given. Pending changes are
+/// written at the same time. An mbox may shrink by less than the size of the messages: blanks may
+/// stay in headers where that avoids moving everything after them.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExpungeArgs {
