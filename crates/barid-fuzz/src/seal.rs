@@ -79,25 +79,37 @@ const LEDGER_BLOCK_LEN: usize = 4_096;
 
 /// Seals a ledger: its first copy, which the second one then equals.
 pub(crate) fn ledger(bytes: &mut Vec<u8>) {
+    let version = u32_at(bytes, 8);
+    if version == 1 {
+        return ledger_stream(bytes, 136, 144);
+    }
     let mut stream = Vec::new();
     for pair in bytes.chunks(2 * LEDGER_BLOCK_LEN) {
-        stream.extend_from_slice(&pair[..pair.len().div_ceil(2)]);
+        let len = pair.len().checked_sub(LEDGER_BLOCK_LEN).unwrap_or(pair.len());
+        stream.extend_from_slice(&pair[..len]);
     }
-    sum(&mut stream, 0..56, 0, 56);
-    let mut at = 64;
-    for _ in 0..PIECES_MAX {
-        let end = at + 8 + u32_at(&stream, at + 4);
-        if stream.get(at..at + 4) != Some(b"BTCH") || end > stream.len() {
-            break;
-        }
-        sum(&mut stream, at..end, 0, end + 128);
-        sum(&mut stream, end..end + 152, 0, end + 152);
-        at = end + 168;
-    }
+    let (checksum, footer_len) = if version == 2 { (152, 168) } else { (168, 184) };
+    ledger_stream(&mut stream, checksum, footer_len);
     bytes.clear();
     for block in stream.chunks(LEDGER_BLOCK_LEN) {
         bytes.extend_from_slice(block);
+        bytes.resize(bytes.len().next_multiple_of(LEDGER_BLOCK_LEN), 0);
         bytes.extend_from_slice(block);
+    }
+}
+
+/// Seals the header and the batches of a ledger, whose footers have their checksum at `checksum`.
+fn ledger_stream(stream: &mut [u8], checksum: usize, footer_len: usize) {
+    sum(stream, 0..56, 0, 56);
+    let mut at = 64;
+    for _ in 0..PIECES_MAX {
+        let end = at + 8 + u32_at(stream, at + 4);
+        if stream.get(at..at + 4) != Some(b"BTCH") || end > stream.len() {
+            break;
+        }
+        sum(stream, at..end, 0, end + 128);
+        sum(stream, end..end + checksum, 0, end + checksum);
+        at = end + footer_len;
     }
 }
 
@@ -260,6 +272,7 @@ mod tests {
         tail(&mut bytes);
         assert_eq!(u64_at(&bytes, 12), xxh3_64_with_seed(b"content and ", 0));
     }
+
     /// Checks that files as they were written have the checksums that a seal gives them.
     fn check(name: &str, files: Vec<Vec<u8>>, seal: impl Fn(&mut Vec<u8>)) {
         assert!(!files.is_empty(), "{name}");
@@ -283,7 +296,7 @@ mod tests {
         check("redo", state::redo_journals(), |bytes| redo_journal(bytes));
         check("mbox", state::mbox_journals(), |bytes| mbox_journal(bytes));
         check("pending", first(state::pending_seeds()), |bytes| pending(bytes));
-        check("ledger", first(state::ledger_seeds()), ledger);
+        check("ledger", state::ledger_seeds(), ledger);
         check("expunged", first(state::expunged_seeds()), |bytes| expunged(bytes));
         check("cache", cache_targets::cache_seeds(), |bytes| cache(bytes));
         let links = vec![mailbox::seed(&mailbox::MBOX, ".bhc.links")];

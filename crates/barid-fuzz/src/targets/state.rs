@@ -75,6 +75,7 @@ pub(crate) fn ledger_seeds() -> Vec<Vec<u8>> {
         seed(&MH, ".ledger"),
         include_bytes!("../../../barid-state/tests/fixtures/ledger-v1.bin").to_vec(),
         include_bytes!("../../../barid-state/tests/fixtures/ledger-v2.bin").to_vec(),
+        include_bytes!("../../../barid-state/tests/fixtures/ledger-v3.bin").to_vec(),
     ]
 }
 
