@@ -154,7 +154,7 @@ pub(crate) struct Numbering<'a> {
     keep: Option<KeepModSeq<'a>>,
     /// Ascending UIDs of an earlier snapshot from the next one on.
     earlier: std::slice::Iter<'a, Uid>,
-    /// Those of them that no message has.
+    /// UIDs of the earlier snapshot that no message has.
     pub(crate) vanished: Vec<Uid>,
 }
 

@@ -259,7 +259,7 @@ impl History {
 struct Counts {
     syncs: usize,
     older: usize,
-    /// Those that told of some of the messages only.
+    /// Number of them that reported only some of the messages.
     partly: usize,
 }
 

@@ -9,8 +9,9 @@ use super::Problems;
 use super::source::tracked;
 
 /// Words that open a riddle instead of saying what a thing is or does.
-const RIDDLES: [&str; 11] = [
-    "What", "Whatever", "Whether", "How", "That", "Why", "Where", "Who", "Whoever", "Which", "When",
+const RIDDLES: [&str; 12] = [
+    "What", "Whatever", "Whether", "How", "That", "Those", "Why", "Where", "Who", "Whoever",
+    "Which", "When",
 ];
 
 /// Checks that doc comments open with a verb or a noun phrase.

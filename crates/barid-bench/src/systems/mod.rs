@@ -1,5 +1,5 @@
 //! The programs that several benches measure: how each is started, asked and read, in one place.
-//! What a bench asks of them, step by step, is in its own adapters.
+//! The steps of a bench are in its own adapters.
 
 pub(crate) mod answer;
 pub(crate) mod barid;

@@ -40,7 +40,7 @@ impl Mailbox {
             mailbox.finish_unfinished()?;
             mailbox.catch_up()?;
             mailbox.check_numbering(uidvalidity)?;
-            // The overlay of what is pending now: messages are told of what is dropped.
+            // What is dropped is announced for the messages of the overlay (`touch_dropped`).
             match mailbox.show_pending() {
                 Err(error @ Error::Cache(_)) => mailbox.heal(error)?,
                 result => result?,

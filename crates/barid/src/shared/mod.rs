@@ -115,8 +115,8 @@ impl SharedMailbox {
     /// [`crate::ChangeOptions::stop`].
     ///
     /// # Errors
-    /// Those of `work`; [`Error::Stopped`] if the request was cancelled before; [`Error::Nested`]
-    /// if `work` of this thread is running.
+    /// Errors of `work`; [`Error::Stopped`] if the request was cancelled before;
+    /// [`Error::Nested`] if `work` of this thread is running.
     pub fn update<T>(
         &self,
         cancel: &Cancel,
