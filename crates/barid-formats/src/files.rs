@@ -266,6 +266,18 @@ pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
     (count > 0).then_some(defect)
 }
 
+/// Returns the defect of a mailbox with messages that are left out because other programs renamed or
+/// removed them and keep changing the folder, so that no listing shows which.
+pub(crate) fn unsure_defect(count: u64) -> Option<MailboxDefect> {
+    let messages = if count == 1 { "a message was" } else { "messages were" };
+    let what = format!(
+        "{messages} renamed or removed while others keep changing the folder, and left out for a \
+         moment: {count}"
+    );
+    let defect = MailboxDefect { kind: DefectKind::Arriving, offset: 0, uid: None, what };
+    (count > 0).then_some(defect)
+}
+
 /// Work on a chunk, given its number and range and the tool of the thread.
 pub(crate) type ChunkWork<'a, T> = dyn Fn(&mut T, u32, Range<usize>) -> Result<()> + Sync + 'a;
 

@@ -36,18 +36,20 @@ pub(super) const HEADER_LEN_MAX: usize = 16 << 20;
 pub(super) const HEAD_LEN: usize = 16 << 10;
 /// Messages of one chunk of a scan.
 pub(super) const CHUNK_MESSAGES: usize = 512;
-/// Maximum number of listings before a name hidden by renames is given up.
+/// Maximum number of listings in a row, each disturbed by renames, before a name is given up that
+/// none of them showed. That proves nothing: the message is not taken to be gone.
 pub(super) const PASSES_MAX: u32 = 16;
 /// Number of consecutive listings that must bring no new name before the listing of a directory is
 /// trusted that may change within one clock tick.
 pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
 /// The same for a directory that was seen to change: each listing may miss a name that is renamed
-/// meanwhile, so that a name renamed all the time may stay unseen a few times in a row.
+/// meanwhile, so that a name renamed all the time may stay unseen a few times in a row. Also the
+/// number of listings without a name after which it counts as gone where nothing seems to change,
+/// but the clock of the file system is too coarse to wait for its next tick.
 pub(super) const PASSES_UNDER_CHANGE: u32 = 7;
-/// Maximum number of repeated listings in one scan, for messages renamed meanwhile.
-pub(super) const RELISTS_MAX: u32 = 256;
-/// Maximum number of searches for a message under another name before it counts as gone.
-pub(super) const RENAME_RETRIES_MAX: u32 = 10;
+/// Maximum number of repeated listings in one scan or change, for messages renamed meanwhile. If
+/// all of 100,000 messages are renamed each second, a scan needs about 400.
+pub(super) const RELISTS_MAX: u32 = 4096;
 /// Names without a file that the state stores; beyond, `dovecot-uidlist` is read whole.
 pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Unreadable messages that the state stores; beyond, the next scan reads the whole Maildir again.

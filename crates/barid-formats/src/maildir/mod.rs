@@ -105,6 +105,13 @@ impl Dirs {
         };
         Ok([stamp(&self.paths[0])?, stamp(&self.paths[1])?])
     }
+
+    /// Returns the stamps of both, with the time at which they were taken.
+    fn file_stamps(&self) -> Result<FileStamps> {
+        let taken = self.vfs.now();
+        let [new, cur] = self.stamps()?;
+        Ok(FileStamps { files: [new, cur, FileStamp::default(), FileStamp::default()], taken })
+    }
 }
 
 impl Maildir {

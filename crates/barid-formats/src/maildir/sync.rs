@@ -2,7 +2,8 @@
 //!
 //! Nothing is ever linked, so no message ever exists twice. A file that is no longer where it was
 //! is searched by its base name, since another program may have changed its flags; the change is
-//! then applied to its present flags.
+//! then applied to its present flags. Where that does not show if it is there, everything else is
+//! done, and the error [`Error::Changed`] asks for a scan and another attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
@@ -20,9 +21,9 @@ use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
 use super::keywords::Keywords;
-use super::layout::{EXPUNGE_BATCH, RENAME_RETRIES_MAX};
+use super::layout::EXPUNGE_BATCH;
 use super::name::{self, Letters};
-use super::relist::Relisted;
+use super::relist::{Relisted, RenameSearch};
 use super::{Dirs, Maildir, append, path_of, uids};
 
 /// Applies changes and appends.
@@ -46,6 +47,7 @@ pub(super) fn sync(
         relisted: Relisted::default(),
         touched: [false; 2],
         gone: Vec::new(),
+        unsure: Vec::new(),
         figures: SyncFigures::default(),
         dry_run,
     };
@@ -59,12 +61,19 @@ pub(super) fn sync(
     if done < total {
         return Err(Error::Stopped { path: maildir.path.clone(), done, total });
     }
+    work.unsure.sort_unstable();
     let expunges = !changes.expunge.is_empty() && !dry_run;
     if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| expunges)
         && !ledger.entries()?.is_empty()
     {
-        ledger.expunge(&changes.expunge);
+        let is_sure = |uid: &Uid| work.unsure.binary_search(uid).is_err();
+        let expunged: Vec<Uid> = changes.expunge.iter().copied().filter(is_sure).collect();
+        ledger.expunge(&expunged);
         ledger.commit()?;
+    }
+    if !work.unsure.is_empty() {
+        // They stay as they are: a scan finds out which are there.
+        return Err(Error::Changed { path: maildir.path.clone() });
     }
     work.gone.sort_unstable();
     work.gone.dedup();
@@ -132,6 +141,19 @@ struct FileToChange {
     name: Vec<u8>,
     in_new: bool,
     twin: bool,
+    /// The mark of the file ([`name::mark`]), 0 if it is not known.
+    mark: u32,
+}
+
+/// Result of a change of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileChange {
+    /// It is made.
+    Made,
+    /// There is no such file.
+    Gone,
+    /// The file was not found, but may be there under another name.
+    Unsure,
 }
 
 struct MaildirChange<'a> {
@@ -143,6 +165,8 @@ struct MaildirChange<'a> {
     /// `true` for each of `new` and `cur` that changed.
     touched: [bool; 2],
     gone: Vec<Uid>,
+    /// Messages that were not found, and may be there all the same.
+    unsure: Vec<Uid>,
     figures: SyncFigures,
     /// `true` if the files are only looked for, and not changed.
     dry_run: bool,
@@ -177,11 +201,18 @@ impl MaildirChange<'_> {
                 }
                 work.rename(name, in_new, &name::with_letters(name, letters))
             })?;
-            if !done {
-                self.gone.push(uid);
-            }
+            self.note(uid, done);
         }
         Ok(())
+    }
+
+    /// Notes the result for a message that is not changed.
+    fn note(&mut self, uid: Uid, done: FileChange) {
+        match done {
+            FileChange::Made => {}
+            FileChange::Gone => self.gone.push(uid),
+            FileChange::Unsure => self.unsure.push(uid),
+        }
     }
 
     fn expunge(&mut self, known: &dyn Known, uids: &[Uid]) -> Result<()> {
@@ -227,9 +258,7 @@ impl MaildirChange<'_> {
                 work.figures.messages_expunged += u64::from(done);
                 Ok(done)
             })?;
-            if !done {
-                self.gone.push(*uid);
-            }
+            self.note(*uid, done);
         }
         Ok(())
     }
@@ -239,10 +268,10 @@ impl MaildirChange<'_> {
     fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
-            if let Some(MessageName { name, in_new, .. }) = message.location.message_name() {
+            if let Some(MessageName { name, in_new, mark }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
-                    targets.push(FileToChange { name: name.to_vec(), in_new, twin });
+                    targets.push(FileToChange { name: name.to_vec(), in_new, twin, mark });
                 }
             }
             true
@@ -291,28 +320,46 @@ impl MaildirChange<'_> {
     }
 
     /// Changes a file by its name; searches it elsewhere as long as `change` reports that it is not
-    /// there; returns `false` if it is nowhere.
+    /// there.
     fn on_file(
         &mut self,
         target: &FileToChange,
         mut change: impl FnMut(&mut Self, &[u8], bool) -> Result<bool>,
-    ) -> Result<bool> {
+    ) -> Result<FileChange> {
         let (mut name, mut in_new) = (target.name.clone(), target.in_new);
         let base = name::base(&target.name);
         let hash = name::base_hash(base);
-        for _ in 0..RENAME_RETRIES_MAX {
-            if change(self, &name, in_new)? {
-                return Ok(true);
+        let mut is_it = true;
+        loop {
+            if is_it && change(self, &name, in_new)? {
+                return Ok(FileChange::Made);
             }
+            // The scan tells files of one base name apart.
             if target.twin {
-                break;
+                return Ok(FileChange::Unsure);
             }
             match self.relisted.find_renamed(&self.dirs, hash, base, &name)? {
-                Some(found) => (name, in_new) = found,
-                None => break,
+                RenameSearch::Renamed(now, is_new) => (name, in_new) = (now, is_new),
+                RenameSearch::Gone => return Ok(FileChange::Gone),
+                RenameSearch::Unsure => return Ok(FileChange::Unsure),
+            }
+            match self.mark(&name, in_new)? {
+                Some(mark) if target.mark != 0 && mark != target.mark => {
+                    return Ok(FileChange::Unsure);
+                }
+                mark => is_it = mark.is_some(),
             }
         }
-        Ok(false)
+    }
+
+    /// Returns the mark of a file; `None` if it is not there.
+    fn mark(&self, name: &[u8], in_new: bool) -> Result<Option<u32>> {
+        let at = usize::from(!in_new);
+        match self.dirs.handles[at].metadata(name) {
+            Ok(metadata) => Ok(Some(name::mark(&metadata))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::at(&path_of(&self.dirs.paths[at], name))(source)),
+        }
     }
 
     fn exists(&self, name: &[u8], in_new: bool) -> Result<bool> {
@@ -407,7 +454,7 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<FileToChange>>> 
 }
 
 fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<FileToChange> {
-    let MessageName { name, in_new, .. } = message.location.message_name()?;
+    let MessageName { name, in_new, mark } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
-    Some(FileToChange { name: name.to_vec(), in_new, twin })
+    Some(FileToChange { name: name.to_vec(), in_new, twin, mark })
 }
