@@ -62,7 +62,7 @@ pub(super) const DEFECTS_MAX: usize = 1_000;
 pub(super) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Time waited for it before a request to stop is noticed.
 pub(super) const LOCK_SLICE: std::time::Duration = std::time::Duration::from_millis(500);
-/// Maximum number of unique names tried before a delivery fails.
+/// Maximum number of names tried before a delivery or a rename fails.
 pub(super) const NAME_TRIES_MAX: u32 = 100;
 /// Beyond this next UID a new UIDVALIDITY is due, so that a scan never runs out of UIDs.
 pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);

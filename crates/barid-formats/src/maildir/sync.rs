@@ -12,6 +12,7 @@
 //! made durable as ever.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use barid_mailbox::{
     ChangeProgress, ChangeSet, Error, FlagChanges, Known, MessageName, NewMessage, Result,
@@ -21,7 +22,7 @@ use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
 use super::keywords::Keywords;
-use super::layout::EXPUNGE_BATCH;
+use super::layout::{EXPUNGE_BATCH, NAME_TRIES_MAX};
 use super::name::{self, Letters};
 use super::relist::{Relisted, RenameSearch};
 use super::{Dirs, Maildir, append, path_of, uids};
@@ -374,8 +375,7 @@ impl MaildirChange<'_> {
             self.exists(name, in_new)?
         } else {
             let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
-            let to = path_of(&self.dirs.paths[1], new_name);
-            found(self.maildir.vfs.rename(&from, &to), &from)?
+            self.rename_to_free_name(&from, new_name)?
         };
         if done {
             self.figures.messages_written += 1;
@@ -383,6 +383,21 @@ impl MaildirChange<'_> {
             self.touched[1] = true;
         }
         Ok(done)
+    }
+
+    /// Renames a file into `cur`; adds a number behind the flags if a message has that name, which is
+    /// another one with the same base name. Returns `false` if the file is not there.
+    fn rename_to_free_name(&self, from: &Path, name: &[u8]) -> Result<bool> {
+        let cur = &self.dirs.paths[1];
+        let mut result = self.maildir.vfs.rename_new(from, &path_of(cur, name));
+        for number in 1..NAME_TRIES_MAX {
+            if !result.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
+                break;
+            }
+            let other = [name, format!(",{number}").as_bytes()].concat();
+            result = self.maildir.vfs.rename_new(from, &path_of(cur, &other));
+        }
+        found(result, from)
     }
 
     fn make_durable(&mut self) -> Result<()> {
@@ -400,7 +415,7 @@ impl MaildirChange<'_> {
 }
 
 /// Returns `true` if a call found its file.
-fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
+fn found(result: std::io::Result<()>, path: &Path) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

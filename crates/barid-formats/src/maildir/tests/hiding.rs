@@ -234,3 +234,24 @@ fn a_change_never_takes_a_twin_for_the_message() {
         assert_eq!(world.scan().expunged, [uid(target)]);
     }
 }
+
+#[test]
+fn a_change_of_flags_never_replaces_a_twin() {
+    for (target, add, remove) in [(2, Flag::Seen, Flag::Flagged), (1, Flag::Flagged, Flag::Seen)] {
+        let (mut world, _) = twins();
+        let [add, remove] = [add, remove].map(|flag| [flag].into_iter().collect::<FlagSet>());
+        for _ in 0..2 {
+            world.sync(&flagged(target, add, remove), &[]).unwrap();
+            world.scan();
+            world.pass_time();
+            assert_eq!(world.uids(), [1, 2], "{:?}", world.lines());
+            assert!(world.cache.messages.values().all(|message| message.flags == add));
+            assert_eq!(world.read(1).unwrap(), b"Subject: one\n\n");
+            assert_eq!(world.read(2).unwrap(), b"Subject: two\n\n");
+        }
+        world.sync(&flagged(target, remove, add), &[]).unwrap();
+        world.scan();
+        assert_eq!(world.uids(), [1, 2], "{:?}", world.lines());
+        assert_eq!(world.cache.messages[&uid(target)].flags, remove);
+    }
+}
