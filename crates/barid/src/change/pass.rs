@@ -9,13 +9,13 @@
 
 use std::io::ErrorKind;
 
-use barid_cache::Follower;
+use barid_cache::{Follower, Snapshot};
 use barid_mailbox::{Error as FormatError, MovedMessage, SyncContext, SyncFigures, SyncReport};
 use barid_state::Ledger;
 use barid_types::{Keyword, ModSeq, Uid, UidValidity};
 
 use super::after::{MadeChange, Next, follow};
-use super::resolve::{Resolved, resolve};
+use super::resolve::{Resolved, resolve, there};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::announcing::forget_unless_recorded;
 use crate::limits::{CHANGES_MAX, LOCK_SLICE, PENDING_LOCK_TIMEOUT};
@@ -114,18 +114,25 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
+        let mut tried: Vec<Uid> = Vec::new();
         for attempt in 1..=CHANGES_MAX {
             self.check_numbering(uidvalidity)?;
             let error = match self.attempt(request, options) {
                 Ok(Attempted { made, mut warnings }) => {
                     warnings.extend_from_slice(&made.report.failed);
-                    return Ok(Changed { warnings, ..self.conclude(made, request) });
+                    let mut changed = Changed { warnings, ..self.conclude(made, request) };
+                    changed.count_expunged(&tried);
+                    return Ok(changed);
                 }
                 Err(error) if attempt < CHANGES_MAX => from_sink(error),
+                Err(Error::Mailbox(FormatError::Changed { .. })) => break,
                 Err(error) => return Err(error),
             };
             match error {
                 Error::Mailbox(FormatError::Changed { .. } | FormatError::MessageGone { .. }) => {
+                    if attempt == 1 {
+                        tried = present(&self.snapshot, &request.expunge)?;
+                    }
                     let tail_verified = self.snapshot.meta().tail_verified;
                     self.rescan(attempt > 1 || tail_verified)?;
                 }
@@ -320,6 +327,15 @@ impl Mailbox {
         };
         Ok((report, next))
     }
+}
+
+/// Returns those of `uids` that are messages of a snapshot, in ascending order.
+fn present(snapshot: &Snapshot, uids: &[Uid]) -> Result<Vec<Uid>> {
+    let mut uids = uids.to_vec();
+    uids.sort_unstable();
+    let mut there = there(snapshot, uids.iter().copied(), &mut |_| {})?.into_iter();
+    uids.retain(|_| there.next() == Some(true));
+    Ok(uids)
 }
 
 /// A change that the format has made, and warnings.
