@@ -1,5 +1,11 @@
 //! Mailbox names in modified UTF-7 (RFC 3501 §5.1.3).
 
+use base64::alphabet::IMAP_MUTF7;
+use base64::engine::{Engine as _, GeneralPurpose, general_purpose::NO_PAD};
+
+/// The base64 between `&` and `-`.
+const SHIFTED: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
+
 /// Decodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3); an invalid name is returned as it
 /// is.
 pub fn decode_utf7(name: &[u8]) -> String {
@@ -31,29 +37,12 @@ fn try_utf7(name: &[u8]) -> Option<String> {
 
 /// Decodes UTF-16 in base64 with `,` for `/` and without padding.
 fn decode_shifted(shifted: &[u8], text: &mut String) -> Option<()> {
-    let (mut bits, mut len) = (0_u32, 0);
-    let mut units = Vec::new();
-    for &byte in shifted {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b',' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        len += 6;
-        if len >= 16 {
-            len -= 16;
-            units.push((bits >> len) as u16);
-            bits &= (1 << len) - 1;
-        }
-    }
-    if len >= 6 || bits != 0 {
+    let bytes = SHIFTED.decode(shifted).ok()?;
+    let (units, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
         return None;
     }
-    for unit in char::decode_utf16(units) {
+    for unit in char::decode_utf16(units.iter().copied().map(u16::from_be_bytes)) {
         text.push(unit.ok()?);
     }
     Some(())
@@ -79,24 +68,12 @@ pub(crate) fn encode_utf7(name: &str) -> String {
 
 /// Encodes UTF-16 in base64 with `,` for `/` and without padding, between `&` and `-`.
 fn encode_shifted(units: &[u16], text: &mut String) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+,";
     if units.is_empty() {
         return;
     }
+    let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
     text.push('&');
-    let (mut bits, mut len) = (0_u32, 0);
-    for unit in units {
-        bits = bits << 16 | u32::from(*unit);
-        len += 16;
-        while len >= 6 {
-            len -= 6;
-            text.push(char::from(DIGITS[(bits >> len & 63) as usize]));
-        }
-        bits &= (1 << len) - 1;
-    }
-    if len > 0 {
-        text.push(char::from(DIGITS[(bits << (6 - len) & 63) as usize]));
-    }
+    SHIFTED.encode_string(bytes, text);
     text.push('-');
 }
 
@@ -114,6 +91,11 @@ mod tests {
             ("&", "&"),
             ("&!!!-", "&!!!-"),
             ("&2AA-", "&2AA-"),
+            // Digits of a byte and a half, bits that are not zero at the end, padding.
+            ("&AOQA-", "&AOQA-"),
+            ("&AOR-", "&AOR-"),
+            ("&AOQ=-", "&AOQ=-"),
+            ("&A-", "&A-"),
         ] {
             assert_eq!(decode_utf7(name.as_bytes()), expected);
         }

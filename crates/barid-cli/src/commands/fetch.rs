@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use barid::fetch::{FetchItem, FetchItems, Fetched, NumberSet};
 use barid::message::{decode_plain, decode_words, file_name, media_type, numbered_parts};
 use barid::{Address, BodyStructure, Envelope, Mailbox, Uid};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
@@ -161,23 +162,12 @@ fn write_section(json: &mut Json<'_>, fetched: &Fetched<'_>, item: &FetchItem) {
     match bytes.as_deref().map(std::str::from_utf8) {
         None => json.key("text").null(),
         Some(Ok(text)) => json.key("text").str(text),
-        Some(Err(_)) => json.key("base64").plain(&base64(bytes.as_deref().unwrap_or_default())),
-    }
-    json.close(b'}');
-}
-
-fn base64(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            let value = bits >> (18 - 6 * digit) & 63;
-            out.push(if digit <= group.len() { DIGITS[value as usize] } else { b'=' });
+        Some(Err(_)) => {
+            let text = BASE64_STANDARD.encode(bytes.as_deref().unwrap_or_default());
+            json.key("base64").plain(text.as_bytes())
         }
     }
-    out
+    json.close(b'}');
 }
 
 fn write_envelope(json: &mut Json<'_>, envelope: &Envelope) {
@@ -240,19 +230,4 @@ fn write_parts(json: &mut Json<'_>, structure: &BodyStructure) {
         json.close(b'}');
     }
     json.close(b']');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_in_base64() {
-        for (bytes, expected) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), expected.as_bytes());
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), b"//79");
-    }
 }
