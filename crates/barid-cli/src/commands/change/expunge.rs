@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use super::keep::Keep;
 use super::report::{Report, Verb};
-use super::which::{Chosen, Which};
+use super::selection::{MessageSelection, SelectedMessages};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
@@ -50,9 +50,9 @@ pub(crate) struct ExpungeArgs {
     /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`; or a query,
     /// as `barid search` takes it
     #[arg(value_name = "UIDS|QUERY")]
-    which: Vec<String>,
+    messages: Vec<String>,
     /// The messages that are marked \Deleted
-    #[arg(long, conflicts_with = "which")]
+    #[arg(long, conflicts_with = "messages")]
     deleted: bool,
     #[command(flatten)]
     numbering: NumberingArgs,
@@ -73,10 +73,10 @@ pub(crate) struct ExpungeArgs {
 
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
-    let which = Which::parse(&args.which, args.deleted)?;
+    let selection = MessageSelection::parse(&args.messages, args.deleted)?;
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
-    args.numbering.check(&session.mailbox, which.names_uids())?;
-    let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
+    args.numbering.check(&session.mailbox, selection.names_uids())?;
+    let SelectedMessages { selected, unreadable } = selection.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, selected)?;
     for (uid, error) in &unreadable {
         let name = args.mailbox.display();
