@@ -1,9 +1,9 @@
 //! Columns: rows of one length in checksummed blocks (`docs/formats/cache.md`, "Column blocks").
 
 use barid_vfs::File;
+use barid_vfs::le::{u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::{u32_at, u64_at};
 use crate::core_row::CORE_ROW_LEN;
 use crate::error::Damage;
 use crate::heap::HEAP_ROW_LEN;

@@ -6,9 +6,9 @@ use std::path::Path;
 use barid_mailbox::ScanReport;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::File;
+use barid_vfs::le::{u32_at, u64_at};
 
 use crate::builder::{Finish, KeepModSeq};
-use crate::codec::{u32_at, u64_at};
 use crate::column::{ColumnKind, ColumnWriter, Extent, PackedColumns, align};
 use crate::core_row::{CORE_ROW_LEN, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};

@@ -2,9 +2,9 @@
 //! written while the other is valid.
 
 use barid_kv::Compression;
+use barid_vfs::le::{LeReader, PutLe, u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::{Put, Reader, u32_at, u64_at};
 use crate::column::{COLUMN_COUNT, ColumnKind, Extent};
 use crate::limits::META_LEN_MAX;
 use crate::options::{CacheOptions, StoreKind};
@@ -176,7 +176,7 @@ impl Header {
     }
 
     fn parse(page: &[u8], checksum: u64) -> Option<Self> {
-        let mut reader = Reader(&page[24..]);
+        let mut reader = LeReader(&page[24..]);
         let mut header = Self {
             turn: u32_at(page, 12),
             generation: reader.u64()?,

@@ -2,8 +2,8 @@
 
 use barid_mailbox::{Extent, MovedMessage};
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
+use barid_vfs::le::{PutLe, u32_at, u64_at};
 
-use crate::codec::{Put, u32_at, u64_at};
 use crate::core_row::{Core, RowLocation};
 use crate::error::{Error, Result, ScanFault};
 use crate::log::ChangedPlace;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use barid_mailbox::{Location, MessageName};
 use barid_types::Uid;
+use barid_vfs::le::u32_at;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
-use crate::codec::u32_at;
 use crate::column::{BLOCK_HEAD_LEN, ColumnKind};
 use crate::core_row::{Core, RowLocation, UID_AT};
 use crate::error::{Damage, Error, Result};

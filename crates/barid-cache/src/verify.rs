@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use barid_types::Uid;
 use barid_vfs::Vfs;
+use barid_vfs::le::u32_at;
 
 use crate::base::{Cursor, HeapCursor};
-use crate::codec::u32_at;
 use crate::column::ColumnKind;
 use crate::core_row::{CORE_ROW_LEN, Core, RowLocation};
 use crate::error::{Damage, Error, Result};

@@ -21,6 +21,7 @@ mod dotlock;
 mod fault;
 mod host;
 mod layer;
+pub mod le;
 mod limits;
 mod many;
 mod mem;

@@ -253,7 +253,6 @@
 //! ```
 
 mod announcing;
-mod bytes;
 pub mod caches;
 mod change;
 mod changes;

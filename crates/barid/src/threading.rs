@@ -6,8 +6,8 @@
 
 use barid_message::Profile;
 use barid_query::{ThreadAlgorithm, Threads};
+use barid_vfs::le::{LeReader, PutLe};
 
-use crate::bytes::{ByteReader, Put};
 use crate::kept::{DerivedSnapshot, worth_storing};
 use crate::links::{Links, threads_of_texts};
 use crate::{Result, View};
@@ -81,7 +81,7 @@ impl View {
     }
 
     fn without_expunges<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let mut take = ByteReader(bytes);
+        let mut take = LeReader(bytes);
         let expunged = take.u32()? as usize;
         (expunged == self.snapshot.expunged_rows().len()).then_some(take.0)
     }

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_vfs::le::{u32_at, u64_at};
 use barid_vfs::{File, OpenOptions, Vfs};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader, u32_at, u64_at};
+use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader};
 use super::table::FILE_MODE;
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOG_LEN_FULL};

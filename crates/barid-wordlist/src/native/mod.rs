@@ -87,7 +87,7 @@ impl Native {
         vfs.random(&mut random).at(path)?;
         let mut header = Header { generation: 1, ..Header::default() };
         header.id.copy_from_slice(&random[..16]);
-        header.seed = header::u64_at(&random, 16);
+        header.seed = barid_vfs::le::u64_at(&random, 16);
         let mut entries = Vec::new();
         if let Some(encoding) = created.encoding {
             let entry = |spam| TokenEntry { spam, ham: 0, date: created.date };
