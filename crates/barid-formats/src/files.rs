@@ -17,6 +17,21 @@ pub(crate) const LONG_LEN: usize = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
 
+/// Appends a message of `size` bytes, which is a file of its own; returns the length of its header.
+pub(crate) fn read_message(
+    path: &Path,
+    file: &dyn File,
+    size: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<usize> {
+    Error::check_size(path, 0, size)?;
+    let from = buffer.len();
+    buffer.resize(from + size as usize, 0);
+    let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(path))?;
+    buffer.truncate(from + len);
+    Ok(header_end(&buffer[from..]).map_or(len, |end| end.len))
+}
+
 /// Opens a message that is a file of its own.
 pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) -> OpenMessage<'m> {
     OpenMessage::new(0, size, move |buffer, offset| {

@@ -152,12 +152,7 @@ impl Storage for MhFolder {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         let (path, file, size) = self.open_file(location)?;
-        Error::check_size(&path, 0, size)?;
-        let from = buffer.len();
-        buffer.resize(from + size as usize, 0);
-        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
-        buffer.truncate(from + len);
-        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+        crate::files::read_message(&path, &*file, size, buffer)
     }
 
     fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {
