@@ -384,7 +384,7 @@ fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMess
             uid: written.target.uid,
             flags: written.flags,
             keywords: written.keywords,
-            location: written.target.location(offset),
+            location: Some(written.target.location(offset)),
         });
     }
 }

@@ -127,7 +127,7 @@ impl Follows {
                     uid,
                     flags: message.flag_set(),
                     keywords: words.mask(message.keywords),
-                    location: location(message),
+                    location: Some(location(message)),
                 });
             }
         }

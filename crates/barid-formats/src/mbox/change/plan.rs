@@ -272,9 +272,9 @@ impl<'p> Planner<'p> {
                 true => (measured.all_flags(), measured.keywords),
                 false => measured.was,
             };
-            if let Some(extent) = now.location.extent() {
-                now.location = Extent { header_len: len as u32, ..extent }.into();
-            }
+            let extent = now.location.and_then(|at| at.extent());
+            let extent = extent.map(|extent| Extent { header_len: len as u32, ..extent });
+            now.location = extent.map(Location::from);
             if is_home {
                 self.base_header = Some((header, len as u32));
             }
@@ -475,12 +475,12 @@ pub(super) fn moved_by(item: &CursorMessage, shift: i64) -> MovedMessage {
         uid: item.uid,
         flags: item.flags,
         keywords: item.keywords,
-        location: Location::from(Extent {
+        location: Some(Location::from(Extent {
             offset: item.offset.saturating_add_signed(shift),
             separator_len: item.separator_len,
             header_len: item.header_len,
             body_len: item.body_len,
-        }),
+        })),
     }
 }
 

@@ -397,7 +397,7 @@ fn followed(before: &Scanned, done: &Done, told: &Told) -> Vec<(Seen, Vec<String
         let mut now = seen.clone();
         if let Some(moved) = told.get(&seen.uid) {
             let Some(Extent { offset, separator_len, header_len, body_len }) =
-                moved.location.extent()
+                moved.location.and_then(|at| at.extent())
             else {
                 unreachable!("because an mbox has spans");
             };
