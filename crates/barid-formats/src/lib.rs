@@ -17,6 +17,7 @@ mod mbx;
 mod mh;
 mod mix;
 mod new_files;
+mod on_files;
 mod place;
 mod probe;
 mod redo;

@@ -208,7 +208,7 @@ impl<'a> Opening<'a> {
         }
         let result = snapshot.convert(&wanted);
         let (now, wanted) = (in_words(now), in_words(wanted));
-        let path = self.format.path().display();
+        let path = self.format.name().display();
         match result {
             Ok(Some(converted)) => {
                 let text = format!("{path}: the cache was moved from {now} to {wanted}");
@@ -317,7 +317,7 @@ impl<'a> Opening<'a> {
                 Announced::Failed(error) => self.do_over_unless_refused(&mut known, error)?,
             }
         }
-        Err(Error::KeepsChanging { path: self.format.path().to_owned() })
+        Err(Error::KeepsChanging { path: self.format.name().to_owned() })
     }
 
     /// Returns the report of a scan, unless the mailbox was in the middle of a change: what is
@@ -404,7 +404,7 @@ impl<'a> Opening<'a> {
                 None if is_one_file => format!("at offset {}: ", defect.offset),
                 None => String::new(),
             };
-            let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
+            let text = format!("{}: {place}{}", self.format.name().display(), defect.what);
             let kind = match defect.kind {
                 DefectKind::Structure => NoteKind::Mailbox,
                 DefectKind::Arriving => NoteKind::Arriving,

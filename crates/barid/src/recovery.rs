@@ -35,7 +35,7 @@ impl ChangeRecovery<'_> {
                 Err(error) => error.to_string(),
             },
         };
-        let path = self.storage.path().display();
+        let path = self.storage.name().display();
         let text =
             format!("{path}: {} is unfinished: {why}; UIDs are not to be relied on", found.what);
         self.notes.push(Note { kind: NoteKind::Unfinished, text });
@@ -82,7 +82,7 @@ impl ChangeRecovery<'_> {
         if let Some(through) = recovered.pending_through {
             self.pending.drop_through(through)?;
         }
-        let path = self.storage.path().display().to_string();
+        let path = self.storage.name().display().to_string();
         let mut note = |kind, text: String| {
             self.notes.push(Note { kind, text: format!("{path}: {text}") });
         };
@@ -115,7 +115,7 @@ impl ChangeRecovery<'_> {
 
 /// Returns the error that a change is unfinished.
 pub(crate) fn unfinished(storage: &dyn barid_mailbox::Storage, found: Unfinished) -> FormatError {
-    let path = storage.path().to_owned();
+    let path = storage.name().to_owned();
     match found.journal {
         Some(journal) => FormatError::Unfinished { path, journal, what: found.what },
         None => FormatError::Unrecoverable { path, what: found.what },

@@ -122,9 +122,9 @@ impl View {
         self.storage.caps()
     }
 
-    /// Returns the path.
+    /// Returns the path, as it was given when the mailbox was opened.
     pub fn path(&self) -> &Path {
-        self.storage.path()
+        self.storage.name()
     }
 
     /// Returns the number of messages.

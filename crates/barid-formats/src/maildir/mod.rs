@@ -37,15 +37,14 @@ use std::sync::Arc;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, MessageName, NewMessage, OpenMessage, ReadAs,
-    Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
+    Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
 };
-use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 
 /// A Maildir.
 #[derive(Debug)]
@@ -155,6 +154,8 @@ impl Storage for Maildir {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -170,28 +171,12 @@ impl Storage for Maildir {
         }
     }
 
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
-    }
-
     fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {
         Ok(keywords::Keywords::read(&*self.vfs, &self.paths.keywords)?.names().cloned().collect())
     }
 
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
     fn names_messages(&self) -> bool {
         true
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {

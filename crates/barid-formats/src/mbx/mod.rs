@@ -28,15 +28,14 @@ use std::sync::Arc;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadMessage,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
-    SyncReport, Unfinished,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
+    Unfinished,
 };
-use barid_state::Identity;
 use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxScanState};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 use crate::{MboxOptions, spans};
 
 /// An mbx mailbox.
@@ -75,6 +74,8 @@ impl Storage for MbxMailbox {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -88,22 +89,6 @@ impl Storage for MbxMailbox {
             message_len_max: None,
             needs_header: false,
         }
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
-    }
-
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
     }
 
     /// Returns `true` after a torn end, so that the next scan reports it again.
