@@ -1,8 +1,8 @@
 //! The digits of base64 (RFC 4648 §4), for decoders of broken mail.
 //!
-//! Whole and sound texts are encoded and decoded by the crate `base64`. It rejects a text at the first
-//! byte that is wrong, but mail readers go on: each in its own way, and barid in the way of the reader
-//! with which it compares. So these decoders are written by hand, and share this table.
+//! Whole and sound texts are encoded and decoded by the crate `base64`. It rejects a text at the
+//! first byte that is wrong, but mail readers go on: each in its own way, and barid in the way of
+//! the reader with which it compares. So these decoders are written by hand, and share this table.
 
 /// Returns a table with the value of every digit, and `other` for all bytes that are not digits.
 pub const fn base64_values(other: u8) -> [u8; 256] {

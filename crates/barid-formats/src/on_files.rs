@@ -1,7 +1,7 @@
 //! The answers of [`barid_mailbox::Storage`] that every format of this crate gives alike.
 
-/// Defines, in an `impl Storage`, the methods that depend only on the fields `vfs` and `path` and on the
-/// method `file_stamps`.
+/// Defines, in an `impl Storage`, the methods that depend only on the fields `vfs` and `path` and
+/// on the method `file_stamps`.
 macro_rules! storage_on_files {
     () => {
         fn name(&self) -> &std::path::Path {

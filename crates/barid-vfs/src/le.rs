@@ -144,8 +144,8 @@ impl<'a> LeReader<'a> {
         self.take(len)
     }
 
-    /// Reads 8 bytes, the number of items of `len` bytes each that follow; `None` if the rest is too
-    /// short for them.
+    /// Reads 8 bytes, the number of items of `len` bytes each that follow; `None` if the rest is
+    /// too short for them.
     pub fn count(&mut self, len: usize) -> Option<usize> {
         let count = usize::try_from(self.u64()?).ok()?;
         (count.checked_mul(len)? <= self.0.len()).then_some(count)

@@ -30,9 +30,9 @@ impl BogofilterPrograms {
         Self { filter, util, files: with_libraries(barid) }
     }
 
-    /// Returns the programs of a build of bogofilter: by Debian's names (`bogofilter-sqlite`), or by
-    /// bogofilter's own names if the installed one has the right database. Returns `None` if neither
-    /// exists.
+    /// Returns the programs of a build of bogofilter: by Debian's names (`bogofilter-sqlite`), or
+    /// by bogofilter's own names if the installed one has the right database. Returns `None` if
+    /// neither exists.
     pub(crate) fn of_build(build: &str) -> Option<Self> {
         let by_name = |suffix: &str| {
             let [filter, util] =

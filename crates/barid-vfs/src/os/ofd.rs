@@ -1,5 +1,5 @@
-//! Locks of open file descriptions, which `rustix` does not have: its `fcntl_lock` takes those of the
-//! process, which are lost when any descriptor of the file is closed.
+//! Locks of open file descriptions, which `rustix` does not have: its `fcntl_lock` takes those of
+//! the process, which are lost when any descriptor of the file is closed.
 
 #![expect(unsafe_code, reason = "a call of the C library")]
 
