@@ -342,7 +342,7 @@ impl Options {
         let understood = self.config(path, Precedence::UserConfig)?;
         let reason = match understood {
             Ok(true) => None,
-            Ok(false) => Some("not all of it is understood".to_owned()),
+            Ok(false) => Some("only part of it can be parsed".to_owned()),
             Err(error) => Some(places::reason(&error)),
         };
         if let Some(reason) = reason {

@@ -408,7 +408,7 @@ pub(crate) fn meta_of(
     }
 }
 
-/// Writes metadata and header page; the log will start behind them.
+/// Writes metadata and header page; the log will start after them.
 pub(crate) fn write_header(
     file: &dyn File,
     mut header: Header,

@@ -123,7 +123,7 @@ impl PackedColumns {
         Self { packing, block: Vec::new(), transpose: None, blocks: Vec::new() }
     }
 
-    /// Packs rows behind the 16 bytes of a head that is filled in later. The first block of a
+    /// Packs rows after the 16 bytes of a head that is filled in later. The first block of a
     /// column decides whether to transpose its rows.
     fn pack(&mut self, kind: ColumnKind, rows: &[u8]) -> &mut Vec<u8> {
         let stride = kind.row_len() as u8;
@@ -178,7 +178,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(())
     }
 
-    /// Appends rows, one behind the other.
+    /// Appends rows, one after the other.
     pub(crate) fn push_all(&mut self, mut rows: &[u8]) -> std::io::Result<()> {
         let (row_len, per_block) = (self.kind.row_len(), self.kind.rows_per_block());
         debug_assert!(rows.len().is_multiple_of(row_len));

@@ -55,7 +55,7 @@ impl Columns<'_> {
         Ok(extent)
     }
 
-    /// Writes the table of packed blocks behind the columns; returns its position if they are
+    /// Writes the table of packed blocks after the columns; returns its position if they are
     /// packed.
     pub(crate) fn write_table(&mut self) -> Result<Option<u64>> {
         let Some(packed) = &self.packed else { return Ok(None) };

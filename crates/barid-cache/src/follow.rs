@@ -329,7 +329,7 @@ impl Snapshot {
         Ok(rows)
     }
 
-    /// Returns the first row at or behind row `from` whose separator starts at or behind `offset`;
+    /// Returns the first row at or after row `from` whose separator starts at or after `offset`;
     /// reads O(log rows) rows.
     fn row_from_offset(&self, from: u32, offset: u64) -> Result<u32> {
         let is_before = |row| match self.core(row)?.location {

@@ -141,7 +141,7 @@ impl Header {
         }
         // In a file of another version the second page may contain anything.
         if u32_at(pages, 8) != VERSION {
-            return Err("of another version");
+            return Err("written by another version");
         }
         let (first, second) = pages.split_at_mut(PAGE_LEN);
         let whole = [(0, first), (PAGE_LEN, second)].map(|(at, page)| Self::whole(page, at));
@@ -153,7 +153,7 @@ impl Header {
             return Err("truncated");
         }
         if !header.is_consistent() {
-            return Err("the header contradicts itself");
+            return Err("the header is inconsistent");
         }
         Ok(header)
     }

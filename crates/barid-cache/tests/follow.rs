@@ -403,7 +403,7 @@ fn a_crash_leaves_a_cache_that_is_right_or_none() {
     }
 }
 
-/// The expunge of the first message, which moves everything behind it: one entry of the log.
+/// The expunge of the first message, which moves everything after it: one entry of the log.
 #[test]
 fn a_shift_of_everything_costs_as_much_as_one_message() {
     for messages in [1_000, 20_000] {

@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_query_is_told() {
     for (query, message) in [
         ("form:ann", "unknown search key `form:`"),
         ("since:soon", "`soon` is not a valid date"),
-        ("FROM", "a value is missing behind `FROM`"),
+        ("FROM", "a value is missing after `FROM`"),
         ("(a", ") is missing"),
     ] {
         let run = world.run(&["search", &mailbox, query]);

@@ -47,7 +47,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
     found.push(Folder { path: dir.to_owned(), name, depth: 0, format });
     let mut open = vec![(dir.to_owned(), 0, format, 1)];
-    // Subfolders go right behind their parent; deeper levels are visited from the last one on, so
+    // Subfolders go right after their parent; deeper levels are visited from the last one on, so
     // that the positions remembered for the others stay right.
     while let Some((path, depth, format, at)) = open.pop() {
         let children = match children(vfs, &path, depth + 1, format) {

@@ -235,7 +235,7 @@ pub(crate) fn word_list(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the lower half of the checksum of a block behind its first four bytes to these.
+/// Writes the lower half of the checksum of a block after its first four bytes to these.
 fn half_sum(bytes: &mut [u8], start: usize, len: usize, seed: u64) {
     let block = bytes.get_mut(start..).and_then(|rest| rest.get_mut(..len));
     if let Some((checksum, rest)) = block.and_then(|block| block.split_first_chunk_mut::<4>()) {

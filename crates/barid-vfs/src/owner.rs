@@ -87,7 +87,7 @@ impl Ownership {
         if self.is_of_file && uid != self.uid && !self.admits_owner(mode) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the owner of the file that it replaces could not use it",
+                "the owner of the replaced file could not use it",
             ));
         }
         if found.mode & 0o777 != mode {

@@ -190,7 +190,7 @@ impl<'a> Opening<'a> {
                 let path = path.display().to_string();
                 self.cache_options = self.options.cache_options(options.unwrap_or_default());
                 let anew = in_words(self.cache_options);
-                self.note_cache(format!("{path}: {reason}; the cache is made anew in {anew}"));
+                self.note_cache(format!("{path}: {reason}; the cache is rebuilt in {anew}"));
                 Ok(None)
             }
             Err(error) => {
@@ -222,7 +222,7 @@ impl<'a> Opening<'a> {
             }
             Err(error) if is_refused(&error, self.options) => Err(error.into()),
             Err(error) if is_unavailable(&error).is_some() => {
-                self.note_cache(format!("{path}: the cache is made anew in {wanted}: {error}"));
+                self.note_cache(format!("{path}: the cache is rebuilt in {wanted}: {error}"));
                 Ok(None)
             }
             Err(error) if error.is_damage() => {
@@ -356,7 +356,7 @@ impl<'a> Opening<'a> {
         match known.take() {
             Some(snapshot) if !is_out_of_reach(error) => {
                 let anew = in_words(self.cache_options);
-                self.note_cache(format!("{error}; the cache is made anew in {anew}"));
+                self.note_cache(format!("{error}; the cache is rebuilt in {anew}"));
                 let _ = snapshot.discard();
             }
             _ => self.do_without(error),

@@ -501,7 +501,7 @@ impl Scan<'_> {
         None
     }
 
-    /// Matches the queue id behind a blank and `id` in a header (RFC 5321 §4.4), which may be on a
+    /// Matches the queue id after a blank and `id` in a header (RFC 5321 §4.4), which may be on a
     /// continuation line.
     fn queue_id(&mut self) -> Option<(TokenKind, usize, usize)> {
         if !self.is_at(1, b"id") {

@@ -21,25 +21,25 @@ Examples:
 
 ITEMS are those of IMAP: FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, BODY,
 BODYSTRUCTURE, BODY[SECTION]<FIRST.COUNT>, BINARY[PART], BINARY.SIZE[PART], and FAST, ALL, FULL. A
-SECTION is empty, a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES), TEXT,
-behind a part also MIME. No flag is changed: BODY[] is BODY.PEEK[].
+SECTION is empty, a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES) or TEXT,
+and after a part also MIME. No flag is changed: BODY[] works as BODY.PEEK[].
 
 Exit status: 1 if none of the messages is there, 2 if one cannot be read; the others are printed.";
 
-/// Print what IMAP's FETCH tells of messages
+/// Print message data as IMAP's FETCH returns it
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FetchArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges of them with commas between (1:5,9,*)
+    /// The messages: UIDs and ranges separated by commas (1:5,9,*)
     #[arg(value_name = "SET", value_parser = parse_set)]
     set: NumberSet,
-    /// The items to fetch of each
+    /// The items to fetch for each message
     #[arg(value_name = "ITEMS", required = true)]
     items: Vec<String>,
-    /// Take the numbers of SET as places in the mailbox, counted from 1
+    /// Read the numbers of SET as sequence numbers instead of UIDs
     #[arg(long)]
     seq: bool,
     /// Print answers as IMAP servers give them, with CRLF (the default)

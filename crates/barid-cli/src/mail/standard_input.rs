@@ -133,7 +133,7 @@ fn spool(
                     size(room),
                     folder.display()
                 ),
-                "save it to a file, and name the file",
+                "save it to a file, and give the name of that file",
             ));
         }
         file.write_all_at(&piece, offset).map_err(&at)?;

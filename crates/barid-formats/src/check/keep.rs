@@ -247,7 +247,7 @@ pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<UndoableRepa
         let path = folder.join(KEPT);
         let bytes = vfs.read(&path, KEPT_LEN_MAX).map_err(Error::at(&path))?;
         if bytes.len() as u64 != manifest.kept_len || hash(&bytes) != manifest.kept_hash {
-            let kind = "what was kept of a repair is not what it was";
+            let kind = "the bytes saved by a repair are damaged";
             return Err(Error::Damaged { path, offset: 0, kind });
         }
         return Ok(Some(UndoableRepair { folder, manifest, bytes }));

@@ -148,8 +148,8 @@ pub fn repair(
         options.look(doctor.path(), steps)?;
         let diagnosis = diagnosis?;
         if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
-            let what = "the repair would have to write more than 200 MB at once, or to keep \
-                        more than could be put back";
+            let what = "the repair would have to write more than 200 MB at once, or save more \
+                        than could be restored";
             return Err(Error::Unsupported { path: doctor.path().to_owned(), what });
         }
         let (found, plan) = report(&*doctor, diagnosis);
@@ -225,7 +225,7 @@ fn look(doctor: &dyn Doctor, held: &LockedMailbox, options: &CheckOptions) -> Re
     let file = found.journal.unwrap_or_else(|| doctor.path().to_owned());
     diagnosis.note(
         Damage::new("unfinished", Severity::Error, file)
-            .what(format!("{} was begun and not finished", found.what))
+            .what(format!("{} is unfinished", found.what))
             .repair("it is completed"),
     );
     Ok(diagnosis)
@@ -262,4 +262,4 @@ fn expect_free(vfs: &dyn Vfs, held: &LockedMailbox) -> Result<()> {
     }
 }
 
-const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names it");
+const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names the obstacle");

@@ -180,7 +180,7 @@ impl MaildirListing {
 
     fn hidden(&mut self, name: &[u8]) {
         if name.first() != Some(&b'.') && self.defects.is_empty() {
-            self.defects.push("a file name with a line end in it is passed over".to_owned());
+            self.defects.push("a file name that contains a line end is skipped".to_owned());
         }
     }
 

@@ -134,7 +134,7 @@ impl MaildirScan<'_> {
             }
             Some(Err(error)) => {
                 // Nothing is lost: the ledger stores the UIDs until the file can be written.
-                assigned.defects.push(format!("UIDs go to the ledger: {error}"));
+                assigned.defects.push(format!("UIDs are stored in the ledger instead: {error}"));
                 change = assigned.fallback.take();
                 assigned.list = None;
             }

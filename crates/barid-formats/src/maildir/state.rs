@@ -8,7 +8,7 @@ use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::UidListHeader;
 
 const VERSION: u8 = 3;
-/// The version with the bytes of all messages behind the slots, which are not needed.
+/// The version with the bytes of all messages after the slots, which are not needed.
 const VERSION_WITH_SIZE: u8 = 2;
 const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;

@@ -78,7 +78,7 @@ pub(super) fn sync(
             let appended = append::append(maildir, ledger, &work.keywords, appends, &mut steps);
             let appended = appended.map_err(|error| match error {
                 Error::Stopped { path, .. } if of_changes > 0 => {
-                    Error::NotAppended { path, what: "it was told to stop".to_owned() }
+                    Error::NotAppended { path, what: "stopped".to_owned() }
                 }
                 error => error,
             })?;
@@ -118,7 +118,7 @@ fn give_letters(
     let mut keywords = Keywords::read(vfs, path)?;
     for keyword in wanted {
         if keywords.add(keyword).is_none() {
-            return Err(unsupported("a Maildir holds no more than 26 keywords"));
+            return Err(unsupported("a Maildir can store at most 26 keywords"));
         }
     }
     if !dry_run {

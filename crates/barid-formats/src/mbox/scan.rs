@@ -157,9 +157,11 @@ impl LyingLengths {
         let more = self.count - self.offsets.len() as u64;
         let last = self.offsets.last().copied().unwrap_or_default();
         let messages = if more == 1 { "message" } else { "messages" };
-        let what = format!("Content-Length leads to no From_ line in {more} more {messages}");
+        let what =
+            format!("Content-Length does not lead to a From_ line in {more} more {messages}");
         let rest = (more > 0).then(|| structure(last, what));
-        let named = |offset| structure(offset, "Content-Length leads to no From_ line".to_owned());
+        let named =
+            |offset| structure(offset, "Content-Length does not lead to a From_ line".to_owned());
         self.offsets.into_iter().map(named).chain(rest)
     }
 }
@@ -425,7 +427,7 @@ fn whole(
     };
     let (mut found, bytes_read) = chunks(&shared, opened, first, context)?;
     if let Some(offset) = opened.damage.offset() {
-        let what = "what follows cannot be decompressed".to_owned();
+        let what = "the rest cannot be decompressed".to_owned();
         let kind = DefectKind::Unreadable;
         found.defects.push(MailboxDefect { kind, offset, uid: None, what });
     }

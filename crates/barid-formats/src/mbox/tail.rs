@@ -124,7 +124,7 @@ impl TailCheck<'_> {
     }
 
     /// Checks that the last known message is where it was and that a separator follows it. Returns
-    /// that separator, and the bytes that were read behind the old end.
+    /// that separator, and the bytes that were read after the old end.
     fn verify(&mut self) -> Result<Option<(Separator, BytesRead)>> {
         let (notes, separators) = (self.notes, self.mailbox.separators());
         let Some(last) = self.last()? else { return Ok(None) };

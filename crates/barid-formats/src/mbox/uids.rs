@@ -4,7 +4,7 @@
 //! and not above the last UID assigned according to `X-IMAPbase`. Any other message is looked up in
 //! the ledger by its key, and by its order among messages of the same key. UIDs ascend in file
 //! order, so a message inserted before an older one gets a new UID above all others, and so does
-//! everything behind it, as in Dovecot. UIDVALIDITY is the mailbox's own; it rises if a UID that
+//! everything after it, as in Dovecot. UIDVALIDITY is the mailbox's own; it rises if a UID that
 //! the ledger assigned would come to mean another message.
 
 use std::ops::Range;

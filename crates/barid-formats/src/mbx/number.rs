@@ -81,7 +81,7 @@ fn is_torn(record: &MbxRecord) -> bool {
 }
 
 /// Numbers the first `count` records, which have no UID: directly below the UID of the record
-/// behind them if that leaves room, otherwise upwards from the last UID given out.
+/// after them if that leaves room, otherwise upwards from the last UID given out.
 fn give(records: &mut [MbxRecord], count: usize, numbered: &mut MbxNumbering) -> Option<()> {
     let behind = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
     let room = |uid: &u32| (*uid - numbered.last_uid) as usize > count;

@@ -43,7 +43,7 @@ pub(super) fn sync(
     }
     let locks = MbxWriteLocks::acquire(mailbox)?;
     if context.is_stopped() {
-        let source = std::io::Error::other("it was stopped before anything was changed");
+        let source = std::io::Error::other("stopped before anything was changed");
         return Err(Error::at(&mailbox.path)(source));
     }
     let recovered = recover_locked(mailbox, &locks, context)?;
@@ -59,7 +59,7 @@ pub(super) fn sync(
     let mut session = MbxChange { mailbox, locks, base, figures };
     let mut report = session.run(changes, appends, context)?;
     report.failed.extend(kept.map(|copy| {
-        let what = "what an interrupted append had left was cut off, and is kept in";
+        let what = "the rest of an interrupted append was cut off, and is saved in";
         format!("{}: {what} {}", mailbox.path.display(), copy.display())
     }));
     Ok(report)
@@ -240,7 +240,7 @@ impl MbxChange<'_> {
             None => ScannedLines::read_all(self.mailbox, &*self.locks.file)?,
         };
         if found.fault.is_some() || found.end != self.base.end {
-            let (offset, kind) = (found.end, "messages do not end where they are known to");
+            let (offset, kind) = (found.end, "messages do not end where expected");
             return Err(Error::Damaged { path: self.mailbox.path.clone(), offset, kind });
         }
         let slide = Slide::plan(&found.records, self.base.end, expunge);
@@ -345,7 +345,7 @@ impl MbxChange<'_> {
             return Ok(before);
         }
         if is_changed && context.is_stopped() {
-            let (path, what) = (self.mailbox.path.clone(), "it was stopped".to_owned());
+            let (path, what) = (self.mailbox.path.clone(), "stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
         let total = appends.iter().map(NewMessage::size).sum();

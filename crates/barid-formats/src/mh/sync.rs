@@ -106,8 +106,8 @@ fn check_keywords(
         true => Ok(()),
         false => Err(Error::Unsupported {
             path: folder.path.clone(),
-            what: "a keyword of an MH folder has no colon and is not unseen, cur, replied, \
-                   flagged, deleted or draft, which are sequences of their own",
+            what: "a keyword of an MH folder cannot contain a colon, or be unseen, cur, replied, \
+                   flagged, deleted or draft, which are reserved sequences",
         }),
     }
 }

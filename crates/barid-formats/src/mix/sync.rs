@@ -38,7 +38,7 @@ pub(super) fn sync(
 ) -> Result<SyncReport> {
     let locks = acquire(mailbox, context)?;
     if context.is_stopped() {
-        let source = std::io::Error::other("it was stopped before anything was changed");
+        let source = std::io::Error::other("stopped before anything was changed");
         return Err(Error::at(&mailbox.path)(source));
     }
     let snapshot = Snapshot::load(mailbox, &locks)?;
@@ -66,7 +66,7 @@ pub(super) fn sync(
     if !appends.is_empty() {
         let is_changed = !changes.is_empty();
         if is_changed && context.is_stopped() {
-            let (path, what) = (mailbox.path.clone(), "it was stopped".to_owned());
+            let (path, what) = (mailbox.path.clone(), "stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
         let appended = append::append(&mut work, appends);
@@ -266,10 +266,10 @@ impl<'a> MixChange<'a> {
                 continue;
             }
             if keyword.as_str().len() > KEYWORD_LEN_MAX {
-                return Err(unsupported("a keyword of a mix mailbox has no more than 50 bytes"));
+                return Err(unsupported("a keyword of a mix mailbox has at most 50 bytes"));
             }
             if self.now.meta.keywords.len() >= KEYWORDS_MAX {
-                return Err(unsupported("a mix mailbox holds no more than 30 keywords"));
+                return Err(unsupported("a mix mailbox can store at most 30 keywords"));
             }
             self.now.meta.keywords.push(keyword.as_str().as_bytes().to_vec());
             self.changed.meta = true;

@@ -89,7 +89,7 @@ fn is_uid(item: &&FetchItem) -> bool {
     matches!(item, FetchItem::Uid)
 }
 
-/// Numbers read from bytes, zeros behind their end.
+/// Numbers read from bytes, zeros after their end.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {

@@ -34,7 +34,7 @@ pub enum DateColumn {
 pub struct DateRange {
     /// The first day; `None` for no beginning.
     pub from: Option<Day>,
-    /// The day behind the last; `None` for no end.
+    /// The day after the last; `None` for no end.
     pub to: Option<Day>,
 }
 
@@ -200,7 +200,7 @@ impl ProgramBuilder {
         Ok(self.nodes.len() as NodeId - 1)
     }
 
-    /// Returns the program with the root `root`; nodes behind it are dropped.
+    /// Returns the program with the root `root`; nodes after it are dropped.
     #[must_use]
     pub fn finish(mut self, root: NodeId) -> SearchProgram {
         self.nodes.truncate(root as usize + 1);

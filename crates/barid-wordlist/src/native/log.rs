@@ -35,7 +35,7 @@ const SECTOR_LEN: usize = 512;
 const FILTER_BITS: usize = 8192;
 
 /// Description of the damage of a missing log, most often of a list that was copied without it.
-const MISSING: &str = "the log is missing, which has the newest changes";
+const MISSING: &str = "the log with the newest changes is missing";
 
 /// An open log, with its records up to the last refresh.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Log {
             Err(NoHeader::Version(version)) => {
                 return Err(Error::Version { path: self.path.clone(), version });
             }
-            Ok(_) => "the log of another list",
+            Ok(_) => "the log belongs to another list",
             Err(NoHeader::Damaged) => "the log's header",
         };
         self.damaged(0, what);

@@ -47,7 +47,7 @@ pub(super) enum Next {
         snapshot: Box<Snapshot>,
         /// The stamp after the change.
         after: Stamp,
-        /// `true` if there is something behind the known messages.
+        /// `true` if there is something after the known messages.
         is_grown: bool,
     },
     /// The mailbox must be scanned.
@@ -227,7 +227,9 @@ impl Mailbox {
         for error in troubles {
             let kind =
                 if matches!(error, Error::State(_)) { NoteKind::State } else { NoteKind::Cache };
-            let text = format!("{path}: the change is made, but not all is up to date: {error}");
+            let text = format!(
+                "{path}: the change is written, but its records are not up to date: {error}"
+            );
             unsettled.extend((kind == NoteKind::State).then(|| text.clone()));
             self.notes.push(Note { kind, text });
         }

@@ -179,7 +179,7 @@ impl Mailbox {
             result => return result,
         };
         let mut alone = self.attempt_with(request, options, false)?;
-        let text = format!("what is pending is not written, and stays pending: {error}");
+        let text = format!("the pending changes are not written and stay pending: {error}");
         alone.warnings.push(text);
         Ok(alone)
     }
@@ -205,7 +205,8 @@ impl Mailbox {
         let line = |(keyword, limit): &(Keyword, KeywordLimit)| {
             let name = keyword.as_str();
             format!(
-                "{path}: the pending keyword {name:?} is dropped, for it cannot be kept: {limit}"
+                "{path}: the pending keyword {name:?} is dropped because it cannot be stored: \
+                 {limit}"
             )
         };
         refused.iter().map(line).collect()

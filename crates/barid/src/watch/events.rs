@@ -52,7 +52,7 @@ pub(crate) enum Checked {
 impl Events {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
         let watch = match options.poll {
-            true => Err("as it was told to".to_owned()),
+            true => Err("as requested".to_owned()),
             false => vfs.watch().map_err(|error| error.to_string()),
         };
         let (watched, about) = (BTreeMap::new(), HashMap::new());

@@ -24,9 +24,9 @@ Examples:
 
 /// Move the caches of mailboxes to another store or compression
 ///
-/// Needs --store or --compress, or both; what is not given stays as it is. The mailbox is not read,
-/// and need not be there. Until the new cache is whole the old one stays in use. zstd+dict is zstd
-/// in the native store, which compresses whole blocks.
+/// Needs --store, --compress or both; an option that is not given keeps its present value. The
+/// mailbox is not read, and need not exist. The old cache stays in use until the new one is
+/// complete. In the native store, which compresses whole blocks, zstd+dict means zstd.
 ///
 /// Exit status: 1 if a MAILBOX has no cache, 2 if a cache could not be moved.
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ fn print(
     let (from, to) = (kept_in(&converted.from), kept_in(&converted.to));
     let (before, after) = (size(converted.bytes_before), size(converted.bytes_after));
     let text = if converted.from == converted.to {
-        format!("{mailbox}: is in {to} already, {after}")
+        format!("{mailbox}: already in {to}, {after}")
     } else {
         let messages = counted(converted.messages.into(), "message");
         let elapsed = duration(elapsed);

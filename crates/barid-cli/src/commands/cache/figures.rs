@@ -11,7 +11,7 @@ use crate::output::json::Json;
 /// Returns the hint for repairing a damaged cache, whose former `options` are named if known.
 pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOptions>) -> String {
     if mailbox.as_os_str().is_empty() {
-        return "opening its mailbox makes it anew, `barid cache prune` removes it".to_owned();
+        return "opening its mailbox rebuilds it, `barid cache prune` removes it".to_owned();
     }
     let mailbox = in_shell(mailbox);
     let mut keep = String::new();
@@ -24,7 +24,7 @@ pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOp
     }
     format!(
         "`barid cache clear{keep} {mailbox}`, then `barid cache populate{made} {mailbox}`, \
-         makes it anew"
+         rebuilds it"
     )
 }
 

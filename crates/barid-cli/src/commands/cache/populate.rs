@@ -21,22 +21,21 @@ const EXAMPLES: &str = "\
 Examples:
   barid cache populate ~/Maildir
   barid cache populate --store lmdb --compress zstd+dict ~/mail/*.mbox
-  barid cache populate --full ~/Maildir    find out the sizes that IMAP clients ask for as well
+  barid cache populate --full ~/Maildir    also compute the sizes that IMAP clients ask for
   barid cache populate --json ~/Maildir | jq .elapsed_ms";
 
-/// Fill the caches of mailboxes, or bring them up to date, and list nothing
+/// Fill the caches of mailboxes, or bring them up to date, without listing messages
 ///
-/// A cache that there is already only learns what is new: `barid cache clear` before it makes it
-/// from the beginning. A mailbox that cannot be opened, or whose cache could not be written, or not
-/// where --store and --compress say, is reported and the others are filled all the same; the exit
-/// status is 2 then.
+/// An existing cache is only extended by new messages; run `barid cache clear` first to rebuild it.
+/// If a mailbox cannot be opened, or its cache cannot be written or not with the given --store and
+/// --compress, that is reported, the other caches are filled, and the exit status is 2.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct PopulateArgs {
     /// The mailboxes: paths, or FORMAT:PATH
     #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
-    /// Find out RFC822.SIZE as well, for which every message is read whole
+    /// Also compute RFC822.SIZE, for which every message is read completely
     #[arg(long)]
     full: bool,
 }
@@ -143,7 +142,7 @@ fn failure(
     (wanted.effective() != options).then(|| {
         WithHint::error(
             format!("{name}: the cache stays in {}", kept_in(&options)),
-            "it can be used as it is; without --quiet the reason is told before this",
+            "it remains usable; without --quiet the reason is printed before this",
         )
     })
 }

@@ -17,16 +17,15 @@ use crate::output::table::{Align, Table};
 const EXAMPLES: &str = "\
 Examples:
   barid cache status                       a line for each cache
-  barid cache status ~/Maildir             all there is to know of one
+  barid cache status ~/Maildir             all figures of one cache
   barid cache status --json | jq 'select(.store != \"native\") | .mailbox'";
 
-/// List the caches, what they are kept in and their sizes
+/// List the caches with their stores, compressions and sizes
 ///
-/// RATIO is how much smaller header records are than they would be uncompressed; a store that
-/// compresses by itself does not tell. SIZE counts all files of a cache. Only the headers of the
+/// RATIO is the size of uncompressed header records divided by their compressed size; it is unknown
+/// for a store that compresses by itself. SIZE counts all files of a cache. Only the headers of the
 /// cache files are read; with MAILBOX, --verbose or --json the stores are opened as well, and a
-/// cache whose store is damaged or cannot be used here is shown as such. Records are checked by
-/// `verify`.
+/// store that is damaged or not usable here is marked. `barid cache verify` checks the records.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct CacheStatusArgs {

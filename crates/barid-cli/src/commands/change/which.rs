@@ -57,10 +57,10 @@ impl Which {
             && let Some(word) = words.iter().find(|word| is_like_uids(word))
         {
             let error = word.parse::<UidRanges>().err();
-            let error = error.unwrap_or_else(|| "UIDs do not stand among other words".to_owned());
+            let error = error.unwrap_or_else(|| "UIDs cannot be mixed with other words".to_owned());
             return Err(WithHint::error(
                 format!("{word:?}: {error}"),
-                "in a query, uid:1:5 names UIDs and text:1:5 looks for a text",
+                "in a query, write uid:1:5 for UIDs and text:1:5 for a text",
             ));
         }
         let (program, _) = search::parse(words)?;
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn uids_do_not_stand_among_other_words() {
-        check(&["from:ann", "17"], Err("\"17\": UIDs do not stand"));
+        check(&["from:ann", "17"], Err("\"17\": UIDs cannot be mixed"));
         check(&["1,,2"], Err("a UID is a number"));
-        check(&["all", "from:ann"], Err("UIDs do not stand"));
+        check(&["all", "from:ann"], Err("UIDs cannot be mixed"));
         check(&["0"], Err("a UID is a number"));
     }
 }

@@ -41,12 +41,12 @@ Examples:
 
 /// Show what barid does, on generated mail in a temporary folder
 ///
-/// Makes a Maildir and an mbox of the same messages, opens each for the first time and again, shows
-/// the newest threads, and prints what took how long. Your own mail and caches are not touched.
+/// Generates a Maildir and an mbox of the same messages, opens each twice, shows the newest
+/// threads, and prints the time of each step. Your own mail and caches are not touched.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Make N messages
+    /// Generate N messages
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: u64,
     /// Keep the folder and print its path
@@ -177,7 +177,7 @@ fn show(
     let found = counted(threads.len() as u64, "thread");
     context.out.line(&format!("\n{bold}The newest of {found}{reset}\n"))?;
     print_trees(context, &mailbox, threads, Some(THREADS_SHOWN))?;
-    context.out.line(&format!("\n{bold}What took how long{reset}\n"))?;
+    context.out.line(&format!("\n{bold}Times{reset}\n"))?;
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right]);
     table.row([String::new(), "Maildir".to_owned(), "mbox".to_owned()]);
     let both = |text: &dyn Fn(&Tour) -> String| [text(&tours[0]), text(&tours[1])];
@@ -191,7 +191,7 @@ fn show(
     table.write(context.out.buffer(), "  ");
     let len = grouped(mailbox.len().into());
     context.out.line(&format!(
-        "\nEach mailbox has {len} messages. Opened again, neither is read: the cache answers."
+        "\nEach mailbox has {len} messages. Opening it again reads only the cache."
     ))?;
     Ok(())
 }

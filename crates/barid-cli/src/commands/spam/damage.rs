@@ -8,8 +8,9 @@ use crate::output::escape::visible;
 use crate::output::number::counted;
 
 /// The hint for a damaged word list.
-pub(super) const WAY_OUT: &str = "what is sound is used and kept; to have all again, bring back the file, or move the list away \
-     and `barid spam load` a dump; `barid spam maintain` makes the list whole without what is lost";
+pub(super) const WAY_OUT: &str = "the undamaged part is used and kept; to get the rest back, restore \
+     the file from a backup, or move the list away and `barid spam load` a dump; `barid spam \
+     maintain` repairs the list without it";
 
 /// Warns of damage of the filter's word list; returns `true` if there is any.
 pub(super) fn tell(context: &Context, filter: &Filter) -> bool {

@@ -31,14 +31,14 @@ Examples:
   barid watch --exec 'notify-send \"$BARID_FROM\" \"$BARID_SUBJECT\"' ~/Maildir
   barid watch --once --timeout 5m ~/Maildir      wait for the next change
 
-The command of --exec runs once for each change, one after the other, by `sh -c`. It is told in the
-environment: BARID_EVENT (new, flags, expunged, renumbered), BARID_MAILBOX (the path),
-BARID_UIDVALIDITY, BARID_UID, and of a message that is there BARID_FLAGS, BARID_KEYWORDS, BARID_FROM
+The command of --exec runs once for each change, one after the other, with `sh -c`. Its environment
+describes the change: BARID_EVENT (new, flags, expunged, renumbered), BARID_MAILBOX (the path),
+BARID_UIDVALIDITY, BARID_UID, and for a message that exists BARID_FLAGS, BARID_KEYWORDS, BARID_FROM
 and BARID_SUBJECT.
 
-It ends well when it is told to end (Ctrl-C). Exit status: 1 if nothing changed before --timeout.";
+Exit status: 0 after Ctrl-C or SIGTERM, 1 if nothing changed before --timeout.";
 
-/// Tell what changes in mailboxes, as it happens
+/// Report changes in mailboxes as they happen
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
@@ -48,23 +48,23 @@ pub(crate) struct WatchArgs {
     /// Run COMMAND for each change
     #[arg(long, value_name = "COMMAND")]
     exec: Option<OsString>,
-    /// End after the first change, or those that come with it
+    /// End after the first change, or the first group of changes
     #[arg(long)]
     once: bool,
     /// End after TIME (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
-    /// Look at the mailboxes again and again, also where the system tells of changes
+    /// Check the mailboxes at intervals, even if the system reports changes
     ///
-    /// Done by itself for mailboxes on file systems that other machines may write to.
+    /// This is the default for mailboxes on file systems that other machines may write to.
     #[arg(long)]
     poll: bool,
-    /// Look every TIME where that is needed
+    /// Time between checks, if needed
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s")]
     interval: Duration,
 }
 
-/// Prints changes until told to end.
+/// Prints changes until a signal requests the end.
 pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let stop: Arc<AtomicBool> = Arc::default();
@@ -78,10 +78,10 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         })?;
         let number = watcher.add(mailbox);
         if let Some(why) = watcher.why_polled(number) {
-            context.detail(&format!("{}: looked at now and then: {why}", name.display()));
+            context.detail(&format!("{}: checked at intervals: {why}", name.display()));
         }
     }
-    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+    signals::set_on_signal(&stop).context("signals cannot be caught")?;
     let mut teller = ChangePrinter::new(context, args, &stopped);
     teller.begin(&watcher)?;
     let mut outcome = Outcome::NothingMatched;

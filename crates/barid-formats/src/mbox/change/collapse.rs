@@ -189,7 +189,7 @@ impl<'a> PlannedChange<'a> {
         self.header.old_size - gone
     }
 
-    /// Returns `true` if the bytes before `end` are those that the old file ended with; any behind
+    /// Returns `true` if the bytes before `end` are those that the old file ended with; any after
     /// were delivered since.
     fn ends_at(&self, size: u64, end: u64) -> Result<bool> {
         let TailHash { len, hash } = self.header.tail;

@@ -1,7 +1,7 @@
 //! Undoes an interrupted append.
 //!
 //! Complete messages stay: they may have been acknowledged. The incomplete one is removed if it is
-//! certain that it is ours (`claim.rs`); bytes that others appended behind it move down to its
+//! certain that it is ours (`claim.rs`); bytes that others appended after it move down to its
 //! place and begin on a line of their own. That is a change like any other, with a journal that
 //! replaces the one of the append. Every step may be interrupted and repeated.
 

@@ -27,10 +27,10 @@ pub(super) struct PlanInput<'a> {
     pub(super) path: &'a Path,
     /// The file, with all locks held.
     pub(super) file: &'a dyn File,
-    /// Pages of the file that are kept for the reader behind the planner, if there is one.
+    /// Pages of the file that are kept for the reader after the planner, if there is one.
     pub(super) pages: Option<&'a Pages<'a>>,
     /// Bytes of the file, NULs at the end included. They may be more than when it was scanned:
-    /// messages delivered since stay behind the known ones, unread.
+    /// messages delivered since stay after the known ones, unread.
     pub(super) size: u64,
     /// Kind of separator between its messages.
     pub(super) separators: Separators,
@@ -350,7 +350,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Leaves out a run of expunged messages; returns the first message behind it.
+    /// Leaves out a run of expunged messages; returns the first message after it.
     fn expunge(&mut self, first: u32, item: &CursorMessage) -> Result<u32> {
         let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
         for index in first..kept {

@@ -54,7 +54,7 @@ impl<'a> BufferedFile<'a> {
         self.forget();
     }
 
-    /// Announces that the range from `from` to `to` is read next, and nothing behind it.
+    /// Announces that the range from `from` to `to` is read next, and nothing after it.
     pub(super) fn expect(&mut self, from: u64, to: u64) {
         self.expected = from..to;
     }

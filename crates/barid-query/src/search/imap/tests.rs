@@ -51,21 +51,21 @@ fn keys_are_joined() {
 
 #[test]
 fn what_is_wrong_is_told() {
-    check("", "error: a search key is missing behind `SEARCH`");
-    check("OR SEEN", "error: a search key is missing behind `OR`");
-    check("NOT", "error: a search key is missing behind `NOT`");
-    check("(SEEN", "error: ) is missing behind `(`");
+    check("", "error: a search key is missing after `SEARCH`");
+    check("OR SEEN", "error: a search key is missing after `OR`");
+    check("NOT", "error: a search key is missing after `NOT`");
+    check("(SEEN", "error: ) is missing after `(`");
     check("SEEN)", "error: `)` is out of place at byte 4");
     check("OR SEEN )", "error: `)` is out of place at byte 8");
-    check("()", "error: a search key is missing behind `(`");
-    check("FROM", "error: a value is missing behind `FROM`");
+    check("()", "error: a search key is missing after `(`");
+    check("FROM", "error: a value is missing after `FROM`");
     check("FOO", "error: unknown search key `FOO`");
     check(
         "SINCE yesterday",
         "error: `yesterday` is not a valid date such as 31-Jan-2024 for `SINCE`",
     );
     check("OLDER 0", "error: `0` is not a valid number of seconds for `OLDER`");
-    check("TEXT \"a", "error: a closing quote is missing behind `a`");
+    check("TEXT \"a", "error: a closing quote is missing after `a`");
     check("TEXT {9}\r\nab", "error: `{` is out of place at byte 5");
     check("CHARSET koi8-r ALL", "error: charset `koi8-r` is not supported; use US-ASCII or UTF-8");
     assert_eq!(parse_imap(b"TEXT \"\xff\""), Err(SearchError::NotUtf8));

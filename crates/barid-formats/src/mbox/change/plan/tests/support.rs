@@ -489,7 +489,7 @@ fn check_whole(before: &Scanned, changes: &ChangeSet, done: &Done) {
     let notes = MboxScanState { uids_through: 0, ..planned.notes };
     let mut found = after.notes();
     if !notes.tail_sound {
-        // These notes do not matter for an end behind which no tail is read.
+        // These notes do not matter for an end after which no tail is read.
         (found.tail_sound, found.tail_closed) = (false, notes.tail_closed);
     }
     if notes.tail_sound || notes.last_separator_len > 0 {
