@@ -288,7 +288,7 @@ impl Builder {
     pub(crate) fn complete(&self, number: u32, rows: ChunkRows) -> Result<()> {
         let len = rows.bytes_len();
         let chunk = match self.rows_len.fetch_add(len, Ordering::Relaxed) + len {
-            ..=ROWS_HELD_LEN => rows.held(),
+            ..=ROWS_HELD_LEN => rows.into_memory(),
             _ => self.put_aside(rows)?,
         };
         lock(&self.chunks).insert(number, chunk);

@@ -452,7 +452,7 @@ fn what_cannot_be_is_refused() {
         mailbox.world.create_dir("folder");
         let before = (mailbox.flags(), mailbox.bytes());
         let cases: [(&str, &[&str], &str); 17] = [
-            ("flag", &["1", "seen"], "say +seen"),
+            ("flag", &["1", "seen"], "write +seen"),
             ("flag", &["1", "+recent"], "barid sync"),
             ("flag", &["1", "-\\Seem"], "the system flags are"),
             ("flag", &["1", "+a b"], "a keyword has"),

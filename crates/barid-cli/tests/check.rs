@@ -27,7 +27,7 @@ fn damage_is_told_repaired_and_undone() {
     let bytes = || world.read("box.mbox");
     for args in [&["check", &path][..], &["check", "--repair", "--dry-run", &path]] {
         let run = world.run(args);
-        let told = "100 zeros stand behind the last message";
+        let told = "100 zeros follow the last message";
         assert_eq!((run.code, run.text().contains(told)), (2, true), "{}", run.text());
         assert_eq!(bytes(), damaged);
     }

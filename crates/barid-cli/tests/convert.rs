@@ -88,7 +88,7 @@ fn a_proof_that_cannot_be_written_can_be_had_again() {
     let mode = OsVfs.metadata(&world.path("proof")).unwrap().mode & 0o777;
     assert_eq!(mode, 0o600, "{mode:o}");
     let run = world.run(&["convert", &path, "mix:new"]);
-    assert!(run.code == 2 && run.stderr.contains("there already"), "{}", run.stderr);
+    assert!(run.code == 2 && run.stderr.contains("already exists"), "{}", run.stderr);
     let to_full = ["copy", &path, "all", "new", "--proof", "/dev/full"];
     failed(&to_full, "the messages are copied");
     world.write("tree/one.mbox", mbox(&["Subject: a\n\n"]).as_bytes());

@@ -379,8 +379,8 @@ impl<'a> Opening<'a> {
         full_check: bool,
     ) -> Result<ScanReport> {
         let progress = self.options.progress.as_ref();
-        let progress =
-            progress.map(|tell| Progress::teller(tell, LongOperation::Scan, self.format.format()));
+        let progress = progress
+            .map(|tell| Progress::callback(tell, LongOperation::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
             read_only: self.options.read_only || self.in_a_change,

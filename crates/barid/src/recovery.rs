@@ -62,7 +62,7 @@ impl ChangeRecovery<'_> {
         expect_writing(&**storage, self.now, ledger)?;
         let progress = options.progress.as_ref();
         let progress =
-            progress.map(|tell| Progress::teller(tell, LongOperation::Recover, storage.format()));
+            progress.map(|tell| Progress::callback(tell, LongOperation::Recover, storage.format()));
         let known = EmptyKnown::default();
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
         let mut context = SyncContext {

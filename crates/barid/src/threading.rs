@@ -21,7 +21,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads(&self, algorithm: ThreadAlgorithm) -> Result<Threads> {
-        let kept = self.kept(format!("threads-{}", algorithm.name()));
+        let kept = self.derived(format!("threads-{}", algorithm.name()));
         if let Some(threads) = self.read_threads(&kept) {
             return Ok(threads);
         }
@@ -35,7 +35,7 @@ impl View {
         let threads = links.threads(algorithm);
         let outdated = !is_stored || worth_storing(new as usize, old);
         if outdated {
-            self.kept("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
+            self.derived("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
         }
         if outdated || new == 0 {
             kept.store(self.with_expunges(&threads.to_bytes()));
@@ -56,7 +56,7 @@ impl View {
         Ok(threads.expect("because the columns were made together"))
     }
 
-    fn kept(&self, kind: String) -> DerivedSnapshot<'_> {
+    fn derived(&self, kind: String) -> DerivedSnapshot<'_> {
         DerivedSnapshot::new(&self.place, &self.snapshot, kind)
     }
 
@@ -67,7 +67,7 @@ impl View {
     }
 
     fn read_links(&self) -> Option<Links> {
-        let bytes = self.kept("links".to_owned()).load()?;
+        let bytes = self.derived("links".to_owned()).load()?;
         let links = Links::from_bytes(self.without_expunges(&bytes)?, self.snapshot.hash_seed())?;
         (links.rows() <= self.snapshot.len()).then_some(links)
     }

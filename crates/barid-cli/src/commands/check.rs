@@ -93,10 +93,10 @@ pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Out
             options.progress = progress;
             check::repair(&vfs, &spec, &options)
         })?;
-        return tell(context, args, &done.found, Some(&done));
+        return print_report(context, args, &done.found, Some(&done));
     }
     let found = check::check(&vfs, &spec, &options)?;
-    tell(context, args, &found, None)
+    print_report(context, args, &found, None)
 }
 
 fn undo(
@@ -126,7 +126,7 @@ fn undo(
 }
 
 /// Prints what is wrong, and what was done about it.
-fn tell(
+fn print_report(
     context: &mut Context,
     args: &CheckArgs,
     found: &CheckReport,

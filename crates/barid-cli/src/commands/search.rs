@@ -143,7 +143,7 @@ pub(crate) fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<R
         return Ok((program, returns));
     }
     let seconds = OsVfs.now().unix_nanos / 1_000_000_000;
-    let today = Day::shown(seconds, local_zone_minutes(&OsVfs, seconds));
+    let today = Day::in_zone(seconds, local_zone_minutes(&OsVfs, seconds));
     let program = parse_short(&text, today).map_err(|error| explain(&error))?;
     Ok((program, None))
 }

@@ -113,7 +113,7 @@ pub(super) struct SharedScan<'a> {
 impl SharedScan<'_> {
     /// Returns `true` if a Content-Length that leads nowhere is reported: it is ignored in MMDF,
     /// and not always followed in a compressed file.
-    fn tells_lying_lengths(&self) -> bool {
+    fn reports_wrong_lengths(&self) -> bool {
         let mailbox = self.mailbox;
         mailbox.separators() != Separators::Mmdf && mailbox.compressed.is_none()
     }
@@ -312,7 +312,7 @@ fn take(
         return Ok(());
     }
     let has_body = walked.head_end == HeadEnd::Blank;
-    if walked.length_lies && has_body && shared.tells_lying_lengths() {
+    if walked.length_lies && has_body && shared.reports_wrong_lengths() {
         found.lying_lengths.add(offset);
     }
     let owned = &walked.owned;

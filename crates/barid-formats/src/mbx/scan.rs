@@ -551,7 +551,7 @@ fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn F
 }
 
 /// Returns the flags and keywords of a record as they are reported.
-pub(super) fn told(record: &MbxRecord, slots: &KeywordBits) -> (FlagSet, KeywordMask) {
+pub(super) fn visible_flags(record: &MbxRecord, slots: &KeywordBits) -> (FlagSet, KeywordMask) {
     (flags_of(record.flags), mask(record, slots))
 }
 

@@ -173,7 +173,7 @@ impl MbxChange<'_> {
             hides,
         )?;
         if let Some(moved) = &mut context.moved {
-            tell(&plan, slide.as_ref(), *moved);
+            report_moves(&plan, slide.as_ref(), *moved);
         }
         let is_changed = !plan.patches.is_empty()
             || self.base.header != old_header
@@ -376,7 +376,7 @@ fn expunged(changes: &ChangeSet, targets: &[ChangeTarget]) -> Vec<Uid> {
 }
 
 /// Reports the messages whose flags will change.
-fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
+fn report_moves(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
     for written in &plan.written {
         let offset = written.target.offset;
         let offset = slide.map_or(offset, |slide| slide.new_offset(offset));

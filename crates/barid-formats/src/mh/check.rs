@@ -197,7 +197,7 @@ fn look_at_sequences(
     }
     if !text.is_empty() && !text.ends_with(b"\n") {
         let (at, what) = (text.len() as u64, "the last line has no line end");
-        look.tell(at, ("sequence-end", Severity::Note), what, "it is added");
+        look.note(at, ("sequence-end", Severity::Note), what, "it is added");
     }
     if look.is_damaged {
         let mut new = Vec::new();
@@ -221,7 +221,7 @@ struct SequenceCheck<'a> {
 }
 
 impl SequenceCheck<'_> {
-    fn tell(
+    fn note(
         &mut self,
         at: u64,
         (kind, severity): (&'static str, Severity),
@@ -237,7 +237,7 @@ impl SequenceCheck<'_> {
         let kind = |kind| (kind, Severity::Warning);
         let Some((name, words)) = parts(raw) else {
             let what = "the line is not a sequence, so that NeoMutt ignores the file";
-            return self.tell(at, kind("sequence-line"), what, "it is removed");
+            return self.note(at, kind("sequence-line"), what, "it is removed");
         };
         let mut bad = 0;
         let parsed = words.filter_map(|word| {
@@ -249,12 +249,12 @@ impl SequenceCheck<'_> {
         if bad > 0 {
             let what =
                 format!("{bad} words are not message numbers, so that NeoMutt ignores the file");
-            self.tell(at, kind("sequence-range"), what, "they are removed");
+            self.note(at, kind("sequence-range"), what, "they are removed");
         }
         let is_gone = name != CURRENT && leave_out(&mut ranges, &self.missing);
         if is_gone {
             let what = "it names messages that do not exist: new ones would get its flag";
-            self.tell(at, kind("sequence-gone"), what, "they are removed");
+            self.note(at, kind("sequence-gone"), what, "they are removed");
         }
         let (ranges, is_changed) = (ranges.pairs(), bad > 0 || is_gone);
         if let Some(&other) = self.by_name.get(name) {
@@ -262,7 +262,7 @@ impl SequenceCheck<'_> {
             other.is_changed = true;
             other.ranges.extend(ranges);
             let what = "the sequence is repeated";
-            return self.tell(at, kind("sequence-twice"), what, "both are merged");
+            return self.note(at, kind("sequence-twice"), what, "both are merged");
         }
         self.by_name.insert(name.to_vec(), self.sequences.len());
         let (name, raw) = (name.to_vec(), raw.to_vec());

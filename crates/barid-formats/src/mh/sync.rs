@@ -87,7 +87,7 @@ pub(super) fn sync(
     }
     Ok(SyncReport {
         appended,
-        gone: work.gone(changes),
+        gone: work.missing(changes),
         failed,
         figures: work.figures,
         ..SyncReport::default()
@@ -354,7 +354,7 @@ impl<'a> MhChange<'a> {
         }
     }
 
-    fn gone(&self, changes: &ChangeSet) -> Vec<Uid> {
+    fn missing(&self, changes: &ChangeSet) -> Vec<Uid> {
         let flagged = changes.flags.uids();
         let all = flagged.chain(changes.expunge.iter().copied());
         let mut gone: Vec<Uid> = all.filter(|uid| !self.numbers.contains_key(uid)).collect();
@@ -370,7 +370,7 @@ impl<'a> MhChange<'a> {
             messages_expunged: changes.expunge.iter().filter(|uid| is_there(uid)).count() as u64,
             ..SyncFigures::default()
         };
-        SyncReport { gone: self.gone(changes), figures, ..SyncReport::default() }
+        SyncReport { gone: self.missing(changes), figures, ..SyncReport::default() }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn burp(work: &mut MixChange<'_>, context: &SyncContext<'_>) -> Resul
             break;
         }
         context.report(at as u64, numbers.len() as u64);
-        let done = match kept(work, *number) {
+        let done = match message_ranges(work, *number) {
             Ok(kept) if kept.is_empty() => drop_file(work, *number),
             Ok(kept) => compact(work, *number, &kept),
             Err(what) => {
@@ -51,7 +51,10 @@ pub(super) fn burp(work: &mut MixChange<'_>, context: &SyncContext<'_>) -> Resul
 }
 
 /// Returns the stretches of a file that contain messages, ascending.
-fn kept(work: &MixChange<'_>, number: u32) -> std::result::Result<Vec<KeptStretch>, &'static str> {
+fn message_ranges(
+    work: &MixChange<'_>,
+    number: u32,
+) -> std::result::Result<Vec<KeptStretch>, &'static str> {
     let mut kept: Vec<KeptStretch> = Vec::new();
     for message in work.now.messages.iter().filter(|message| message.file == number) {
         let (first, end) = (u64::from(message.pos), message.end());

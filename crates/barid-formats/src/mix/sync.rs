@@ -60,7 +60,7 @@ pub(super) fn sync(
         burp::burp(&mut work, context)?;
     }
     let mut synced = match follows {
-        Some(follows) => Some(follows.tell(&mut work, context)?),
+        Some(follows) => Some(follows.report(&mut work, context)?),
         None => None,
     };
     if !appends.is_empty() {
@@ -115,7 +115,11 @@ impl Follows {
 
     /// Reports the messages with other flags or another location; returns the state of the mailbox
     /// now.
-    fn tell(self, work: &mut MixChange<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
+    fn report(
+        self,
+        work: &mut MixChange<'_>,
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncedState> {
         let words = KeywordSlots::new(context.known.keywords().clone(), &mut work.now);
         let mut before = self.before.iter();
         for message in &work.now.messages {

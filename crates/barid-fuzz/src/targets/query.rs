@@ -36,7 +36,7 @@ pub(crate) fn search_imap(bytes: &[u8]) {
 /// A search in the short form.
 pub(crate) fn search_short(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(program) = parse_short(&text, Day::shown(NOW, 0)) {
+    if let Ok(program) = parse_short(&text, Day::in_zone(NOW, 0)) {
         evaluate(&program);
     }
 }

@@ -15,7 +15,7 @@ impl Day {
     /// Returns the day of a point in time on a clock of that zone (RFC 9051 §6.4.4 disregards time
     /// and zone).
     #[must_use]
-    pub fn shown(unix_seconds: i64, zone_minutes: i16) -> Self {
+    pub fn in_zone(unix_seconds: i64, zone_minutes: i16) -> Self {
         Self((unix_seconds.saturating_add(i64::from(zone_minutes) * 60)).div_euclid(DAY_SECONDS))
     }
 
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_day_is_that_of_the_clock_that_was_looked_at() {
-        assert_eq!(Day::shown(0, 0), Day(0));
-        assert_eq!(Day::shown(0, -60), Day(-1));
-        assert_eq!(Day::shown(86_399, 1), Day(1));
+        assert_eq!(Day::in_zone(0, 0), Day(0));
+        assert_eq!(Day::in_zone(0, -60), Day(-1));
+        assert_eq!(Day::in_zone(86_399, 1), Day(1));
     }
 }

@@ -334,8 +334,8 @@ impl From<AddressField> for CachedField {
 /// Returns the day of a message by the clock of its own time zone.
 fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     let internal = facts.internal_date;
-    let internal = Day::shown(internal.unix_seconds, internal.zone_minutes);
-    let sent = facts.sent_date.map(|sent| Day::shown(sent.unix_seconds, sent.zone_minutes));
+    let internal = Day::in_zone(internal.unix_seconds, internal.zone_minutes);
+    let sent = facts.sent_date.map(|sent| Day::in_zone(sent.unix_seconds, sent.zone_minutes));
     match column {
         DateColumn::Internal => Some(internal),
         DateColumn::Sent => sent,

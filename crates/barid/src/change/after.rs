@@ -61,7 +61,7 @@ pub(super) enum Next {
 
 impl MadeChange {
     /// Returns the report of the change, without the values that only the cache knows.
-    pub(super) fn told(self, request: &ChangeRequest<'_>) -> Changed {
+    pub(super) fn into_report(self, request: &ChangeRequest<'_>) -> Changed {
         let Self { mut resolved, report, .. } = self;
         let asked: HashSet<Uid> = match report.gone.is_empty() && report.unwritable.is_empty() {
             true => HashSet::new(),
@@ -190,7 +190,7 @@ impl Mailbox {
         let unsettled = self.note_troubles(&troubles);
         self.prune_kept(&made.kept);
         let pending = self.pending();
-        Changed { appended, pending, unsettled, ..made.told(request) }
+        Changed { appended, pending, unsettled, ..made.into_report(request) }
     }
 
     /// Updates the overlay with the pending changes that were just accepted.

@@ -33,7 +33,7 @@ impl Mailbox {
         self.check_writable(options)?;
         if options.dry_run {
             let Attempted { made, warnings } = self.attempt(request, options)?;
-            return Ok(Changed { warnings, ..made.told(request) });
+            return Ok(Changed { warnings, ..made.into_report(request) });
         }
         self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
@@ -280,7 +280,7 @@ impl Mailbox {
     ) -> Result<(SyncReport, Next)> {
         let progress = options.progress.as_ref();
         let progress = progress
-            .map(|tell| Progress::teller(tell, LongOperation::Change, self.storage.format()));
+            .map(|tell| Progress::callback(tell, LongOperation::Change, self.storage.format()));
         let covered = self.covered();
         let Self { view, pending, ledger, .. } = self;
         let (storage, snapshot) = (&*view.storage, &*view.snapshot);

@@ -224,7 +224,7 @@ pub fn convert(
         converted.losses.uidnext = is_same && target.status().uidnext < source.status().uidnext;
         // A message that could not be read may be readable the next time.
         if !options.keeps_note && converted.has_all() {
-            site.done()?;
+            site.finish()?;
         }
         return Ok(converted);
     }

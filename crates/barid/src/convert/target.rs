@@ -149,7 +149,7 @@ impl<'a> Site<'a> {
     }
 
     /// Ends the conversion: the mailbox is complete.
-    pub(super) fn done(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         self.place.remove()
     }
 }

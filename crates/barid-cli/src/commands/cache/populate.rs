@@ -9,7 +9,7 @@ use barid::vfs::OsVfs;
 use barid::{CacheOptions, CacheState, ErrorKind, Mailbox, Note, NoteKind, Status, Uid};
 use clap::{Args, ValueHint};
 
-use super::figures::{kept_in, write_figures};
+use super::figures::{store_and_compression, write_figures};
 use crate::commands::status::cache_state_name;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
@@ -141,7 +141,7 @@ fn failure(
     };
     (wanted.effective() != options).then(|| {
         WithHint::error(
-            format!("{name}: the cache stays in {}", kept_in(&options)),
+            format!("{name}: the cache stays in {}", store_and_compression(&options)),
             "it remains usable; without --quiet the reason is printed before this",
         )
     })
@@ -162,7 +162,11 @@ fn in_words(mailbox: &OsStr, filled: &Filled) -> String {
         CacheState::Populated | CacheState::None => {}
     }
     if let Some(figures) = figures {
-        text.push_str(&format!(", {} in {}", size(figures.bytes), kept_in(&figures.options)));
+        text.push_str(&format!(
+            ", {} in {}",
+            size(figures.bytes),
+            store_and_compression(&figures.options)
+        ));
         text.extend(figures.ratio().map(|ratio| format!(", records {ratio:.1}:1")));
     }
     text

@@ -5,7 +5,7 @@ use std::path::Path;
 use barid::caches::{self, CacheEntry, CacheFigures, EntryState};
 use clap::Args;
 
-use super::figures::{kept_in, write_figures};
+use super::figures::{store_and_compression, write_figures};
 use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -123,7 +123,7 @@ fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
     }
     row("size", size(entry.bytes));
     if let Some(figures) = &entry.figures {
-        row("kept in", kept_in(&figures.options));
+        row("kept in", store_and_compression(&figures.options));
         let raw = size(figures.records_raw_bytes);
         let ratio = ratio(figures).map(|ratio| format!(", {ratio}:1")).unwrap_or_default();
         row("records", format!("{}, {raw} uncompressed{ratio}", size(figures.records_bytes)));

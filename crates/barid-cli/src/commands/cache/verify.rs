@@ -5,7 +5,7 @@ use std::path::Path;
 use barid::caches::{self, DamagedRecord, VerifyReport};
 use clap::Args;
 
-use super::figures::mending;
+use super::figures::repair_hint;
 use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -51,7 +51,7 @@ pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyho
         outcome = Outcome::Incomplete;
         context.out.flush()?;
         let hint = match report.damaged {
-            true => mending(context, &report.mailbox_path, report.options),
+            true => repair_hint(context, &report.mailbox_path, report.options),
             false => "`barid cache stores` lists the usable stores".to_owned(),
         };
         context.error_line("hint", &visible(hint.as_bytes()));

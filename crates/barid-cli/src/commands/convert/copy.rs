@@ -87,13 +87,13 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     let mut proofs = session.proofs()?;
     let pair = Pair::new(&args.source, &args.target);
     context.has_changed.set(true);
-    let mut teller = CopyPrinter::new(context, &pair, &mut proofs)?;
+    let mut printer = CopyPrinter::new(context, &pair, &mut proofs)?;
     let copied = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         let options = ConvertOptions { progress, ..session.options() };
-        let tell = &mut |event: barid::convert::ConvertEvent<'_>| teller.tell(&event);
+        let tell = &mut |event: barid::convert::ConvertEvent<'_>| printer.print_event(&event);
         barid::convert::copy(&mut source, &selected.uids, &mut target, &options, tell)
     });
-    let (told, _) = teller.finish();
+    let (told, _) = printer.finish();
     context.out.block(&told)?;
     let copied = copied.map_err(|error| stopped(error, args))?;
     let outcome = report::report(context, "copy", &pair, &copied, session.started)?;

@@ -222,15 +222,17 @@ fn convert_one(
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let specs = (source, target);
     context.has_changed.set(true);
-    let mut teller = CopyPrinter::new(context, pair, proofs)?;
+    let mut printer = CopyPrinter::new(context, pair, proofs)?;
     // No change is in progress while the source is opened.
     signals::set_idle(true);
     let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         open.progress.clone_from(&progress);
         let options = ConvertOptions { progress, keeps_note, ..session.options() };
-        barid::convert::convert(&vfs, specs, &open, &options, &mut |event| teller.tell(&event))
+        barid::convert::convert(&vfs, specs, &open, &options, &mut |event| {
+            printer.print_event(&event)
+        })
     });
-    let (told, asides) = teller.finish();
+    let (told, asides) = printer.finish();
     context.out.block(&told)?;
     for path in asides {
         context.warn(&format!(

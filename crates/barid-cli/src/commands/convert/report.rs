@@ -102,7 +102,7 @@ pub(super) struct CopyPrinter<'a> {
     proofs: Option<&'a mut Proofs>,
     json: bool,
     /// Text for standard output, printed once the progress line is cleared.
-    told: Vec<u8>,
+    output: Vec<u8>,
     asides: Vec<PathBuf>,
 }
 
@@ -118,15 +118,15 @@ impl<'a> CopyPrinter<'a> {
             json.end_line();
         }
         let (proofs, json) = (proofs.as_mut(), context.global.json);
-        Ok(Self { proofs, json, told: Vec::new(), asides: Vec::new() })
+        Ok(Self { proofs, json, output: Vec::new(), asides: Vec::new() })
     }
 
-    pub(super) fn tell(&mut self, event: &ConvertEvent<'_>) {
+    pub(super) fn print_event(&mut self, event: &ConvertEvent<'_>) {
         match event {
             ConvertEvent::Dropped(dropped) => {
                 match self.json {
-                    true => write_dropped(&mut self.told, dropped),
-                    false => self.told.extend_from_slice(dropped_in_words(dropped).as_bytes()),
+                    true => write_dropped(&mut self.output, dropped),
+                    false => self.output.extend_from_slice(dropped_in_words(dropped).as_bytes()),
                 }
                 self.prove(|out| write_dropped(out, dropped));
             }
@@ -134,7 +134,7 @@ impl<'a> CopyPrinter<'a> {
                 // All messages are written.
                 signals::set_idle(true);
                 if !proof.differences.is_empty() && !self.json {
-                    self.told.extend_from_slice(differing_in_words(proof).as_bytes());
+                    self.output.extend_from_slice(differing_in_words(proof).as_bytes());
                 }
                 self.prove(|out| write_proof(out, proof));
             }
@@ -156,7 +156,7 @@ impl<'a> CopyPrinter<'a> {
     /// Returns the text for standard output, and the paths to which interrupted conversions were
     /// moved.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>) {
-        (self.told, self.asides)
+        (self.output, self.asides)
     }
 }
 

@@ -82,11 +82,14 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
     options.compression = context.global.compress;
     options.full_check = context.global.full_check;
     let written = Instant::now();
-    say(context, &format!("Making {} in {}", counted(args.messages, "message"), folder.display()))?;
+    print_activity(
+        context,
+        &format!("Making {} in {}", counted(args.messages, "message"), folder.display()),
+    )?;
     let mut tours = make(&folder, args.messages).context("the mailboxes cannot be written")?;
     let made = duration(written.elapsed());
     let quiet_since = Instant::now();
-    say(context, &format!("Made a Maildir and an mbox in {made}; opening both"))?;
+    print_activity(context, &format!("Made a Maildir and an mbox in {made}; opening both"))?;
     let threads = open_first(&mut tours, &options)?;
     std::thread::sleep(QUIET.saturating_sub(quiet_since.elapsed()));
     for tour in &mut tours {
@@ -102,7 +105,7 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
 }
 
 /// Prints the current activity for people.
-fn say(context: &mut Context, text: &str) -> anyhow::Result<()> {
+fn print_activity(context: &mut Context, text: &str) -> anyhow::Result<()> {
     if !context.global.json && !context.global.quiet {
         context.out.line(text)?;
         context.out.flush()?;
@@ -213,7 +216,10 @@ fn finish(context: &mut Context, scratch: TemporaryFolder, keep: bool) -> anyhow
     }
     let folder = scratch.path().display().to_string();
     scratch.keep();
-    say(context, &format!("\nKept in {folder}. Try:"))?;
-    say(context, &format!("  barid ls --sort date --limit 20 {folder}/Maildir"))?;
-    say(context, &format!("  barid thread --algorithm refs --newest 10 {folder}/archive.mbox"))
+    print_activity(context, &format!("\nKept in {folder}. Try:"))?;
+    print_activity(context, &format!("  barid ls --sort date --limit 20 {folder}/Maildir"))?;
+    print_activity(
+        context,
+        &format!("  barid thread --algorithm refs --newest 10 {folder}/archive.mbox"),
+    )
 }

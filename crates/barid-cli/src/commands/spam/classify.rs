@@ -11,7 +11,7 @@ use barid_spam::wordlist::Damage;
 use barid_spam::{At, Classified, Filter, Source, SpamOptions};
 use clap::{Args, ValueHint};
 
-use super::damage::tell_new;
+use super::damage::warn_of_new;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
 use crate::context::{Context, parse_spec};
@@ -106,7 +106,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         *context.out.buffer() = is_out;
         context.out.block(&out)?;
         let (filter, done) = done?;
-        tell_new(context, &filter, &mut found.damage);
+        warn_of_new(context, &filter, &mut found.damage);
         done?;
     }
     if is_set(&stop) {

@@ -125,7 +125,7 @@ pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Out
         false => wordlist::dump(&mut *list, &mut Out(out), None).map(drop),
     };
     filter.look_for_damage(&*list);
-    let is_damaged = damage::tell(context, &filter);
+    let is_damaged = damage::warn_of(context, &filter);
     match dumped {
         // An error of standard output is handled by its kind.
         Err(wordlist::Error::Stream(error)) => Err(error.into()),
@@ -193,7 +193,7 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     let loaded =
         wordlist::load(&mut *list, &mut &dump[..], &how).map_err(barid_spam::Error::from)?;
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_loaded");
         json.key("tokens").number(loaded.tokens);
@@ -235,10 +235,10 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
         tokens += merged.tokens;
         twice += merged.twice.len() as u64;
         other.look_for_damage(&*from);
-        is_damaged |= damage::tell(context, &other);
+        is_damaged |= damage::warn_of(context, &other);
     }
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     let outcome = if is_damaged { Outcome::Incomplete } else { Outcome::Done };
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_merged");
@@ -303,6 +303,6 @@ pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<O
         }
     }
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     Ok(if damages > 0 { Outcome::Incomplete } else { Outcome::Done })
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<
         false => None,
     };
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_maintained");
         json.key("kept").number(done.kept);

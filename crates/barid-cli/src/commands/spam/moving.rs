@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
         let moved = filter.move_spam(&mut source, &mut target, &change, tell);
         anyhow::Ok((filter, moved))
     })?;
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     let moved = moved?;
     print(context, args, &moved)?;
     let copies = moved.copied.iter().map(|copied| &copied.trouble);

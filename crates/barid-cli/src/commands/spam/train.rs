@@ -7,7 +7,7 @@ use barid_spam::wordlist::Class;
 use barid_spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
 use clap::{Args, ValueHint};
 
-use super::damage::tell;
+use super::damage::warn_of;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
@@ -216,7 +216,7 @@ fn teach(
         let trained = trainer.finish(&mut |_, _| {})?;
         anyhow::Ok((filter, trained))
     })?;
-    tell(context, &filter);
+    warn_of(context, &filter);
     print(context, lesson, &trained)?;
     finish(context, lesson, &trained, told)
 }
@@ -346,7 +346,7 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
 }
 
 /// Warns of messages without a receipt, with which the list may have been trained nevertheless.
-fn tell_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
+fn warn_of_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
     if trained.unreceipted == 0 || context.global.quiet {
         return;
     }
@@ -378,7 +378,7 @@ fn finish(
         let why = "words were forgotten since, or the training used others";
         context.warn(&format!("{counts} would have gone below zero: {why}"));
     }
-    tell_unreceipted(context, lesson, trained);
+    warn_of_unreceipted(context, lesson, trained);
     if let Lesson::Train(class) = lesson
         && trained.otherwise > 0
     {

@@ -129,7 +129,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         drop(samples);
         anyhow::Ok((filter, tuned?))
     })?;
-    tell_doubts(context, told.otherwise, &tuned);
+    warn_of_doubts(context, told.otherwise, &tuned);
     if told.twice > 0 {
         context
             .detail(&format!("{} given twice, and counted once", counted(told.twice, "message")));
@@ -171,7 +171,7 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// Warns if the result is doubtful.
-fn tell_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
+fn warn_of_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
     if otherwise > 0 {
         let count = counted(otherwise, "message");
         context.warn(&format!("{count} given as spam and as ham: counted as spam"));

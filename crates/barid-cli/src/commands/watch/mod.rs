@@ -91,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
             match changes {
                 Ok(changes) => {
                     outcome = Outcome::Done;
-                    teller.tell(&mut watcher, number, &changes)?;
+                    teller.print_changes(&mut watcher, number, &changes)?;
                 }
                 Err(error) => report(teller.context, &error.into()),
             }
@@ -136,18 +136,18 @@ impl<'a> ChangePrinter<'a> {
 
     /// Prints the changes of one mailbox, in batches. Rebuilds a cache that turns out to be
     /// damaged.
-    fn tell(
+    fn print_changes(
         &mut self,
         watcher: &mut Watcher,
         number: usize,
         changes: &[MailboxChange],
     ) -> anyhow::Result<()> {
         for changes in changes.chunks(WATCH_ROWS) {
-            if let Err(error) = self.tell_some(number, watcher.mailbox(number), changes) {
+            if let Err(error) = self.print_batch(number, watcher.mailbox(number), changes) {
                 watcher.heal(number, error)?;
                 self.context.out.buffer().clear();
                 self.hook.iter_mut().for_each(Hook::clear);
-                self.tell_some(number, watcher.mailbox(number), changes)?;
+                self.print_batch(number, watcher.mailbox(number), changes)?;
             }
             self.context.out.flush()?;
             self.run_hooks()?;
@@ -155,7 +155,7 @@ impl<'a> ChangePrinter<'a> {
         Ok(())
     }
 
-    fn tell_some(
+    fn print_batch(
         &mut self,
         number: usize,
         mailbox: &Mailbox,
@@ -164,15 +164,17 @@ impl<'a> ChangePrinter<'a> {
         let mut rows = Vec::new();
         for change in changes {
             match change {
-                MailboxChange::Renumbered(_) => self.tell_of(number, mailbox, "renumbered", None),
+                MailboxChange::Renumbered(_) => {
+                    self.print_event(number, mailbox, "renumbered", None)
+                }
                 MailboxChange::Expunged(uid) => {
-                    self.tell_of(number, mailbox, "expunged", Some(*uid));
+                    self.print_event(number, mailbox, "expunged", Some(*uid));
                 }
                 MailboxChange::Flags(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("flags"))),
                 MailboxChange::New(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("new"))),
             }
         }
-        self.tell_of_rows(number, mailbox, &rows)
+        self.print_rows(number, mailbox, &rows)
     }
 
     fn run_hooks(&mut self) -> anyhow::Result<()> {
@@ -184,7 +186,7 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Prints a change without a message, or of a message that is gone.
-    fn tell_of(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
+    fn print_event(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
         let name = &self.args.mailboxes[number];
         let uidvalidity = mailbox.status().uidvalidity;
         if let Some(hook) = &mut self.hook {
@@ -208,7 +210,7 @@ impl<'a> ChangePrinter<'a> {
         out.extend_from_slice(format!("{prefix}{text}\n").as_bytes());
     }
 
-    fn tell_of_rows(
+    fn print_rows(
         &mut self,
         number: usize,
         mailbox: &Mailbox,

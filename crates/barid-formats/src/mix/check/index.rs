@@ -234,7 +234,7 @@ impl RecordCheck<'_> {
     }
 
     /// Adds a corrected message to the index.
-    fn mended(&mut self, message: MixMessage, damage: Damage) {
+    fn add_corrected(&mut self, message: MixMessage, damage: Damage) {
         self.diagnosis.note(damage);
         self.indexed.messages.push(message);
         self.indexed.is_damaged = true;
@@ -261,7 +261,10 @@ impl RecordCheck<'_> {
                 let what =
                     format!("its UID is {}, but the message there has {}", message.uid, found.uid);
                 let damage = self.of_index(at, "index-uid", Severity::Error).what(what);
-                self.mended(found, damage.repair("the UID of the message is written to the index"));
+                self.add_corrected(
+                    found,
+                    damage.repair("the UID of the message is written to the index"),
+                );
             }
             _ => return self.misplaced(at),
         }
@@ -293,7 +296,10 @@ impl RecordCheck<'_> {
             );
             let damage = self.of_index(at, "index-size", Severity::Error).what(what);
             let found = MixMessage { date: message.date, ..*found };
-            self.mended(found, damage.repair("the size of the message is written to the index"));
+            self.add_corrected(
+                found,
+                damage.repair("the size of the message is written to the index"),
+            );
             return Ok(());
         }
         if found.header_len != message.header_len {
@@ -301,7 +307,7 @@ impl RecordCheck<'_> {
             let what = format!("the header has {new} bytes, but {old} in the index");
             let damage = self.of_index(at, "header-len", Severity::Warning).what(what);
             let found = MixMessage { date: message.date, ..*found };
-            self.mended(found, damage.repair("the right size is written to the index"));
+            self.add_corrected(found, damage.repair("the right size is written to the index"));
             return Ok(());
         }
         if found.date != message.date {
@@ -338,7 +344,10 @@ impl RecordCheck<'_> {
             let (pos, name) = (found.pos, data_name(found.file));
             let what = format!("the message is not there, but at {pos} of {name}");
             let damage = self.of_index(at, "index-place", Severity::Error).what(what);
-            self.mended(found, damage.repair("the place of the message is written to the index"));
+            self.add_corrected(
+                found,
+                damage.repair("the place of the message is written to the index"),
+            );
             return Ok(());
         }
         let Some((_, size)) = self.data.files.get(&message.file) else {
@@ -415,7 +424,7 @@ impl RecordCheck<'_> {
             if is_wanted && known.binary_search(&message.uid).is_err() {
                 let what = "the message is not in the index";
                 let damage = self.of_data(message, "index-lost", Severity::Error).what(what);
-                self.mended(*message, damage.repair("the message is added to the index"));
+                self.add_corrected(*message, damage.repair("the message is added to the index"));
             }
         }
     }

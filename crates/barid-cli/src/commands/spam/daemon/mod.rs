@@ -206,7 +206,7 @@ impl Daemon<'_> {
     /// later.
     fn look_at_list(&self) -> anyhow::Result<()> {
         let asked = self.asker.counts(&[barid_spam::wordlist::keys::MSG_COUNT]);
-        self.tell_damage();
+        self.warn_of_damage();
         match asked {
             Err(barid_spam::Error::WordList(
                 error @ barid_spam::wordlist::Error::NotFound { .. },
@@ -229,7 +229,7 @@ impl Daemon<'_> {
     }
 
     /// Warns once of each damage of the list, whose sound parts are used.
-    fn tell_damage(&self) {
+    fn warn_of_damage(&self) {
         let known = self.told.load(Ordering::Relaxed);
         let damage = self.filter.damage(known);
         let Some(text) = in_words(&damage) else { return };
@@ -241,7 +241,7 @@ impl Daemon<'_> {
 
     fn classify(&self, message: &[u8], explains: bool) -> barid_spam::Result<Classified> {
         let found = self.turns.with(|| self.asker.classify(message, explains));
-        self.tell_damage();
+        self.warn_of_damage();
         found
     }
 

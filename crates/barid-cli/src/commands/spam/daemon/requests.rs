@@ -69,7 +69,7 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
     let lesson = (lesson, request.field("registered") == Some(b"yes"));
     let taught = daemon.asker.teach(&request.body, lesson, &in_turn);
-    daemon.tell_damage();
+    daemon.warn_of_damage();
     match taught {
         Err(error) => failed(&error.to_string()),
         Ok((became, generation)) => {
@@ -111,7 +111,7 @@ fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     }
     daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
     let asked = daemon.asker.counts(&tokens);
-    daemon.tell_damage();
+    daemon.warn_of_damage();
     match asked {
         Err(error) => failed(&error.to_string()),
         Ok((counts, generation)) => {

@@ -16,32 +16,32 @@ pub(crate) const ERROR: u8 = 3;
 pub(crate) struct Stop {
     pub(crate) code: u8,
     /// The text for standard error, or for standard output if the code is 0.
-    pub(crate) said: String,
+    pub(crate) text: String,
     /// `true` if a word list has a format that this program was built without.
     pub(crate) list_is_foreign: bool,
 }
 
 impl Stop {
     /// Creates a failure.
-    pub(crate) fn error(said: impl Into<String>) -> Self {
-        Self { code: ERROR, said: said.into(), list_is_foreign: false }
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self { code: ERROR, text: text.into(), list_is_foreign: false }
     }
 
     /// Creates a successful end.
-    pub(crate) fn done(said: impl Into<String>) -> Self {
-        Self { code: 0, said: said.into(), list_is_foreign: false }
+    pub(crate) fn success(text: impl Into<String>) -> Self {
+        Self { code: 0, text: text.into(), list_is_foreign: false }
     }
 
     /// Prints the text and returns the exit code.
-    pub(crate) fn tell(self) -> u8 {
-        let Self { code, mut said, .. } = self;
-        if !said.is_empty() && !said.ends_with('\n') {
-            said.push('\n');
+    pub(crate) fn print_text(self) -> u8 {
+        let Self { code, mut text, .. } = self;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
         }
         if code == 0 {
-            return tell_out(said.as_bytes()).map_or(ERROR, |()| 0);
+            return print(text.as_bytes()).map_or(ERROR, |()| 0);
         }
-        tell(said.as_bytes());
+        print_error(text.as_bytes());
         code
     }
 }
@@ -69,12 +69,12 @@ impl From<barid_wordlist::Error> for Stop {
 }
 
 /// Writes to standard error and ignores errors.
-pub(crate) fn tell(bytes: &[u8]) {
+pub(crate) fn print_error(bytes: &[u8]) {
     drop(io::stderr().lock().write_all(bytes));
 }
 
 /// Writes to standard output.
-pub(crate) fn tell_out(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()
