@@ -98,7 +98,7 @@ impl LexerSettings {
     }
 
     fn config(&mut self, path: &[u8]) -> Result<(), Stop> {
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = config::read(&expanded(path), &KNOWN, &mut |(_, setting)| {
             setting.map_or(Ok(()), |(key, value)| self.apply(key, value))
         })?;

@@ -181,7 +181,7 @@ impl Options {
         if self.without_config {
             return Ok(());
         }
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = self.config(config::SITE.into(), Precedence::SiteConfig)?;
         let path = expanded(&self.user_config);
         let _ = self.config(path, Precedence::UserConfig)?;

@@ -200,7 +200,7 @@ impl UtilSettings {
 
     /// Reads the settings for word lists from a configuration file.
     fn config(&mut self, path: &Path) -> Result<(), Stop> {
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = config::read(path, &KNOWN, &mut |(_, setting)| match setting {
             Some((key, value)) if !key.starts_with("db-") => self.apply(key, value),
             _ => Ok(()),

@@ -74,7 +74,7 @@ pub(crate) fn pending(bytes: &mut [u8]) {
     }
 }
 
-/// Length of a block of a ledger, which stands there twice.
+/// Length of a block of a ledger, which is there twice.
 const LEDGER_BLOCK_LEN: usize = 4_096;
 
 /// Seals a ledger: its first copy, which the second one then equals.

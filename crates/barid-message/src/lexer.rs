@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads `quoted-string [CFWS]`, unquoted; the lexer stands on the opening quote.
+    /// Reads `quoted-string [CFWS]`, unquoted; the lexer is at the opening quote.
     pub(crate) fn quoted_string(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         let start = self.at + 1;
         self.at = start;

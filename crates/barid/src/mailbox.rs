@@ -6,7 +6,7 @@
 //!    there is none, else into a log record of the one there is.
 //! 3. Assign the mod-sequence, and make it and the vanished UIDs durable in the ledger before
 //!    anyone sees the number.
-//! 4. Write the cache. It is never fsynced; if it cannot be written, the work goes on in memory.
+//! 4. Write the cache. It is never fsynced; if it cannot be written, the work continues in memory.
 //! 5. Overlay the pending changes.
 
 use std::ops::Deref;
@@ -258,7 +258,7 @@ impl Mailbox {
     }
 
     /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If another file has taken
-    /// the place of the mailbox, which may be another mailbox, it is opened anew; a damaged cache
+    /// the place of the mailbox, which may be another mailbox, it is opened again; a damaged cache
     /// is rebuilt.
     pub(crate) fn refresh_path(&mut self) -> Result<()> {
         let at = Error::at(self.path());

@@ -72,7 +72,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) pending: &'a mut Pending,
     pub(crate) notes: Vec<Note>,
     pub(crate) messages_read: u64,
-    /// Options of a cache that is made anew: the requested ones, else those that it had.
+    /// Options of a cache that is rebuilt: the requested ones, else those that it had.
     cache_options: CacheOptions,
     /// The stamp after a change of our own: a scan that finds this stamp has found no other change,
     /// and needs no further verification.
@@ -134,7 +134,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Uses the options of this snapshot for a cache that is made anew, unless others were
+    /// Uses the options of this snapshot for a cache that is rebuilt, unless others were
     /// requested.
     pub(crate) fn keep_options_of(&mut self, snapshot: &Snapshot) {
         if self.place.on_disk {
@@ -289,7 +289,7 @@ impl<'a> Opening<'a> {
                 }
                 Err(error) => {
                     self.ledger.unlock();
-                    // An error of the cache is no reason to fail: start from nothing, or without
+                    // An error of the cache is not a reason to fail: start from nothing, or without
                     // the cache.
                     let cause = cache_error(error, intake)?;
                     self.do_over_unless_refused(&mut known, cause)?;

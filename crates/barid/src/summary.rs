@@ -27,7 +27,7 @@ pub struct Summary<'a> {
     pub size: u64,
     /// RFC822.SIZE, if known; see [`fill_rfc822_sizes`](crate::Mailbox::fill_rfc822_sizes).
     pub rfc822_size: Option<u64>,
-    /// The header fields as they stand in the message.
+    /// The header fields as in the message.
     pub fields: &'a Record<'a>,
     names: &'a KeywordTable,
 }

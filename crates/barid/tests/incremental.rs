@@ -38,7 +38,7 @@ fn history(mut world: World, seed: u64, change: fn(&mut World, &mut fastrand::Rn
         if random.bool() {
             world.wait();
         }
-        // One mailbox stays open, one is opened anew with the cache, one without.
+        // One mailbox stays open, one is opened again with the cache, one without.
         live.refresh().unwrap();
         let mut cached = world.open();
         let mut scratch = world.open_from_scratch();

@@ -1,7 +1,7 @@
 //! Rules of HTML.
 //!
 //! A word followed by tags ends there if one of the tags breaks the text, or if white space
-//! follows the tags. Otherwise the word goes on after the tags (`vi<b>ag</b>ra`): it is moved
+//! follows the tags. Otherwise the word continues after the tags (`vi<b>ag</b>ra`): it is moved
 //! there, and the tags are scanned first.
 
 use super::classes::{self, BLANK, HEX};
@@ -77,7 +77,7 @@ const BREAKS_MODERN: [&[u8]; 24] = [
     b"video",
 ];
 
-/// Most bytes of a tag in which the end of its name is looked for.
+/// Most bytes of a tag in which the end of its name is searched.
 const NAME_LEN_MAX: usize = 16;
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE HTML PUBLIC ";

@@ -52,7 +52,7 @@ impl StandardInput {
         })
     }
 
-    /// Returns the first bytes, which tell what the input is.
+    /// Returns the first bytes, which identify its kind.
     pub(crate) fn start(&self) -> io::Result<Vec<u8>> {
         let mut start = vec![0; START_LEN];
         let len = match self {

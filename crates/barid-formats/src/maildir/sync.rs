@@ -144,7 +144,7 @@ struct MaildirChange<'a> {
     touched: [bool; 2],
     gone: Vec<Uid>,
     figures: SyncFigures,
-    /// `true` if the files are only looked for, and not changed.
+    /// `true` if the files are only located, and not changed.
     dry_run: bool,
 }
 

@@ -137,7 +137,7 @@ impl MboxWriteLocks {
         &*self.file
     }
 
-    /// Returns the path without symbolic links; lock files and journals stand beside it.
+    /// Returns the path without symbolic links; lock files and journals are beside it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

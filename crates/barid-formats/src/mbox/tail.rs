@@ -1,7 +1,7 @@
 //! Reads only the appended messages of a file that grew.
 //!
 //! The file is read from its old end on if the last known message is still there, by its From_ line
-//! and the key of its header, and a From_ line stands at the old end. Nothing before is checked,
+//! and the key of its header, and a From_ line is at the old end. Nothing before is checked,
 //! which the report says (`tail_verified`). Costs the reads of the last header, of the first header
 //! if it holds `X-IMAPbase`, and of the new messages.
 //!
@@ -189,7 +189,7 @@ struct BytesRead {
 }
 
 impl BytesRead {
-    /// Returns `true` if the bytes show that no NULs stand at the end of the file.
+    /// Returns `true` if the bytes show that no NULs are at the end of the file.
     fn ends_in_text(&self, opened: &OpenedMbox) -> bool {
         let is_all = self.offset + self.bytes.len() as u64 >= opened.size();
         is_all && self.bytes.last().is_some_and(|byte| *byte != 0)

@@ -113,7 +113,7 @@ pub(super) struct ScannedLines {
     pub(super) end: u64,
     /// Fault at `end`, if there is one.
     pub(super) fault: Option<WalkEnd>,
-    /// Last UID given out.
+    /// Last UID assigned.
     pub(super) uid_last: u32,
     /// Highest UID of any record.
     pub(super) last_uid: u32,

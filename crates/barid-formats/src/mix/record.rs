@@ -18,7 +18,7 @@ pub(super) struct MixMeta {
     /// Sequence, which rises with every change.
     pub(super) seq: u32,
     pub(super) uidvalidity: u32,
-    /// The last UID given out.
+    /// The last UID assigned.
     pub(super) uid_last: u32,
     /// Number of the data file to which new messages are appended.
     pub(super) current: u32,

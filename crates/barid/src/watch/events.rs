@@ -43,7 +43,7 @@ struct WatchedPath {
 pub(crate) enum Checked {
     /// It was read.
     Settled,
-    /// It was read, and a change may go on without an event.
+    /// It was read, and a change may continue without an event.
     Settling,
     /// It could not be read.
     Failed,

@@ -401,7 +401,7 @@ fn utf7(state: &mut Option<(u32, u32)>, text: &[u8], utf8: &mut [u8; 8]) -> Take
         *state = Some((bits, count));
         return Some((1, 0));
     }
-    // Halves of surrogate pairs are no characters here.
+    // Halves of surrogate pairs are not characters here.
     let unit = bits >> (count - 16) & 0xFFFF;
     *state = Some((bits & ((1 << (count - 16)) - 1), count - 16));
     char::from_u32(unit).map(|character| (1, put(character, utf8)))

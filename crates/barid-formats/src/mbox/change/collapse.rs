@@ -58,7 +58,7 @@ impl<'a> PlannedChange<'a> {
     ///
     /// # Errors
     /// [`Error::Changed`], with nothing begun, if the file has holes after all: the hole of an
-    /// interrupted collapse could not be told from them.
+    /// interrupted collapse could not be distinguished from them.
     pub(super) fn collapse_from(&mut self, stage: &mut Stage) -> Result<()> {
         for index in stage.collapsed..self.collapses.len() {
             let collapse = self.collapses[index];
@@ -158,7 +158,7 @@ impl<'a> PlannedChange<'a> {
                 break;
             }
             if begin + collapse.len > hole {
-                // The hole stands in a range that is skipped anyway.
+                // The hole is in a range that is skipped anyway.
                 jumps[index].len += len;
                 return jumps;
             }

@@ -262,7 +262,7 @@ impl PlannedChange<'_> {
         Ok(len)
     }
 
-    /// Returns `true` if the mail stands in the file at `from` or after.
+    /// Returns `true` if the mail is in the file at `from` or after.
     fn has_mail(&self, foreign: Foreign, from: u64) -> Result<bool> {
         let Foreign { len, hash, .. } = foreign;
         let (file, buffer_len) = (self.file(), self.options.buffer_len);
@@ -293,7 +293,7 @@ impl PlannedChange<'_> {
         Ok(len == 0)
     }
 
-    /// Returns the line ends that must stand between the end of the file and the mail.
+    /// Returns the line ends that must be between the end of the file and the mail.
     fn lead(&self, end: u64) -> Result<&'static [u8]> {
         let mut last = [0; 2];
         let len = end.min(2) as usize;

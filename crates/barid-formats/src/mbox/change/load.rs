@@ -1,7 +1,7 @@
 //! Finds the journal of a mailbox, and reads its plan.
 //!
 //! The plan of a journal is carried out on the mailbox. So a journal counts only if a user wrote it
-//! who may change the mailbox anyway, if it stands where journals do, and if it belongs to this
+//! who may change the mailbox anyway, if it is where journals do, and if it belongs to this
 //! very file (docs/protocol.md, "Three kinds of file").
 
 use std::io::ErrorKind;

@@ -40,7 +40,7 @@ pub(super) struct PlanInput<'a> {
     /// The changes.
     pub(super) changes: &'a ChangeSet,
     /// `true` if the stamp is not trusted. Then the separator and the header key of every known
-    /// message are checked, and also that a separator stands at the known end if the file is
+    /// message are checked, and also that a separator is at the known end if the file is
     /// longer. Any difference is [`Error::Changed`], even after much was drafted.
     pub(super) verify: bool,
     /// Block size of the file system, if it can collapse ranges of this file.

@@ -48,7 +48,7 @@ impl<'a> BufferedFile<'a> {
         self.page.as_ref().map_or(&self.buffer, |page| &page.bytes)
     }
 
-    /// Skips a range from now on; earlier ranges stand before it.
+    /// Skips a range from now on; earlier ranges are before it.
     pub(super) fn collapse(&mut self, collapse: Collapse) {
         self.collapses.push(collapse);
         self.forget();

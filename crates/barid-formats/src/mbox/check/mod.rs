@@ -134,7 +134,7 @@ struct MboxCheck<'a> {
     fixes: Fixes,
     /// `Content-Length` fields that lead nowhere.
     lengths: Vec<WrongLength>,
-    /// Possible damage: not damage if it stands in one of `bodies`.
+    /// Possible damage: not damage if it is in one of `bodies`.
     suspects: Vec<Suspect>,
     /// Bodies that end where their `Content-Length` says, ascending.
     bodies: Vec<Range<u64>>,
@@ -232,7 +232,7 @@ impl<'a> MboxCheck<'a> {
     /// without lengths, a wrong field may be as old as the message and is only noted.
     fn lengths(&mut self) {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
-        // Lengths stand in headers, so fixing them changes no body.
+        // Lengths are in headers, so fixing them changes no body.
         let reach = self.fixes.reach();
         for WrongLength { range, bytes, body } in std::mem::take(&mut self.lengths) {
             if reach.touches(&body) {

@@ -119,7 +119,7 @@ impl Log {
 
 fn line(kind: &str, text: &str) {
     let line = format!("{kind}: {}\n", visible(text.as_bytes()));
-    // If standard error is closed, nobody can be told.
+    // Nobody reads a closed standard error.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
