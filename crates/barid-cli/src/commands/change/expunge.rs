@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use super::keep::Keep;
 use super::report::{Report, Verb};
-use super::which::{Chosen, Which};
+use super::selection::{ExpungeTargets, MessageSelection};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
@@ -73,10 +73,10 @@ pub(crate) struct ExpungeArgs {
 
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
-    let which = Which::parse(&args.which, args.deleted)?;
+    let selection = MessageSelection::parse(&args.which, args.deleted)?;
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
-    args.numbering.check(&session.mailbox, which.names_uids())?;
-    let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
+    args.numbering.check(&session.mailbox, selection.names_uids())?;
+    let ExpungeTargets { selected, unreadable } = selection.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, selected)?;
     for (uid, error) in &unreadable {
         let name = args.mailbox.display();

@@ -11,9 +11,9 @@ mod keep;
 pub(crate) mod locks;
 mod one_message;
 mod report;
+mod selection;
 pub(crate) mod sync;
 pub(crate) mod undo;
-mod which;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;

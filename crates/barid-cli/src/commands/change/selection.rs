@@ -9,7 +9,7 @@ use crate::mail::uids::{SelectedUids, UidRanges};
 
 /// The messages that the command line names.
 #[derive(Debug)]
-pub(super) enum Which {
+pub(super) enum MessageSelection {
     /// Messages named by UIDs.
     Uids(UidRanges),
     /// Messages found by a query.
@@ -20,13 +20,13 @@ pub(super) enum Which {
 
 /// The messages found.
 #[derive(Debug, Default)]
-pub(super) struct Chosen {
+pub(super) struct ExpungeTargets {
     pub(super) selected: SelectedUids,
     /// Messages that a query could not read, with the errors.
     pub(super) unreadable: Vec<(Uid, barid::Error)>,
 }
 
-impl Which {
+impl MessageSelection {
     /// Parses the words of the command line.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Which {
     }
 
     /// Finds the messages.
-    pub(super) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<Chosen> {
+    pub(super) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<ExpungeTargets> {
         let selected = match self {
             Self::Uids(ranges) => ranges.select(mailbox)?,
             Self::Deleted => {
@@ -99,10 +99,10 @@ impl Which {
                     uids: uids.collect::<barid::Result<_>>()?,
                     ..Default::default()
                 };
-                return Ok(Chosen { selected, unreadable: found.unreadable });
+                return Ok(ExpungeTargets { selected, unreadable: found.unreadable });
             }
         };
-        Ok(Chosen { selected, unreadable: Vec::new() })
+        Ok(ExpungeTargets { selected, unreadable: Vec::new() })
     }
 }
 
@@ -143,11 +143,11 @@ mod tests {
 
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let which = Which::parse(&words, false);
-        let found = match &which {
-            Ok(Which::Uids(_)) => Ok("uids"),
-            Ok(Which::Query(_)) => Ok("query"),
-            Ok(Which::Deleted) => Ok("deleted"),
+        let selection = MessageSelection::parse(&words, false);
+        let found = match &selection {
+            Ok(MessageSelection::Uids(_)) => Ok("uids"),
+            Ok(MessageSelection::Query(_)) => Ok("query"),
+            Ok(MessageSelection::Deleted) => Ok("deleted"),
             Err(error) => Err(error.to_string()),
         };
         match (&found, expected) {
