@@ -60,7 +60,7 @@ pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
         };
         let what = match (notice.renumbered, notice.lost) {
             (true, _) => {
-                "it stored the UIDs of messages, which are lost: the messages have new UIDs and \
+                "it stored the UIDs of messages, which are lost; the messages have new UIDs and \
                  the mailbox a new UIDVALIDITY"
             }
             (false, true) => "UIDs that only it stored are lost",
