@@ -6,9 +6,6 @@ use std::time::Duration;
 /// meanwhile; after that the cache is made anew.
 pub(crate) const OUTPACED_MAX: u32 = 16;
 
-/// Maximum number of items that are fetched of a message.
-pub(crate) const FETCH_ITEMS_MAX: usize = 1000;
-
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
 pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
 

@@ -9,11 +9,10 @@
 mod blocks;
 mod fetched;
 mod imap;
-mod items;
 mod large;
 
 pub use self::fetched::Fetched;
-pub use self::items::{FetchError, FetchItem, FetchItems, Partial};
+pub use barid_imap::fetch::{FetchError, FetchItem, FetchItems, Partial};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

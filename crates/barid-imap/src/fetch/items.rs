@@ -111,7 +111,7 @@ impl FetchItem {
     }
 
     /// Appends the output of [`fmt::Display`].
-    pub(super) fn push_name(&self, out: &mut Vec<u8>) {
+    pub fn push_name(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self {
             Self::Flags => b"FLAGS",
             Self::Uid => b"UID",
@@ -140,7 +140,7 @@ impl FetchItem {
     }
 
     /// Returns the section to decode.
-    pub(super) fn binary_section(&self) -> Option<&Section> {
+    pub fn binary_section(&self) -> Option<&Section> {
         match self {
             Self::Binary { section, .. } | Self::BinarySize(section) => Some(section),
             _ => None,
@@ -208,7 +208,7 @@ impl FetchItems {
     }
 
     /// Creates a request for a single item.
-    pub(crate) fn of(item: FetchItem) -> Self {
+    pub fn of(item: FetchItem) -> Self {
         Self(vec![item])
     }
 
@@ -232,21 +232,22 @@ impl FetchItems {
     }
 
     /// Returns `true` if the structure itself is requested.
-    pub(super) fn has_structure(&self) -> bool {
+    pub fn has_structure(&self) -> bool {
         self.0.iter().any(FetchItem::is_structure)
     }
 
     /// Returns `true` if a section is requested that needs the structure with its places.
-    pub(super) fn needs_places(&self) -> bool {
+    pub fn needs_places(&self) -> bool {
         self.0.iter().any(FetchItem::needs_places)
     }
 
     /// Returns `true` if the structure is needed for any item.
-    pub(super) fn needs_structure(&self) -> bool {
+    pub fn needs_structure(&self) -> bool {
         self.has_structure() || self.needs_places()
     }
 
-    pub(super) fn has(&self, item: &FetchItem) -> bool {
+    /// Returns `true` if `item` is requested.
+    pub fn has(&self, item: &FetchItem) -> bool {
         self.0.contains(item)
     }
 

@@ -1,0 +1,35 @@
+//! Bounds of everything that a client can make grow.
+
+/// Length of a command line before login, literals included, in bytes.
+pub const LINE_LEN_BEFORE_LOGIN_MAX: usize = 8 * 1024;
+/// Length of a command line after login, literals included, in bytes. RFC 2683 §3.2.1.5 asks for
+/// 8,000; clients send sets of thousands of UIDs.
+pub const LINE_LEN_MAX: usize = 1024 * 1024;
+/// Length of a literal before login, in bytes.
+pub const LITERAL_LEN_BEFORE_LOGIN_MAX: u64 = 1024;
+/// Length of a literal that is not a message, in bytes.
+pub const LITERAL_LEN_MAX: u64 = 512 * 1024;
+/// Length of a non-synchronizing literal under LITERAL- (RFC 7888 §4), in bytes.
+pub const NON_SYNC_LITERAL_LEN_MAX: u64 = 4096;
+/// Depth of nested parentheses.
+pub const NESTING_MAX: usize = 32;
+/// Number of elements of a list: flags, keys, patterns, items.
+pub const LIST_LEN_MAX: usize = 1000;
+/// Number of ranges of a set of message numbers.
+pub const SET_RANGES_MAX: usize = 50_000;
+/// Length of a tag in bytes.
+pub const TAG_LEN_MAX: usize = 256;
+/// Length of a mailbox name in bytes, as UTF-8.
+pub const MAILBOX_NAME_LEN_MAX: usize = 1000;
+/// Number of parameters of ID (RFC 2971 §3.3).
+pub const ID_PARAMETERS_MAX: usize = 30;
+/// Length of a value of ID in bytes (RFC 2971 §3.3).
+pub const ID_VALUE_LEN_MAX: usize = 1024;
+/// Consecutive commands that are not valid before the connection ends.
+pub const BAD_COMMANDS_MAX: u32 = 20;
+/// The same before login.
+pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
+/// Messages of one MULTIAPPEND.
+pub const APPENDS_MAX: usize = 10_000;
+/// Number of items that are fetched of a message.
+pub const FETCH_ITEMS_MAX: usize = 1000;
