@@ -126,6 +126,11 @@ fn write_json(fetched: &Fetched<'_>, out: &mut Vec<u8>) {
             FetchItem::Section { .. } | FetchItem::Binary { .. } | FetchItem::BinarySize(_) => {
                 sections.push(item);
             }
+            // Neither storage nor cache has values for these yet.
+            FetchItem::SaveDate => json.key("savedate").null(),
+            FetchItem::EmailId => json.key("emailid").null(),
+            FetchItem::ThreadId => json.key("threadid").null(),
+            FetchItem::Preview { .. } => json.key("preview").null(),
         }
     }
     if !sections.is_empty() {
