@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use barid_mailbox::{Error, Format, Result, Subfolders};
+use barid_message::decode_utf7;
 use barid_vfs::{FileType, Vfs};
 
 use crate::detect::detect;
-use crate::utf7::decode_utf7;
 
 /// Maximum depth of directories that are followed.
 const DEPTH_MAX: u32 = 32;
@@ -167,7 +167,7 @@ fn plus_plus(
         let last = levels.last().copied().unwrap_or_default();
         Folder {
             path: root.join(OsStr::from_bytes(&file)),
-            name: decode_utf7(last),
+            name: decode_utf7(last).unwrap_or_else(|| String::from_utf8_lossy(last).into_owned()),
             depth: depth + levels.len() as u32 - 1,
             format,
         }

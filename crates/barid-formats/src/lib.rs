@@ -25,7 +25,6 @@ mod registry;
 #[cfg(test)]
 mod remembered;
 mod spans;
-mod utf7;
 #[cfg(test)]
 mod worlds;
 
@@ -40,4 +39,3 @@ pub use new_files::CreateOptions;
 pub use place::{TreePlace, place_in_tree, resolve_name};
 pub use probe::compression_of;
 pub use registry::{FormatName, MailboxSpec, default_format};
-pub use utf7::decode_utf7;

@@ -276,6 +276,7 @@ mod message_file;
 mod opening;
 mod options;
 mod order;
+pub mod query;
 mod read;
 mod reading;
 mod recovery;
@@ -303,7 +304,6 @@ pub use barid_mailbox::{
     WHOLE_LEN_MAX,
 };
 pub use barid_message as message;
-pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_state::{Error as StateError, KeptSummary};
 pub use barid_types::*;

@@ -1,10 +1,11 @@
 //! Questions about mail and the columns that answer them: `barid-query`, and the items of FETCH.
 
 use barid::fetch::{FetchItem, FetchItems};
+use barid_imap::search::{looks_like_imap, parse_imap};
 use barid_message::Section;
 use barid_query::search::{
     Day, Facts, Matcher, MatcherContext, MessageView, NumberSet, Scratch, SearchProgram,
-    looks_like_imap, parse_imap, parse_short,
+    parse_short,
 };
 use barid_query::{
     KeyColumns, LinkColumns, NO_ID, Profile, SortKey, SortProgram, SortView, ThreadAlgorithm,

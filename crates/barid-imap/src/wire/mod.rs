@@ -15,7 +15,8 @@ mod event;
 mod input;
 mod literal;
 pub(crate) mod parser;
-pub(crate) mod utf7;
+
+pub use barid_message::{decode_utf7, encode_utf7};
 
 pub use self::decoder::Decoder;
 pub use self::event::Event;

@@ -57,7 +57,8 @@ impl Day {
     }
 
     /// Parses `date-text = date-day "-" date-month "-" date-year` (RFC 9051 §9).
-    pub(crate) fn parse_imap(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse_imap(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() || year.len() != 4 || !(1..=2).contains(&day.len()) {

@@ -53,7 +53,8 @@ pub enum SearchError {
 }
 
 impl SearchError {
-    pub(crate) fn bad(key: &str, what: &'static str, value: impl Into<String>) -> Self {
+    /// Creates the error that `value` is not a valid `what` for the search key `key`.
+    pub fn bad(key: &str, what: &'static str, value: impl Into<String>) -> Self {
         Self::BadValue { key: key.to_owned(), what, value: value.into() }
     }
 }

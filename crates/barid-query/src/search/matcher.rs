@@ -370,6 +370,3 @@ fn is_in_field(
     let is_open = matches!(text, FieldText::Trimmed(_)) && needle.may_end_behind(&buffers.folded);
     (is_in || !is_open).then_some(is_in)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,9 @@
 use super::*;
-use crate::search::program::render;
 
 fn check(text: &str, expected: &str) {
     let today = Day::of(2024, 5, 17).unwrap();
     let found = match parse_short(text, today) {
-        Ok(program) => render(&program),
+        Ok(program) => program.to_string(),
         Err(error) => format!("error: {error}"),
     };
     assert_eq!(found, expected, "{text}");

@@ -1,58 +1,29 @@
-//! A parser for programs in IMAP's syntax (RFC 9051 §6.4.4, with RFC 3501, 4731, 5032, 5182 and
-//! 7162).
+//! The keys of a program, and the options of RETURN.
 //!
 //! ```text
-//! search         = [RETURN "(" *option ")"] [CHARSET charset] search-key *(SP search-key)
-//! search-key     = key-word *(SP argument) / sequence-set / "$" /
-//!                  "(" search-key *(SP search-key) ")"
-//! argument       = atom / quoted / literal
+//! search-key = key-word *(SP argument) / sequence-set / "$" /
+//!              "(" search-key *(SP search-key) ")"
+//! argument   = atom / quoted / literal
 //! ```
 
+use barid_query::limits::SEARCH_DEPTH_MAX;
+use barid_query::search::{
+    AddressField, DateColumn, DateRange, Day, NodeId, NumberSet, ProgramBuilder, ReturnOptions,
+    SearchError, SearchKey, SearchProgram,
+};
 use barid_types::{Flag, Keyword};
 
-use super::day::number;
-use super::program::DateRange;
-use super::{
-    AddressField, DateColumn, Day, NodeId, NumberSet, ProgramBuilder, ReturnOptions, SearchError,
-    SearchKey, SearchProgram,
-};
-use crate::limits::SEARCH_DEPTH_MAX;
+use super::lexer::{ImapLexer, ImapToken};
+use crate::lex;
 
-/// A SEARCH command: the program and the results that the client requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchRequest {
-    /// The program.
-    pub program: SearchProgram,
-    /// The options of RETURN, if it is present.
-    pub returns: Option<ReturnOptions>,
-}
-
-/// Parses the arguments of SEARCH; literals have their wire form.
-///
-/// # Errors
-/// Returns a [`SearchError`] if the arguments are not a valid search.
-pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
-    let mut lexer = ImapLexer { text, at: 0 };
-    let mut returns = None;
-    let mut first = lexer.next()?;
-    if is_word(&first, "RETURN") {
-        returns = Some(parse_returns(&mut lexer)?);
-        first = lexer.next()?;
-    }
-    if is_word(&first, "CHARSET") {
-        let charset = lexer.argument("CHARSET")?;
-        let known = ["us-ascii", "utf-8"].iter().any(|name| name.eq_ignore_ascii_case(&charset));
-        if !known {
-            return Err(SearchError::BadCharset(charset));
-        }
-        first = lexer.next()?;
-    }
+/// Parses search keys up to the end of the text.
+pub(crate) fn parse_keys(lexer: ImapLexer<'_>) -> Result<SearchProgram, SearchError> {
     let mut parser = ImapParser {
         lexer,
         builder: ProgramBuilder::default(),
         open: vec![Frame::List(Vec::new())],
     };
-    parser.tokens(first)?;
+    parser.tokens()?;
     let Some(Frame::List(nodes)) = parser.open.pop() else {
         return Err(SearchError::Missing { what: "a search key", behind: "NOT or OR".into() });
     };
@@ -60,155 +31,15 @@ pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
         return Err(SearchError::Missing { what: "a search key", behind: "SEARCH".into() });
     }
     let root = parser.builder.and(nodes)?;
-    Ok(SearchRequest { program: parser.builder.finish(root), returns })
-}
-
-/// Returns `true` if a text begins like a program in IMAP's syntax: with a search key in capitals,
-/// or with RETURN or CHARSET.
-#[must_use]
-pub fn looks_like_imap(text: &str) -> bool {
-    let word = text.trim_start_matches(['(', ' ']).split([' ', '(', ')']).next().unwrap_or("");
-    let capitals = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-    capitals && (KEYWORDS.contains(&word) || ["RETURN", "CHARSET"].contains(&word))
-}
-
-/// Every word that begins a search key.
-const KEYWORDS: &[&str] = &[
-    "ALL",
-    "ANSWERED",
-    "BCC",
-    "BEFORE",
-    "BODY",
-    "CC",
-    "DELETED",
-    "DRAFT",
-    "FLAGGED",
-    "FROM",
-    "HEADER",
-    "KEYWORD",
-    "LARGER",
-    "MODSEQ",
-    "NEW",
-    "NOT",
-    "OLD",
-    "OLDER",
-    "ON",
-    "OR",
-    "RECENT",
-    "SEEN",
-    "SENTBEFORE",
-    "SENTON",
-    "SENTSINCE",
-    "SINCE",
-    "SMALLER",
-    "SUBJECT",
-    "TEXT",
-    "TO",
-    "UID",
-    "UNANSWERED",
-    "UNDELETED",
-    "UNDRAFT",
-    "UNFLAGGED",
-    "UNKEYWORD",
-    "UNSEEN",
-    "YOUNGER",
-];
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ImapToken<'a> {
-    Open,
-    Close,
-    Atom(&'a [u8]),
-    Text(Vec<u8>),
-    End,
-}
-
-fn is_word(token: &ImapToken<'_>, word: &str) -> bool {
-    matches!(token, ImapToken::Atom(atom) if atom.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-struct ImapLexer<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl<'a> ImapLexer<'a> {
-    fn next(&mut self) -> Result<ImapToken<'a>, SearchError> {
-        while matches!(self.text.get(self.at), Some(b' ')) {
-            self.at += 1;
-        }
-        let rest = &self.text[self.at..];
-        let (token, len) = match rest {
-            [] => (ImapToken::End, 0),
-            [b'(', ..] => (ImapToken::Open, 1),
-            [b')', ..] => (ImapToken::Close, 1),
-            [b'"', inside @ ..] => self.quoted(inside)?,
-            [b'{', inside @ ..] => self.literal(inside)?,
-            _ => {
-                let ends = |byte: &u8| matches!(byte, b' ' | b'(' | b')' | b'"') || *byte < b' ';
-                let len = rest.iter().position(ends).unwrap_or(rest.len());
-                if len == 0 {
-                    return Err(self.out_of_place());
-                }
-                (ImapToken::Atom(&rest[..len]), len)
-            }
-        };
-        self.at += len;
-        Ok(token)
-    }
-
-    fn out_of_place(&self) -> SearchError {
-        let found = self.text[self.at..].iter().take(1).flat_map(|byte| byte.escape_ascii());
-        SearchError::OutOfPlace { found: found.map(char::from).collect(), at: self.at }
-    }
-
-    fn quoted(&self, inside: &[u8]) -> Result<(ImapToken<'a>, usize), SearchError> {
-        let mut text = Vec::new();
-        let mut bytes = inside.iter().enumerate();
-        while let Some((at, byte)) = bytes.next() {
-            match byte {
-                b'"' => return Ok((ImapToken::Text(text), at + 2)),
-                b'\\' => text.extend(bytes.next().map(|(_, byte)| *byte)),
-                b'\r' | b'\n' | 0 => break,
-                _ => text.push(*byte),
-            }
-        }
-        Err(SearchError::Missing { what: "a closing quote", behind: shown(&text) })
-    }
-
-    /// Reads `"{" number ["+"] "}" CRLF *CHAR8`.
-    fn literal(&self, inside: &[u8]) -> Result<(ImapToken<'a>, usize), SearchError> {
-        let close = memchr::memchr(b'}', inside).ok_or_else(|| self.out_of_place())?;
-        let digits = inside[..close].strip_suffix(b"+").unwrap_or(&inside[..close]);
-        let len: Option<usize> = std::str::from_utf8(digits).ok().and_then(number);
-        let behind = &inside[close + 1..];
-        let text = behind.strip_prefix(b"\r\n").or_else(|| behind.strip_prefix(b"\n"));
-        let (Some(len), Some(text)) = (len, text) else { return Err(self.out_of_place()) };
-        let bytes = text.get(..len).ok_or_else(|| self.out_of_place())?;
-        let used = 1 + close + 1 + (behind.len() - text.len()) + len;
-        Ok((ImapToken::Text(bytes.to_vec()), used))
-    }
-
-    /// Reads an argument of `key` as text.
-    fn argument(&mut self, key: &str) -> Result<String, SearchError> {
-        match self.next()? {
-            ImapToken::Atom(bytes) => utf8(bytes.to_vec()),
-            ImapToken::Text(bytes) => utf8(bytes),
-            _ => Err(SearchError::Missing { what: "a value", behind: key.to_owned() }),
-        }
-    }
+    Ok(parser.builder.finish(root))
 }
 
 fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, SearchError> {
-    String::from_utf8(bytes).map_err(|_| SearchError::NotUtf8)
-}
-
 /// Parses `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
-fn parse_returns(lexer: &mut ImapLexer<'_>) -> Result<ReturnOptions, SearchError> {
+pub(super) fn parse_returns(lexer: &mut ImapLexer<'_>) -> Result<ReturnOptions, SearchError> {
     if lexer.next()? != ImapToken::Open {
         return Err(SearchError::Missing { what: "a list", behind: "RETURN".into() });
     }
@@ -248,17 +79,15 @@ struct ImapParser<'a> {
 }
 
 impl ImapParser<'_> {
-    fn tokens(&mut self, first: ImapToken<'_>) -> Result<(), SearchError> {
-        let mut token = first;
+    fn tokens(&mut self) -> Result<(), SearchError> {
         loop {
-            match token {
+            match self.lexer.next()? {
                 ImapToken::End => break,
                 ImapToken::Open => self.begin(Frame::List(Vec::new()))?,
                 ImapToken::Close => self.close()?,
                 ImapToken::Atom(word) => self.key(&shown(word))?,
                 ImapToken::Text(_) => return Err(self.lexer.out_of_place()),
             }
-            token = self.lexer.next()?;
         }
         if self.open.len() > 1 {
             let (what, behind) = match self.open.last() {
@@ -284,7 +113,7 @@ impl ImapParser<'_> {
         let nodes = match self.open.pop() {
             Some(Frame::List(nodes)) if is_list && !self.open.is_empty() => nodes,
             _ => {
-                let at = self.lexer.at.saturating_sub(1);
+                let at = self.lexer.last_at();
                 return Err(SearchError::OutOfPlace { found: ")".into(), at });
             }
         };
@@ -399,7 +228,7 @@ impl ImapParser<'_> {
 
     fn number(&mut self, key: &str) -> Result<u64, SearchError> {
         let text = self.lexer.argument(key)?;
-        number(&text).ok_or_else(|| SearchError::bad(key, "number", text))
+        lex::number(text.as_bytes()).ok_or_else(|| SearchError::bad(key, "number", text))
     }
 
     fn positive(&mut self, key: &str) -> Result<u32, SearchError> {
@@ -420,7 +249,7 @@ impl ImapParser<'_> {
             }
             text = self.lexer.argument("MODSEQ")?;
         }
-        number(&text).ok_or_else(|| SearchError::bad("MODSEQ", "mod-sequence", text))
+        lex::number(text.as_bytes()).ok_or_else(|| SearchError::bad("MODSEQ", "mod-sequence", text))
     }
 }
 
@@ -442,6 +271,3 @@ fn flag(key: &str) -> Option<(Flag, bool)> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,12 @@
+mod matching;
+
+use barid_query::limits::{SEARCH_DEPTH_MAX, SEARCH_KEYS_MAX};
+
 use super::*;
-use crate::search::program::render;
 
 fn check(text: &str, expected: &str) {
     let found = match parse_imap(text.as_bytes()) {
-        Ok(request) => render(&request.program),
+        Ok(request) => request.program.to_string(),
         Err(error) => format!("error: {error}"),
     };
     assert_eq!(found, expected, "{text}");
@@ -71,7 +74,7 @@ fn what_is_wrong_is_told() {
     assert_eq!(parse_imap(b"TEXT \"\xff\""), Err(SearchError::NotUtf8));
     let deep = "NOT ".repeat(SEARCH_DEPTH_MAX + 1) + "ALL";
     check(&deep, "error: the search program has too many levels; at most 100 are possible");
-    let long = "SEEN ".repeat(crate::limits::SEARCH_KEYS_MAX + 1);
+    let long = "SEEN ".repeat(SEARCH_KEYS_MAX + 1);
     check(&long, "error: the search program has too many keys; at most 4096 are possible");
 }
 

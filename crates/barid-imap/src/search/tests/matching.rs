@@ -1,6 +1,14 @@
-use super::*;
-use crate::search::{FactsView, MessageView, parse_imap};
-use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, ModSeq, SentDate, Uid};
+//! Programs as they match messages.
+
+use barid_query::search::{
+    Cost, Facts, FactsView, Matcher, MatcherContext, MessageView, ProgramBuilder, Scratch,
+    SearchKey, SearchNode, SearchProgram,
+};
+use barid_types::{
+    Flag, FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, ModSeq, SentDate, Uid,
+};
+
+use crate::search::parse_imap;
 
 const MESSAGE: &[u8] =
     b"From: \"Ann Lee\" <ann@x.example>\nTo: bob@y\nSubject: =?utf-8?q?Caf=C3=A9?=\n \
@@ -177,8 +185,7 @@ fn random_programs_mean_what_they_say() {
         let text = words.join(" ");
         let program = parse_imap(text.as_bytes()).unwrap().program;
         let of = |key: &SearchKey| {
-            let program = crate::search::ProgramBuilder::default();
-            let mut program = program;
+            let mut program = ProgramBuilder::default();
             let root = program.key(key.clone()).unwrap();
             let alone = matcher_of(&program.finish(root));
             alone.matches(&mut MessageView::new(facts(), MESSAGE), &mut Scratch::default()).unwrap()
