@@ -212,6 +212,9 @@ impl AppendReader {
     ) -> Parsed<AppendStep> {
         let literal = literal.filter(|_| cursor.is_end());
         let literal = literal.ok_or_else(|| cursor.expected("a literal"))?;
+        if literal.len > i64::MAX as u64 {
+            return Err(ParseError::new("The message is too long.").with_no("TOOBIG"));
+        }
         let part = AppendPart::Literal { len: literal.len, is_binary: literal.is_binary };
         queue.push_back(Event::Part { part, is_sync: literal.is_sync });
         Ok(AppendStep::Data(literal))

@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
 
     /// Creates the error that `what` is not here.
     pub(crate) fn expected(&self, what: &str) -> ParseError {
-        let rest = self.rest();
+        let rest = self.rest().trim_ascii_end();
         let found = &rest[..rest.len().min(FOUND_LEN)];
         ParseError::new(match found {
             [] => format!("Expected {what} at the end."),
@@ -89,6 +89,7 @@ impl<'a> Cursor<'a> {
                 self.spaces();
                 Ok(())
             }
+            None => Err(ParseError::new("An argument is missing.")),
             _ => Err(self.expected("a space")),
         }
     }
