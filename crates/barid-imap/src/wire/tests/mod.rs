@@ -1,6 +1,7 @@
 //! Tests of the decoder as its callers see it.
 
 mod abandoned;
+mod codec;
 mod hostile;
 mod tables;
 

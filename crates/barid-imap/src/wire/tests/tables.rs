@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Checks a table, and that it has `count` inputs.
-fn check_table(make: impl Fn() -> Decoder, table: &str, count: usize) {
+/// Returns the inputs of a table with their events.
+pub(super) fn cases(table: &str) -> Vec<(&str, Vec<&str>)> {
     let mut cases: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in table.lines().filter(|line| !line.is_empty()) {
         match (line.strip_prefix("  "), cases.last_mut()) {
@@ -12,9 +12,20 @@ fn check_table(make: impl Fn() -> Decoder, table: &str, count: usize) {
             _ => cases.push((line, Vec::new())),
         }
     }
+    cases
+}
+
+/// Returns the bytes of an input.
+pub(super) fn bytes(input: &str) -> String {
+    format!("{input}↵").replace('↵', "\r\n").replace('␀', "\0")
+}
+
+/// Checks a table, and that it has `count` inputs.
+fn check_table(make: impl Fn() -> Decoder, table: &str, count: usize) {
+    let cases = cases(table);
     let mut found = String::new();
     for (input, expected) in &cases {
-        let text = format!("{input}↵").replace('↵', "\r\n").replace('␀', "\0");
+        let text = bytes(input);
         let whole = events(make(), text.as_bytes(), usize::MAX);
         assert_eq!(events(make(), text.as_bytes(), 1), whole, "{input} byte by byte");
         if whole != *expected {
