@@ -33,3 +33,14 @@ pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
 pub const APPENDS_MAX: usize = 10_000;
 /// Number of items that are fetched of a message.
 pub const FETCH_ITEMS_MAX: usize = 1000;
+/// Length of a piece of a message as it leaves the decoder, in bytes.
+pub const DATA_PIECE_LEN: usize = 64 * 1024;
+/// Length of a line that is not a command: a response of SASL, or DONE. RFC 4954 §4 asks for
+/// 12,288.
+pub const SASL_LINE_LEN_MAX: usize = 16 * 1024;
+/// Bytes of invalid commands that are skipped before login.
+pub const SKIPPED_LEN_BEFORE_LOGIN_MAX: u64 = 64 * 1024;
+/// Length of the text of an error, in bytes.
+pub const ERROR_TEXT_LEN_MAX: usize = 240;
+/// Length of a name of ID in bytes (RFC 2971 §3.3).
+pub const ID_NAME_LEN_MAX: usize = 30;

@@ -83,6 +83,11 @@ impl Fetched<'_> {
             FetchItem::BinarySize(section) => {
                 number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
             }
+            // Neither storage nor cache has values for these yet.
+            FetchItem::SaveDate
+            | FetchItem::EmailId
+            | FetchItem::ThreadId
+            | FetchItem::Preview { .. } => out.extend_from_slice(b"NIL"),
         }
     }
 }
