@@ -19,6 +19,7 @@ pub(crate) mod utf7;
 
 pub use self::decoder::Decoder;
 pub use self::event::Event;
+pub(crate) use self::utf7::encode_utf7;
 
 #[cfg(test)]
 mod tests;
