@@ -326,6 +326,12 @@ pub trait MailView: Clone + Send + Sync {
     /// Errors of the storage.
     fn uid_of(&self, row: u32) -> Answer<Uid>;
 
+    /// Returns the UIDs of rows, in their order.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn uids_of(&self, rows: &[u32]) -> Answer<Vec<Uid>>;
+
     /// Returns the first row whose UID is not below `uid`.
     ///
     /// # Errors
@@ -396,11 +402,12 @@ pub trait MailView: Clone + Send + Sync {
     /// Errors of the storage.
     fn sort(&self, program: &SortProgram) -> Answer<Vec<u32>>;
 
-    /// Returns the threads of all rows.
+    /// Returns the threads of all rows, or of the rows `among`, ascending. The rows in the answer
+    /// are then positions in `among`.
     ///
     /// # Errors
     /// Errors of the storage.
-    fn threads(&self, algorithm: ThreadAlgorithm) -> Answer<Threads>;
+    fn threads(&self, algorithm: ThreadAlgorithm, among: Option<&[u32]>) -> Answer<Threads>;
 
     /// Returns the internal date of a message.
     ///
@@ -472,6 +479,12 @@ pub trait Mailbox: Send {
     /// # Errors
     /// Errors of the storage.
     fn expunge(&mut self, uids: Option<&[Uid]>) -> Answer<u32>;
+
+    /// Expunges messages, whatever flags they have; durable when this returns.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn remove(&mut self, uids: &[Uid]) -> Answer<()>;
 
     /// Copies messages to the end of another mailbox, all or none, and with `moves` expunges them
     /// here afterwards; durable when this returns.

@@ -195,10 +195,11 @@ impl Links {
     }
 }
 
-/// Threads a snapshot from the texts of its ids and subjects, after a collision or for another
+/// Threads rows of a snapshot, ascending, from the texts of their ids and subjects, after a collision or for another
 /// profile than that of the cache.
 pub(crate) fn threads_of_texts(
     snapshot: &Snapshot,
+    rows: &[u32],
     algorithm: ThreadAlgorithm,
     profile: Profile,
 ) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
@@ -206,8 +207,7 @@ pub(crate) fn threads_of_texts(
     let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
     let mut texts = LinkTexts { folds, ..LinkTexts::default() };
     texts.subjects.number(b"");
-    let rows: Vec<u32> = (0..snapshot.len()).collect();
-    snapshot.records(&rows, &mut |_, core, record| {
+    snapshot.records(rows, &mut |_, core, record| {
         texts.push(record, sent_date(core, record, profile), profile);
     })?;
     Ok(texts.threads(algorithm, profile))

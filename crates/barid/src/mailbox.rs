@@ -27,7 +27,7 @@ use crate::opening::{CachePlace, Opening, is_current, storage_of};
 use crate::recovery::{ChangeRecovery, unfinished};
 use crate::shown::Shown;
 use crate::view::Newest;
-use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status, View};
+use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status, View, ViewStatus};
 
 /// An open mailbox: its newest [`View`], and the state needed to update the view and to change the
 /// mailbox. It dereferences to the view. Rows from an earlier call are invalid after any method
@@ -367,16 +367,17 @@ impl Mailbox {
 
     /// Returns the counts and numbers of the mailbox; costs nothing.
     pub fn status(&self) -> Status {
-        let meta = self.snapshot.meta();
+        let ViewStatus { messages, recent, unseen, uidvalidity, uidnext, highest_modseq } =
+            self.view_status();
         Status {
             format: self.format(),
-            messages: self.snapshot.len(),
-            recent: meta.recent,
-            unseen: self.shown.unseen(meta.unseen),
-            uidvalidity: meta.uidvalidity,
-            uidnext: meta.uidnext,
-            highestmodseq: self.highest_modseq(),
-            size_bytes: meta.size_bytes,
+            messages,
+            recent,
+            unseen,
+            uidvalidity,
+            uidnext,
+            highestmodseq: highest_modseq,
+            size_bytes: self.snapshot.meta().size_bytes,
             pending: self.pending.records().len() as u64,
             cache: self.cache,
         }

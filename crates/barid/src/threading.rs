@@ -52,7 +52,35 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads_as(&self, algorithm: ThreadAlgorithm, profile: Profile) -> Result<Threads> {
-        let threads = self.done(threads_of_texts(&self.snapshot, algorithm, profile))?;
+        let rows: Vec<u32> = (0..self.len()).collect();
+        self.threads_of(&rows, algorithm, profile)
+    }
+
+    /// Returns the threads of some rows, ascending, as if the mailbox had no others. The rows of the
+    /// answer are positions in `among`.
+    ///
+    /// Reads the links of these rows; nothing is stored.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn threads_among(&self, algorithm: ThreadAlgorithm, among: &[u32]) -> Result<Threads> {
+        let mut links = Links::new(self.snapshot.hash_seed());
+        for run in among.chunk_by(|before, row| before + 1 == *row) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            if links.extend(&self.snapshot, *first..last + 1)?.is_err() {
+                return self.threads_of(among, algorithm, Profile::Rfc);
+            }
+        }
+        Ok(links.threads(algorithm))
+    }
+
+    fn threads_of(
+        &self,
+        rows: &[u32],
+        algorithm: ThreadAlgorithm,
+        profile: Profile,
+    ) -> Result<Threads> {
+        let threads = self.done(threads_of_texts(&self.snapshot, rows, algorithm, profile))?;
         Ok(threads.expect("because the columns were made together"))
     }
 

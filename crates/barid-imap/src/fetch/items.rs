@@ -252,6 +252,13 @@ impl FetchItems {
         self
     }
 
+    /// Adds the mod-sequence, if it is not requested yet.
+    #[must_use]
+    pub fn with_modseq(mut self) -> Self {
+        self.push(FetchItem::ModSeq);
+        self
+    }
+
     /// Returns `true` if messages must be read, whatever is cached.
     pub fn needs_message(&self) -> bool {
         self.items.iter().any(FetchItem::needs_message)

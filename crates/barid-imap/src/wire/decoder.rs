@@ -154,6 +154,11 @@ impl Decoder {
         self.state = State::Skip { left, tail: Vec::new() };
     }
 
+    /// Returns the tag of the command that is being read, once its first line is there.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
     /// Returns the number of bytes of input that are not read yet.
     pub fn buffered(&self) -> usize {
         self.input.len()

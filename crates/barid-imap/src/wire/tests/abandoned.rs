@@ -102,6 +102,19 @@ fn lines_follow_commands_that_ask_for_them() {
 }
 
 #[test]
+fn the_tag_is_known_before_the_command_is() {
+    let mut decoder = logged_in();
+    let mut tag_after = |input: &[u8]| {
+        decoder.push(input);
+        let event = decoder.next();
+        (show(&event), decoder.tag().map(str::to_owned))
+    };
+    assert_eq!(tag_after(b"x1 APPEND"), ("More".into(), None));
+    assert_eq!(tag_after(b" {1}\r\n"), ("Continue".into(), Some("x1".into())));
+    assert_eq!(tag_after(b"y CATENATE (URL /z)\r\n").1, None);
+}
+
+#[test]
 fn a_line_without_end_ends_the_connection() {
     let mut decoder = Decoder::new();
     decoder.expect_line();
