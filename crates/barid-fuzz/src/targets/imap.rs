@@ -3,7 +3,7 @@
 use barid_imap::limits::DATA_PIECE_LEN;
 use barid_imap::wire::{Decoder, Event};
 
-/// What a client sends. The first byte selects the state of the session, the second the length of
+/// Bytes of a client. The first byte selects the state of the session, the second the length of
 /// the pieces, and the third the events after which a caller drops the command.
 pub(crate) fn decoder(bytes: &[u8]) {
     let (head, input) = bytes.split_at(bytes.len().min(3));

@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod codec;
+mod dovecot;
 mod hostile;
 mod tables;
 
