@@ -9,8 +9,6 @@ pub const LINE_LEN_MAX: usize = 1024 * 1024;
 pub const LITERAL_LEN_BEFORE_LOGIN_MAX: u64 = 1024;
 /// Length of a literal that is not a message, in bytes.
 pub const LITERAL_LEN_MAX: u64 = 512 * 1024;
-/// Length of a non-synchronizing literal under LITERAL- (RFC 7888 §4), in bytes.
-pub const NON_SYNC_LITERAL_LEN_MAX: u64 = 4096;
 /// Depth of nested parentheses.
 pub const NESTING_MAX: usize = 32;
 /// Number of elements of a list: flags, keys, patterns, items.
