@@ -31,7 +31,7 @@ mod worlds;
 
 pub use create::create;
 pub use detect::{detect, open, open_with};
-pub use folders::{Folder, folders};
+pub use folders::{Folder, FolderSearch, folders, folders_with};
 pub use mbox::{
     FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
 };
@@ -40,4 +40,4 @@ pub use new_files::CreateOptions;
 pub use place::{TreePlace, place_in_tree, resolve_name};
 pub use probe::compression_of;
 pub use registry::{FormatName, MailboxSpec, default_format};
-pub use utf7::decode_utf7;
+pub use utf7::{decode_utf7, encode_utf7};

@@ -59,8 +59,8 @@ fn decode_shifted(shifted: &[u8], text: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Encodes a mailbox name.
-pub(crate) fn encode_utf7(name: &str) -> String {
+/// Encodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3).
+pub fn encode_utf7(name: &str) -> String {
     let (mut text, mut shifted): (String, Vec<u16>) = Default::default();
     for c in name.chars() {
         if !matches!(c, ' '..='~') {

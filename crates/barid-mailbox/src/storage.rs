@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use barid_state::Identity;
-use barid_types::{Keyword, KeywordTable};
+use barid_types::{Keyword, KeywordTable, UidValidity};
 
 use crate::{
     ChangeSet, Format, Known, Location, NewMessage, OpenMessage, Recovered, Result, ScanContext,
@@ -84,6 +84,25 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Errors of the file system if the mailbox is not there or not accessible.
     fn identity(&self, may_write: bool) -> Result<Identity>;
+
+    /// Returns the UIDVALIDITY that the mailbox itself stores; `None` if it stores none, or none that
+    /// can be read. Reads a small file, or one header; takes no lock.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        Ok(None)
+    }
+
+    /// Changes the UIDVALIDITY that the mailbox itself stores, durably; messages keep their UIDs.
+    /// Returns `false` if the mailbox stores none, or the format cannot change it without a rewrite.
+    ///
+    /// # Errors
+    /// Errors of the file system; [`crate::Error::Locked`].
+    fn set_uidvalidity(&self, uidvalidity: UidValidity) -> Result<bool> {
+        let _ = uidvalidity;
+        Ok(false)
+    }
 
     /// Returns the keywords that count against [`Caps::keywords_max`]; `known` is of the last scan.
     /// Reads a small file, or one header.

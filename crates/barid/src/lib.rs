@@ -253,6 +253,7 @@
 //! ```
 
 mod announcing;
+mod at_rest;
 mod bytes;
 pub mod caches;
 mod change;
@@ -292,6 +293,7 @@ mod turns;
 mod view;
 mod watch;
 
+pub use at_rest::{MailboxAtRest, at_rest, identity_of, renumber};
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
     CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,
@@ -316,7 +318,10 @@ pub use changes::MailboxChange;
 pub use changes_modseq::ModSeqChanges;
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
-pub use folders::{Folder, TreePlace, folders, place_in_tree, resolve_name};
+pub use folders::{
+    Folder, FolderSearch, TreePlace, decode_utf7, detect, encode_utf7, folders, folders_with,
+    place_in_tree, resolve_name,
+};
 pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use large_message::LargeMessage;
 pub use mailbox::Mailbox;

@@ -28,6 +28,8 @@ pub(super) const NAME_LEN_MAX: usize = 4096;
 pub(super) const NAMES_LEN_MAX: usize = u32::MAX as usize;
 /// The largest `dovecot-uidlist` that is read, in bytes.
 pub(super) const UIDLIST_LEN_MAX: u64 = 1 << 31;
+/// The longest first line of `dovecot-uidlist` that is read without the others, in bytes.
+pub(super) const HEADER_LINE_MAX: usize = 4096;
 /// The largest `dovecot-keywords` that is read, in bytes.
 pub(super) const KEYWORDS_LEN_MAX: u64 = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.

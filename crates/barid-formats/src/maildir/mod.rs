@@ -25,6 +25,7 @@ mod twins;
 mod uidlist;
 mod uids;
 mod unread;
+mod validity;
 mod written;
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ use barid_mailbox::{
     Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
 };
 use barid_state::Identity;
-use barid_types::{Keyword, KeywordTable};
+use barid_types::{Keyword, KeywordTable, UidValidity};
 use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
@@ -176,6 +177,15 @@ impl Storage for Maildir {
 
     fn identity(&self, may_write: bool) -> Result<Identity> {
         Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    }
+
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        validity::stored(&*self.vfs, &self.path)
+    }
+
+    /// Replaces the first line of `dovecot-uidlist`, under its lock.
+    fn set_uidvalidity(&self, uidvalidity: UidValidity) -> Result<bool> {
+        validity::renumber(&self.vfs, &self.path, uidvalidity)
     }
 
     fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {

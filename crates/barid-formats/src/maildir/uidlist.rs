@@ -396,7 +396,7 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
     })
 }
 
-fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {
+pub(super) fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {
     let (version, rest) = match line {
         [version @ b'1'..=b'3', b' ', rest @ ..] => (version - b'0', rest),
         _ => return Err(Corrupt("the version is unknown")),

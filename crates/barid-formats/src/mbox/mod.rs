@@ -36,7 +36,7 @@ use barid_mailbox::{
     SyncContext, SyncReport, Unfinished,
 };
 use barid_state::Identity;
-use barid_types::KeywordTable;
+use barid_types::{KeywordTable, UidValidity};
 use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
 
@@ -174,6 +174,15 @@ impl Storage for MboxMailbox {
 
     fn identity(&self, may_write: bool) -> Result<Identity> {
         Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    }
+
+    /// Looks at the header of the first message, if it is not larger than what a scan of new
+    /// messages reads of it.
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        if self.compressed.is_some() {
+            return Ok(None);
+        }
+        tail::stored_base(self).map(|base| base.map(|base| base.validity))
     }
 
     fn take_restart_points(&self, len: u64, kept: Box<ReadKept>) {

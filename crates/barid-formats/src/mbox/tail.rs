@@ -18,6 +18,7 @@ use super::uids::{self, UidsBefore};
 use super::walk::{Separator, separator_in};
 use crate::file_stamps::FileStamps;
 use barid_mailbox::{Error, Known, Result, ScanContext, ScanReport, ScanStats, Sinks};
+use barid_vfs::OpenOptions;
 
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
@@ -83,6 +84,27 @@ pub(super) fn scan(
         ahead.bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     }
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
+}
+
+/// Returns `X-IMAPbase` or `X-IMAP` of the first message, read without a lock; `None` if it is not
+/// in the first bytes of the file, which is where every scan finds it.
+pub(super) fn stored_base(mailbox: &MboxMailbox) -> Result<Option<MailboxFields>> {
+    let read = || {
+        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ)?;
+        let mut bytes = vec![0; BASE_READ_MAX];
+        let len = file.read_full_at(&mut bytes, 0)?;
+        bytes.truncate(len);
+        Ok(bytes)
+    };
+    let bytes = read().map_err(Error::at(&mailbox.path))?;
+    let Some((len, _)) = separator_in(&bytes, true, mailbox.separators()).flatten() else {
+        return Ok(None);
+    };
+    let header = &bytes[len as usize..];
+    let mut owned = Owned::default();
+    let whole = bytes.len() < BASE_READ_MAX;
+    let head = status::head(header, whole, mailbox.separators(), &mut owned);
+    Ok(head.and_then(|_| owned.base(header)))
 }
 
 /// State of checking the end of the known part.

@@ -32,10 +32,11 @@ use barid_mailbox::{
     SyncReport, Unfinished,
 };
 use barid_state::Identity;
-use barid_vfs::{FileStamp, Vfs};
+use barid_types::UidValidity;
+use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
 pub(crate) use self::format::FORMATS;
-use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxScanState};
+use self::layout::{HEADER_LEN, KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxHeader, MbxScanState};
 use crate::file_stamps::{FileStampRules, FileStamps};
 use crate::{MboxOptions, spans};
 
@@ -96,6 +97,18 @@ impl Storage for MbxMailbox {
 
     fn identity(&self, may_write: bool) -> Result<Identity> {
         Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    }
+
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        let read = || {
+            let file = self.vfs.open(&self.path, OpenOptions::READ)?;
+            let mut bytes = vec![0; HEADER_LEN as usize];
+            let len = file.read_full_at(&mut bytes, 0)?;
+            bytes.truncate(len);
+            Ok(MbxHeader::parse(&bytes))
+        };
+        let header = read().map_err(Error::at(&self.path))?;
+        Ok(header.and_then(|header| UidValidity::new(header.uidvalidity)))
     }
 
     fn stamp(&self) -> Result<Stamp> {

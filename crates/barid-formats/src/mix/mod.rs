@@ -31,10 +31,11 @@ use barid_mailbox::{
     SyncReport, Unfinished,
 };
 use barid_state::Identity;
+use barid_types::UidValidity;
 use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
-use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
+use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, META_LEN_MAX, STATUS};
 use self::lock::{Locks, MixLockPurpose};
 use crate::file_stamps::{FileStampRules, FileStamps};
 use crate::redo::{self, JournalPath, JournalSearch, Mend};
@@ -156,6 +157,13 @@ impl Storage for MixMailbox {
 
     fn identity(&self, may_write: bool) -> Result<Identity> {
         Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    }
+
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        let path = self.path.join(META);
+        let text = self.vfs.read(&path, META_LEN_MAX).map_err(Error::at(&path))?;
+        let meta = record::parse_meta(&text).ok();
+        Ok(meta.and_then(|meta| UidValidity::new(meta.uidvalidity)))
     }
 
     fn stamp(&self) -> Result<Stamp> {
