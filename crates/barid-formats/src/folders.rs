@@ -168,8 +168,10 @@ fn folder_at(
     Some(Folder { path, name, depth, format })
 }
 
+/// Returns `true` for a lock file, and for one that was being made: `NAME.lock.` with a host, a
+/// process or a random number behind it.
 fn is_lock(name: &[u8]) -> bool {
-    name.ends_with(b".lock")
+    name.ends_with(b".lock") || memchr::memmem::find(name, b".lock.").is_some()
 }
 
 /// Returns the Maildir++ folders of a Maildir, and the levels that exist only in their names.
@@ -297,6 +299,7 @@ mod tests {
             &[
                 ("inbox", "From a Thu Jan  1 00:00:00 1970\n\n"),
                 ("inbox.lock", ""),
+                ("inbox.lock.f695bd4aa853fa14.4242.host", ""),
                 ("notes", "nothing\n"),
                 ("sub/deep/old", "From a Thu Jan  1 00:00:00 1970\n\n"),
                 ("zero", ""),

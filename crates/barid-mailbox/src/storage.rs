@@ -85,8 +85,8 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// Errors of the file system if the mailbox is not there or not accessible.
     fn identity(&self, may_write: bool) -> Result<Identity>;
 
-    /// Returns the UIDVALIDITY that the mailbox itself stores; `None` if it stores none, or none that
-    /// can be read. Reads a small file, or one header; takes no lock.
+    /// Returns the UIDVALIDITY that the mailbox itself stores; `None` if it stores none, or none
+    /// that can be read. Reads a small file, or one header; takes no lock.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -95,7 +95,8 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Changes the UIDVALIDITY that the mailbox itself stores, durably; messages keep their UIDs.
-    /// Returns `false` if the mailbox stores none, or the format cannot change it without a rewrite.
+    /// Returns `false` if the mailbox stores none, or the format cannot change it without a
+    /// rewrite.
     ///
     /// # Errors
     /// Errors of the file system; [`crate::Error::Locked`].

@@ -8,6 +8,7 @@ use barid_state::{Access, Identity, Ledger};
 use barid_types::UidValidity;
 use barid_vfs::Vfs;
 
+use crate::create::sync_attributes;
 use crate::opening::{LEDGER_LOCK_TIMEOUT, storage_of};
 use crate::{OpenOptions, Result};
 
@@ -72,6 +73,7 @@ pub fn renumber(
     if storage.stored_uidvalidity()?.is_some() {
         return Ok(false);
     }
+    sync_attributes(&**vfs, storage.path(), storage.format().is_folder())?;
     let access = Access::ReadWrite;
     let mut ledger = Ledger::open(Arc::clone(vfs), &options.state_dir, &identity, access)?;
     ledger.lock(LEDGER_LOCK_TIMEOUT)?;
