@@ -174,7 +174,7 @@ impl TreeChange<'_> {
     /// Errors of the steps, which are undone then; [`Error::Unfinished`] if they cannot be.
     pub(crate) fn make(&mut self, steps: Vec<Step>) -> Result<()> {
         let Self { tree, folder, before, state, .. } = self;
-        state.changes = before.changes + 1;
+        state.changes = before.changes.wrapping_add(1);
         if steps.is_empty() {
             tree.store(folder, state)?;
             before.clone_from(state);

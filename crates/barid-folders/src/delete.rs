@@ -219,7 +219,7 @@ impl TreeChange<'_> {
             true => self.folder.join(TRASH),
             false => tree.trash_in_root(),
         };
-        let number = self.state.deleted_last + 1;
+        let number = self.state.deleted_last.saturating_add(1);
         let folder = trash.join(number.to_string());
         let kept = folder.join(KEPT_NAME);
         let found = tree.vfs.symlink_metadata(path).map_err(Error::at(path))?;

@@ -2,7 +2,7 @@
 
 use crate::seal;
 use crate::seeds::{self, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
-use crate::targets::{cache, mailbox, message, query, spam, state};
+use crate::targets::{cache, folders, mailbox, message, query, spam, state};
 
 /// A function that takes any bytes, and what inputs are made of.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +163,16 @@ pub static TARGETS: &[Target] = &[
         |bytes| with_tail(bytes, state::note),
         || of(&state::CONVERTED, "/convert-"),
     ),
+    file("folder-names", folders::names, folders::names_seeds),
+    file("folder-names-sealed", |bytes| with_tail(bytes, folders::names), folders::names_seeds),
+    file("folder-journal", folders::journal, folders::journal_seeds),
+    file(
+        "folder-journal-sealed",
+        |bytes| with_tail(bytes, folders::journal),
+        folders::journal_seeds,
+    ),
+    file("folder-subscriptions", folders::subscriptions, folders::subscription_seeds),
+    file("folder-patterns", folders::patterns, folders::pattern_seeds),
     file("cache", |bytes| cache::unsealed(&mailbox::MBOX, ".bhc", bytes), cache::cache_seeds),
     file(
         "cache-maildir",
