@@ -19,6 +19,10 @@ pub(crate) const SUBSCRIPTIONS_LEN_MAX: u64 = 16 << 20;
 pub(crate) const NAMES_LEN_MAX: u64 = 64 << 20;
 /// Size of the journal in bytes: the names, and the steps.
 pub(crate) const JOURNAL_LEN_MAX: u64 = 2 * NAMES_LEN_MAX;
+/// Number of entries of a root that are looked at to detect its layout.
+pub(crate) const DETECTED_MAX: usize = 10_000;
+/// Number of files and folders that a creation makes at most.
+pub(crate) const REST_ENTRIES_MAX: usize = 16;
 /// Number of entries in a directory of which the content is moved without its subfolders.
 pub(crate) const CONTENT_ENTRIES_MAX: usize = 10_000_000;
 /// Number of files and folders of a deleted mailbox that are removed at one purge.

@@ -15,7 +15,7 @@ use barid_vfs::{FileType, OpenOptions as FileOptions, Vfs, create_dir_durable};
 
 use crate::error::{Error, Result};
 use crate::journal::Step;
-use crate::limits::CONTENT_ENTRIES_MAX;
+use crate::limits::{CONTENT_ENTRIES_MAX, REST_ENTRIES_MAX};
 use crate::state::{Spot, SpotBase};
 
 /// The attribute with the identity of a mailbox (docs/protocol.md).
@@ -257,9 +257,6 @@ impl Grounds<'_> {
 
 /// The file in which a new Maildir has its UIDVALIDITY.
 const UIDLIST: &str = "dovecot-uidlist";
-/// Number of files and folders that a creation makes at most.
-const REST_ENTRIES_MAX: usize = 16;
-
 /// Returns the mailbox at a path, whatever its format.
 pub(crate) fn spec_at(path: &Path) -> MailboxSpec {
     MailboxSpec { format: None, path: path.to_owned() }

@@ -10,7 +10,7 @@ use barid_imap::command::MailboxName;
 use barid_vfs::{FileType, Vfs};
 
 use crate::error::{Error, Result};
-use crate::limits::NAMES_LEN_MAX;
+use crate::limits::{DETECTED_MAX, NAMES_LEN_MAX};
 use crate::names::{INBOX, Levels, NameRules, NamedPlace, dotted_format};
 use crate::options::{FolderOptions, Layout};
 use crate::state::TreeState;
@@ -330,9 +330,6 @@ fn entries(vfs: &dyn Vfs, root: &Path) -> Result<Vec<(PathBuf, bool)>> {
     found.sort();
     Ok(found)
 }
-
-/// Number of entries of a root that are looked at to detect its layout.
-const DETECTED_MAX: usize = 10_000;
 
 /// Returns the path of INBOX: the root if that is a mailbox, or the mailbox in it that is named
 /// `INBOX` in any case, or where a new INBOX is to be made.

@@ -1,9 +1,10 @@
 //! LIST and LSUB (RFC 9051 §6.3.9, RFC 5258).
 
 use barid_folders::{FolderTree, Layout};
+use barid_imap::backend::ListedMailbox;
 use barid_imap::command::{ListCommand, ListSelection};
 
-use crate::world::{create, disk, named, tree};
+use crate::world::{create, disk, layouts, named, tree};
 
 fn prepared(layout: Layout) -> FolderTree {
     let tree = tree(&disk(), layout);
@@ -119,4 +120,76 @@ fn answers_are_in_order() {
     let names: Vec<_> =
         tree.list(&list(&["*"])).unwrap().into_iter().map(|listed| listed.name).collect();
     assert_eq!(names, ["INBOX", "B", "INBOX.z", "Z", "a", "a b", "a.b"]);
+}
+
+/// The requests of imaptest's script `listext`, on every layout: of each name that a request must
+/// or must not return, the marks as in [`check`].
+#[test]
+fn the_script_of_imaptest_holds() {
+    for layout in layouts() {
+        let disk = disk();
+        let tree = tree(&disk, layout);
+        let named = |name: &str| named(&tree, &format!("box{name}"));
+        for name in ["/", "/test1", "/test2/", "/test2/test1", "/test3", "/test4/test5"] {
+            tree.create(&named(name), name.ends_with('/'), &[]).unwrap();
+        }
+        for name in ["/test4/test52", "/test6", "/test7/test7", "/test8/test8", "/test8/test9"] {
+            tree.create(&named(name), false, &[]).unwrap();
+        }
+        for name in ["/test1", "/test2/test1", "/test6", "/test7/test7", "/test8/test8"] {
+            tree.subscribe(&named(name), true).unwrap();
+        }
+        tree.subscribe(&named("/test8/test9"), true).unwrap();
+        tree.delete(&named("/test6")).unwrap();
+        let ask = |patterns: &[&str], subscribed: bool, recursive_match: bool| {
+            let patterns = patterns.iter().map(|pattern| named(pattern).0).collect();
+            let selection = ListSelection { subscribed, recursive_match, ..Default::default() };
+            let command =
+                ListCommand { response: "LIST", patterns, selection, ..ListCommand::default() };
+            tree.list(&command).unwrap()
+        };
+        let of = |found: &[ListedMailbox], name: &str| {
+            found.iter().find(|listed| listed.name == named(name).0).cloned()
+        };
+        let found = ask(&["/*2", "/test3"], false, false);
+        for (name, is_listed) in [
+            ("/test1", false),
+            ("/test2", true),
+            ("/test2/test1", false),
+            ("/test3", true),
+            ("/test4", false),
+            ("/test4/test5", false),
+            ("/test4/test52", true),
+            ("/test6", false),
+        ] {
+            assert_eq!(of(&found, name).is_some(), is_listed, "{layout:?} {name}");
+        }
+        let found = ask(&["/*"], true, false);
+        let gone = of(&found, "/test6").unwrap();
+        assert!(gone.is_subscribed && !gone.exists);
+        assert!(found.iter().all(|listed| listed.is_subscribed) && found.len() == 6);
+        let found = ask(&["/test2%"], true, true);
+        let parent = of(&found, "/test2").unwrap();
+        assert!(parent.has_children && parent.has_subscribed_below && !parent.is_subscribed);
+        assert_eq!(found.len(), 1);
+        let found = ask(&["/%"], false, false);
+        for (name, is_subscribed, has_children) in [
+            ("/test1", true, false),
+            ("/test2", false, true),
+            ("/test3", false, false),
+            ("/test4", false, true),
+            ("/test7", false, true),
+            ("/test8", false, true),
+        ] {
+            let listed = of(&found, name).unwrap();
+            let marks = (listed.is_subscribed, listed.has_children);
+            assert_eq!(marks, (is_subscribed, has_children), "{layout:?} {name}");
+        }
+        let found = ask(&["*test7"], true, true);
+        assert!(of(&found, "/test7").is_none() && of(&found, "/test7/test7").is_some());
+        assert!(of(&ask(&["*test8"], true, true), "/test8/test8").is_some());
+        let found = ask(&["/test2", "/test2/test1"], true, true);
+        assert!(of(&found, "/test2").is_none() && of(&found, "/test2/test1").is_some());
+        assert!(of(&ask(&["/test2"], true, true), "/test2").is_some());
+    }
 }
