@@ -27,7 +27,7 @@ use crate::names::NamedPlace;
 use crate::options::Layout;
 use crate::state::{DeletedState, PastValidity, SpotBase, key_of, place_of_key};
 use crate::steps::spec_at;
-use crate::tree::{FolderTree, Occupant, is_absent};
+use crate::tree::{FolderTree, Occupant, format_at, is_absent};
 
 /// A deleted mailbox that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,18 +151,9 @@ impl FolderTree {
         let key = key_of(&place);
         let at = change.state.deleted.iter().rposition(|deleted| deleted.key == key);
         let Some(at) = at else { return Err(Error::NotKept { name: name.clone() }) };
-        let (path, occupant) = self.occupant(&place, name)?;
-        let is_free = match occupant {
-            Occupant::Nothing => self.vfs.symlink_metadata(&path).is_err(),
-            Occupant::Folder => change.state.deleted[at].is_content,
-            Occupant::Mailbox(_) => false,
-        };
-        if !is_free {
-            return Err(Error::AlreadyExists { name: name.clone() });
-        }
         let deleted = change.state.deleted.remove(at);
         let kept = change.grounds().path(&deleted.kept);
-        let steps = change.steps_back(&deleted, &kept, (&path, occupant), name)?;
+        let steps = change.steps_back(&place, &kept, name)?;
         change.state.give_properties(&key, (deleted.uses, deleted.metadata));
         change.make(steps)?;
         if let Some(folder) = kept.parent() {
@@ -237,7 +228,6 @@ impl TreeChange<'_> {
             key: key.clone(),
             time: tree.vfs.now(),
             kept: at(&kept)?,
-            is_content: *is_content,
             uses: None,
             metadata: Default::default(),
         };
@@ -266,24 +256,26 @@ impl TreeChange<'_> {
         device(path) == device(&self.folder)
     }
 
-    /// Plans the way back of a deleted mailbox.
-    fn steps_back(
-        &self,
-        deleted: &DeletedState,
-        kept: &Path,
-        (path, occupant): (&Path, Occupant),
-        name: &str,
-    ) -> Result<Vec<Step>> {
-        let vfs = &*self.tree.vfs;
-        let mut steps = self.missing_folders(path, name, self.file_mode()?)?;
+    /// Plans the way back of a deleted mailbox. If a folder has its name now, because mailboxes are
+    /// below it, the parts of the mailbox move into that.
+    fn steps_back(&self, place: &NamedPlace, kept: &Path, name: &str) -> Result<Vec<Step>> {
+        let (tree, vfs) = (self.tree, &*self.tree.vfs);
         let found = vfs.symlink_metadata(kept).map_err(Error::at(kept))?;
-        let (from, to) = (self.spot(kept)?, self.spot(path)?);
-        if deleted.is_content && occupant == Occupant::Folder {
-            let format = barid::detect(vfs, kept).map_err(barid::Error::from)?;
-            let format = format.ok_or_else(|| Error::NotKept { name: name.to_owned() })?;
-            steps.push(Step::MoveContent { from, to, format });
-        } else {
-            steps.push(Step::Move { from, to, inode: found.inode });
+        let format = format_at(vfs, kept)?;
+        let (path, occupant) = tree.occupant(place, name)?;
+        let mut steps = self.missing_folders(&path, name, self.file_mode()?)?;
+        let (from, to) = (self.spot(kept)?, self.spot(&path)?);
+        match (occupant, format) {
+            (Occupant::Nothing, _) if vfs.symlink_metadata(&path).is_err() => {
+                steps.push(Step::Move { from, to, inode: found.inode });
+            }
+            // Files that are there already would be taken for those of the mailbox.
+            (Occupant::Folder, Some(format))
+                if format.is_folder() && self.grounds().content(&path, format)?.is_empty() =>
+            {
+                steps.push(Step::MoveContent { from, to, format });
+            }
+            _ => return Err(Error::AlreadyExists { name: name.to_owned() }),
         }
         Ok(steps)
     }

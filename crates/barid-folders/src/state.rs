@@ -65,8 +65,6 @@ pub(crate) struct DeletedState {
     pub(crate) time: Timestamp,
     /// The place where it is.
     pub(crate) kept: Spot,
-    /// Only its content was moved, because other mailboxes were in its folder.
-    pub(crate) is_content: bool,
     pub(crate) uses: Option<Vec<String>>,
     pub(crate) metadata: Metadata,
 }
@@ -201,7 +199,6 @@ impl TreeState {
             out.put_bytes(deleted.key.as_bytes());
             out.put_u64(deleted.time.unix_nanos.cast_unsigned());
             put_spot(&mut out, &deleted.kept);
-            out.put_u32(u32::from(deleted.is_content));
             put_uses(&mut out, deleted.uses.as_deref());
             put_metadata(&mut out, &deleted.metadata);
         }
@@ -233,7 +230,6 @@ impl TreeState {
                 key: from.text()?,
                 time: Timestamp { unix_nanos: from.u64()?.cast_signed() },
                 kept: spot(from)?,
-                is_content: from.u32()? != 0,
                 uses: uses(from)?,
                 metadata: metadata(from)?,
             })
@@ -318,7 +314,6 @@ pub(crate) fn some_state() -> TreeState {
             key: "x/ä".to_owned(),
             time: Timestamp { unix_nanos: -1 },
             kept: Spot { base: SpotBase::State, path: "trash/3/mailbox".into() },
-            is_content: true,
             uses,
             metadata,
         }],

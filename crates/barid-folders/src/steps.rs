@@ -142,7 +142,7 @@ impl Grounds<'_> {
     }
 
     /// Returns the entries of a folder that belong to the mailbox in it.
-    fn content(&self, folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
+    pub(crate) fn content(&self, folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
         let own = [format.message_folders, format.work_folders].concat();
         let mut names = Vec::new();
         let dir = self.vfs.open_dir(folder).map_err(Error::at(folder))?;

@@ -290,6 +290,14 @@ fn a_mailbox_with_others_below_loses_its_content_only() {
         assert!(uidvalidity > before.contents["a/b"].0);
         assert_eq!(messages, [(1, "new".to_owned())]);
         assert_eq!(code(tree.undelete(&named(&tree, "a/b"))), "ALREADYEXISTS");
+        // A mailbox comes back although a folder has its name, because others are below it now.
+        tree.purge(Duration::ZERO).unwrap();
+        let c = content(&disk, &tree, "a/b/c");
+        delete(&tree, "a/b/c");
+        create(&tree, "a/b/c/d");
+        tree.undelete(&named(&tree, "a/b/c")).unwrap();
+        assert_eq!(content(&disk, &tree, "a/b/c"), c, "{layout:?}");
+        delete(&tree, "a/b/c/d");
         // What was below goes as well, and the folder that is left.
         delete(&tree, "a/b");
         delete(&tree, "a/b/c");
