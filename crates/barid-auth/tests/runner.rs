@@ -1,0 +1,4 @@
+//! The tests of the crate as one binary.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod dovecot;
