@@ -1,8 +1,12 @@
-//! Authentication of clients: user bases, password schemes and back-off, without sockets.
+//! Authentication of clients: SASL mechanisms, user bases, password schemes, tokens and back-off,
+//! without sockets.
 //!
+//! - [`sasl`] has the mechanisms of a server as state machines. [`sasl::SaslService`] knows which
+//!   of them it may offer on a [`sasl::Channel`], and starts a [`sasl::Exchange`].
 //! - [`base`] has the user bases, which hold passwords and accounts: passwd-files as Dovecot reads
 //!   them, and users that all have the same password.
 //! - [`scheme`] verifies and makes password hashes.
+//! - [`oauth`] validates bearer tokens over an [`oauth::HttpFetcher`] that the caller supplies.
 //! - [`limiter`] delays those who fail.
 //!
 //! Secrets are overwritten when they are dropped, and neither `Debug` output nor errors have them.
@@ -15,6 +19,8 @@ pub mod limits;
 mod mac;
 mod name;
 mod net;
+pub mod oauth;
+pub mod sasl;
 pub mod scheme;
 mod secret;
 mod server_secret;

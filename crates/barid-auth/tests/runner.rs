@@ -2,3 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod dovecot;
+mod exchanges;
+mod tokens;
+mod world;

@@ -56,7 +56,6 @@ pub enum Refusal {
 /// The result of checking a user: who he is, or why not.
 pub type Verdict = std::result::Result<User, Refusal>;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the mechanism that reads them is not here yet"))]
 /// The keys for a conversation of SCRAM with a user, who may not exist.
 #[derive(Debug)]
 pub struct ScramEntry {

@@ -17,6 +17,9 @@ use crate::secret::{Secret, equal};
 pub(crate) enum ScramHash {
     /// SHA-256.
     Sha256,
+    /// SHA-1, for the example of RFC 5802; it is not offered.
+    #[cfg(test)]
+    Sha1,
 }
 
 impl ScramHash {
@@ -28,18 +31,24 @@ impl ScramHash {
     fn digest(self) -> &'static digest::Algorithm {
         match self {
             Self::Sha256 => &digest::SHA256,
+            #[cfg(test)]
+            Self::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         }
     }
 
     fn hmac(self) -> hmac::Algorithm {
         match self {
             Self::Sha256 => hmac::HMAC_SHA256,
+            #[cfg(test)]
+            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
         }
     }
 
     fn pbkdf2(self) -> pbkdf2::Algorithm {
         match self {
             Self::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
+            #[cfg(test)]
+            Self::Sha1 => pbkdf2::PBKDF2_HMAC_SHA1,
         }
     }
 
