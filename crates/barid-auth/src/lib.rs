@@ -7,6 +7,7 @@
 //!   them, and users that all have the same password.
 //! - [`scheme`] verifies and makes password hashes.
 //! - [`oauth`] validates bearer tokens over an [`oauth::HttpFetcher`] that the caller supplies.
+//! - [`pam`] asks the system's PAM.
 //! - [`limiter`] delays those who fail.
 //!
 //! Secrets are overwritten when they are dropped, and neither `Debug` output nor errors have them.
@@ -20,6 +21,7 @@ mod mac;
 mod name;
 mod net;
 pub mod oauth;
+pub mod pam;
 pub mod sasl;
 pub mod scheme;
 mod secret;

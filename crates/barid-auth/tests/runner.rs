@@ -3,5 +3,6 @@
 
 mod dovecot;
 mod exchanges;
+mod pam;
 mod tokens;
 mod world;

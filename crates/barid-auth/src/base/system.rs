@@ -19,7 +19,7 @@ pub trait PasswordCheck: Debug + Send + Sync {
 }
 
 /// The accounts of the system, with a check of passwords that the caller supplies: one that runs
-/// PAM in a child process with a time limit. Nothing is remembered
+/// [`pam::verify`](crate::pam::verify) in a child process with a time limit. Nothing is remembered
 /// of passwords, so that a change by any module of PAM counts at once.
 #[derive(Debug)]
 pub struct SystemUsers {
