@@ -1,8 +1,8 @@
 //! The table of targets.
 
 use crate::seal;
-use crate::seeds::{self, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
-use crate::targets::{cache, mailbox, message, query, spam, state};
+use crate::seeds::{self, AUTH_WORDS, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
+use crate::targets::{auth, cache, mailbox, message, query, spam, state};
 
 /// A function that takes any bytes, and what inputs are made of.
 #[derive(Clone, Copy, Debug)]
@@ -241,6 +241,10 @@ pub static TARGETS: &[Target] = &[
         || vec![spam::seed("/scores-")],
     ),
     file("spam-parameters", spam::parameters, || vec![spam::seed("wordlist.parameters")]),
+    Target { inputs: SOME, ..parser("sasl", auth::sasl, auth::sasl_seeds, AUTH_WORDS) },
+    parser("sasl-line", auth::sasl_line, auth::sasl_line_seeds, AUTH_WORDS),
+    parser("passwd-file", auth::passwd_file, auth::passwd_file_seeds, AUTH_WORDS),
+    parser("token", auth::token, auth::token_seeds, AUTH_WORDS),
 ];
 
 const DUMP: &[u8] = b".MSG_COUNT 3 2 20240603\n.ENCODING 2 0 0\nfree 3 0 20240603\n\

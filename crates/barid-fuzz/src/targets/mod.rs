@@ -1,5 +1,6 @@
 //! The targets, by what they read.
 
+pub(crate) mod auth;
 pub(crate) mod cache;
 pub(crate) mod mailbox;
 pub(crate) mod message;
