@@ -30,6 +30,8 @@ pub const EXPANDED_LEN_MAX: usize = 8 * 1024;
 pub const SHA_CRYPT_ROUNDS_MAX: u32 = 10_000_000;
 /// Cost parameter of bcrypt, about two minutes.
 pub const BCRYPT_COST_MAX: u32 = 20;
+/// Memory of one yescrypt computation in KiB.
+pub const YESCRYPT_MEMORY_KIB_MAX: u32 = 1024 * 1024;
 /// Memory of one Argon2 computation in KiB.
 pub const ARGON2_MEMORY_KIB_MAX: u32 = 1024 * 1024;
 /// Number of passes of Argon2 over its memory.

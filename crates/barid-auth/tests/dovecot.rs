@@ -211,6 +211,7 @@ fn lines(dovecot: &DovecotAuth) -> String {
          crypt:{}:1000:1000::/home/crypt::\n\
          bare:{}:1000:1000::/home/bare::\n\
          argon:{}:1000:1000::/h::userdb_mail=maildir:/m/%d/%n/%u\n\
+         yescrypt:{{CRYPT}}$y$j75$k2XAnEHBqQ1Ct2aMXFKNa/$U714.Qb8scG3K4QGg/xKCyJYcAYtgz2YQfZyHILKld1:1000:1000::/h::\n\
          scram:{}:1000:1000::/h::\n\
          ssha@example.org:{}:1000:1000::/h::userdb_mail=maildir:/m/%d/%n/%Lu/100%%\n\
          nets:{{PLAIN}}secret:1000:1000::/h::allow_nets=192.0.2.0/24,2001:db8::/32\n\
@@ -233,7 +234,8 @@ fn lines(dovecot: &DovecotAuth) -> String {
     )
 }
 
-const USERS: [&str; 21] = [
+const USERS: [&str; 22] = [
+    "yescrypt",
     "plain",
     "clear",
     "crypt",
@@ -272,6 +274,7 @@ fn a_passwd_file_lets_the_same_users_in() {
             ("secret", "2001:db8::1"),
             ("secret", "198.51.100.7"),
             ("second", "192.0.2.9"),
+            ("Hello world!", "192.0.2.9"),
             (" secret", "192.0.2.9"),
         ] {
             let name = rules.name(user.as_bytes()).unwrap();

@@ -236,6 +236,7 @@ pub(crate) const AUTH_WORDS: &[&str] = &[
     "{PBKDF2}$1$",
     "$6$rounds=4294967295$",
     "$2y$31$",
+    "$y$jST$",
     "$argon2id$v=19$m=4294967295,t=1,p=1$",
     " userdb_mail=%h/%Lu%{user|domain}",
     " allow_nets=0.0.0.0/0,::/128,local",

@@ -416,7 +416,7 @@ mod tests {
         );
         check(
             "ann:secret",
-            "line 2: user ann: no supported hash of crypt(3): $6$, $5$, $2a$, $2b$ and $2y$ are; name the scheme of others, such as {PLAIN}",
+            "line 2: user ann: no supported hash of crypt(3): $6$, $5$, $y$, $2a$, $2b$ and $2y$ are; name the scheme of others, such as {PLAIN}",
         );
         check("first:{PLAIN}y", "line 2: user first: the user is on line 1 already");
         check("FIRST:{PLAIN}y", "line 2: user FIRST: the user is on line 1 already");

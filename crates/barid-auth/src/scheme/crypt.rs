@@ -1,11 +1,12 @@
-//! The hashes of crypt(3): SHA-crypt (`$5$`, `$6$`) and bcrypt (`$2b$`).
+//! The hashes of crypt(3): SHA-crypt (`$5$`, `$6$`), bcrypt (`$2b$`) and yescrypt (`$y$`).
 
-use base64ct::{Base64Bcrypt, Encoding as _};
+use base64ct::{Base64Bcrypt, Base64ShaCrypt, Encoding as _};
 use sha_crypt::{PasswordHashRef, PasswordVerifier as _, ShaCrypt};
+use yescrypt::Yescrypt;
 
 use super::SchemeError;
 use super::cost::Cost;
-use crate::limits::{BCRYPT_COST_MAX, SHA_CRYPT_ROUNDS_MAX};
+use crate::limits::{BCRYPT_COST_MAX, SHA_CRYPT_ROUNDS_MAX, YESCRYPT_MEMORY_KIB_MAX};
 use crate::secret::{array, equal};
 use zeroize::Zeroizing;
 
@@ -17,6 +18,8 @@ const SHA_ROUNDS: u32 = 5000;
 const SHA_ROUNDS_MIN: u32 = 1000;
 /// Characters of the salt of SHA-crypt that count.
 const SHA_SALT_LEN: usize = 16;
+/// Characters of a hash of yescrypt.
+const YESCRYPT_HASH_LEN: usize = 43;
 /// Bytes of a password that bcrypt uses, with the NUL at its end.
 const BCRYPT_KEY_LEN: usize = 72;
 /// Bytes of a hash of bcrypt that are stored.
@@ -53,9 +56,8 @@ impl ShaCryptHash {
             }
             _ => return Err(malformed),
         };
-        let is_valid = |text: &str| text.bytes().all(|byte| ALPHABET.contains(&byte));
         let is_salt = !salt.is_empty() && !salt.starts_with("rounds=");
-        if rounds < SHA_ROUNDS_MIN || !is_salt || hash.len() != hash_len || !is_valid(hash) {
+        if rounds < SHA_ROUNDS_MIN || !is_salt || hash.len() != hash_len || !is_crypt_base64(hash) {
             return Err(malformed);
         }
         SchemeError::bound(scheme, "rounds", rounds, SHA_CRYPT_ROUNDS_MAX)?;
@@ -81,7 +83,7 @@ impl ShaCryptHash {
                 ("5", transposed(&hash, &SHA256_ORDER))
             }
         };
-        format!("${id}${salt}${}", base64ct::Base64ShaCrypt::encode_string(&hash))
+        format!("${id}${salt}${}", Base64ShaCrypt::encode_string(&hash))
     }
 
     /// Returns `true` if the password is right.
@@ -99,6 +101,56 @@ impl ShaCryptHash {
     pub(super) fn cost(&self) -> Cost {
         let function = if self.text.starts_with("$5$") { "SHA256-CRYPT" } else { "SHA512-CRYPT" };
         Cost::new(function, self.rounds, 0)
+    }
+}
+
+/// A hash of yescrypt, the default of Debian's `passwd` and `mkpasswd`.
+#[derive(Clone)]
+pub(super) struct YescryptHash {
+    text: String,
+    /// Memory in KiB.
+    memory: u32,
+}
+
+impl YescryptHash {
+    /// Parses `$y$PARAMETERS$SALT$HASH` with the three parameters that crypt(3) writes: flavour, N
+    /// and r.
+    pub(super) fn parse(text: &str) -> Result<Self, SchemeError> {
+        let (scheme, form) = ("CRYPT", "$y$PARAMETERS$SALT$HASH");
+        let malformed = SchemeError::Malformed { scheme, form };
+        let fields: Vec<&str> = text.split('$').collect();
+        let ["", "y", parameters, salt, hash] = fields[..] else { return Err(malformed) };
+        // Other parameters would repeat the work without a bound here.
+        let is_usual =
+            parameters.len() == 3 && parameters.starts_with('j') && (1..=86).contains(&salt.len());
+        let is_valid = [salt, hash].iter().all(|text| is_crypt_base64(text));
+        if !is_usual || !is_valid || hash.len() != YESCRYPT_HASH_LEN {
+            return Err(malformed);
+        }
+        let parameters: yescrypt::Params = parameters.parse().map_err(|_| malformed.clone())?;
+        let memory = parameters.n().saturating_mul(u64::from(parameters.r())) / 8;
+        let memory = u32::try_from(memory).unwrap_or(u32::MAX);
+        SchemeError::bound(scheme, "KiB of memory", memory, YESCRYPT_MEMORY_KIB_MAX)?;
+        let text = text.to_owned();
+        if PasswordHashRef::new(&text).is_err() {
+            return Err(malformed);
+        }
+        Ok(Self { text, memory })
+    }
+
+    /// Returns `true` if the password is right.
+    pub(super) fn verify(&self, password: &[u8]) -> bool {
+        Yescrypt::default().verify_password(password, self.text.as_str()).is_ok()
+    }
+
+    /// Returns a hash of the same cost that no password has.
+    pub(super) fn dummy(&self) -> Self {
+        let kept = &self.text[..self.text.len() - YESCRYPT_HASH_LEN];
+        Self { text: format!("{kept}{}", ".".repeat(YESCRYPT_HASH_LEN)), ..*self }
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        Cost::new("YESCRYPT", self.memory, 0)
     }
 }
 
@@ -153,6 +205,11 @@ impl BcryptHash {
     pub(super) fn cost(&self) -> Cost {
         Cost::new("BLF-CRYPT", self.cost, 0)
     }
+}
+
+/// Returns `true` if a text is the Base64 of crypt(3); a hash that is not would fit no password.
+fn is_crypt_base64(text: &str) -> bool {
+    Base64ShaCrypt::decode_vec(text).is_ok()
 }
 
 /// Returns the key of bcrypt: the password with a NUL at its end, cut off.

@@ -18,7 +18,7 @@ use ring::digest as ring_digest;
 
 use self::argon::ArgonHash;
 pub(crate) use self::cost::Cost;
-use self::crypt::{BcryptHash, ShaCryptHash};
+use self::crypt::{BcryptHash, ShaCryptHash, YescryptHash};
 use self::digest::{DigestHash, Pbkdf2Hash};
 pub(crate) use self::make::scram_keys;
 pub use self::make::{make_hash, make_scram};
@@ -150,7 +150,7 @@ pub enum SchemeError {
     },
     /// A hash of crypt(3) that is not supported.
     #[error(
-        "no supported hash of crypt(3): $6$, $5$, $2a$, $2b$ and $2y$ are; name the scheme of others, such as {{PLAIN}}"
+        "no supported hash of crypt(3): $6$, $5$, $y$, $2a$, $2b$ and $2y$ are; name the scheme of others, such as {{PLAIN}}"
     )]
     Crypt,
     /// The text is not a hash of its scheme.
@@ -202,6 +202,7 @@ enum Kind {
     Clear([u8; 32]),
     ShaCrypt(ShaCryptHash),
     Bcrypt(BcryptHash),
+    Yescrypt(YescryptHash),
     Argon(ArgonHash),
     Digest(DigestHash),
     Pbkdf2(Pbkdf2Hash),
@@ -254,6 +255,7 @@ impl Password {
             Kind::Clear(stored) => equal(&sha256(password), stored),
             Kind::ShaCrypt(hash) => hash.verify(password),
             Kind::Bcrypt(hash) => hash.verify(password),
+            Kind::Yescrypt(hash) => hash.verify(password),
             Kind::Argon(hash) => hash.verify(password),
             Kind::Digest(hash) => hash.verify(password),
             Kind::Pbkdf2(hash) => hash.verify(password),
@@ -268,6 +270,7 @@ impl Password {
             Kind::Clear(_) => Kind::Clear([0; 32]),
             Kind::ShaCrypt(hash) => Kind::ShaCrypt(hash.dummy()),
             Kind::Bcrypt(hash) => Kind::Bcrypt(hash.dummy()),
+            Kind::Yescrypt(hash) => Kind::Yescrypt(hash.dummy()),
             Kind::Argon(hash) => Kind::Argon(hash.dummy()),
             Kind::Digest(hash) => Kind::Digest(hash.dummy()),
             Kind::Pbkdf2(hash) => Kind::Pbkdf2(hash.dummy()),
@@ -283,6 +286,7 @@ impl Password {
             Kind::Clear(_) => Some(Cost::new("PLAIN", 0, 0)),
             Kind::ShaCrypt(hash) => Some(hash.cost()),
             Kind::Bcrypt(hash) => Some(hash.cost()),
+            Kind::Yescrypt(hash) => Some(hash.cost()),
             Kind::Argon(hash) => Some(hash.cost()),
             Kind::Digest(hash) => Some(hash.cost()),
             Kind::Pbkdf2(hash) => Some(hash.cost()),
@@ -361,6 +365,9 @@ impl Kind {
         }
         if text.starts_with("$2") || scheme == Scheme::BlfCrypt {
             return Ok(Self::Bcrypt(BcryptHash::parse(text)?));
+        }
+        if text.starts_with("$y$") {
+            return Ok(Self::Yescrypt(YescryptHash::parse(text)?));
         }
         if text.starts_with("$1$") {
             return Err(SchemeError::Weak { scheme: "MD5-CRYPT" });

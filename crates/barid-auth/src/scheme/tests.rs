@@ -26,6 +26,12 @@ const HASHES: &[(&str, &str)] = &[
     ("{BLF-CRYPT}$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "U*U"),
     ("{BLF-CRYPT}$2y$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK", "U*U*"),
     ("$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a", "U*U*U"),
+    // libxcrypt 4.4.33
+    (
+        "{CRYPT}$y$j75$k2XAnEHBqQ1Ct2aMXFKNa/$U714.Qb8scG3K4QGg/xKCyJYcAYtgz2YQfZyHILKld1",
+        "Hello world!",
+    ),
+    ("$y$j9T$k2XAnEHBqQ1Ct2aMXFKNa/$39o5wp7xduX2w8qG2IzHqokdj9pOGk73sLyLgG3S/nA", "Hello world!"),
     // RFC 7677 §3, with the keys that belong to its salt.
     (
         "{SCRAM-SHA-256}4096,W22ZaJ0SNY7soEsUEjb6gQ==,WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=,wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=",
@@ -90,7 +96,7 @@ fn unusable_passwords_say_why_and_nothing_of_the_password() {
     assert_eq!(parse("{MD5-CRYPT}x").unwrap_err(), SchemeError::Weak { scheme: "MD5-CRYPT" });
     assert_eq!(parse("$1$salt$hash").unwrap_err(), SchemeError::Weak { scheme: "MD5-CRYPT" });
     assert_eq!(parse("secret").unwrap_err(), SchemeError::Crypt);
-    assert_eq!(parse("$y$j9T$x$y").unwrap_err(), SchemeError::Crypt);
+    assert_eq!(parse("$7$j9T$x$y").unwrap_err(), SchemeError::Crypt);
     let malformed = [
         "{SSHA256}YWJj",
         "{SHA256}YWJj",
@@ -98,6 +104,12 @@ fn unusable_passwords_say_why_and_nothing_of_the_password() {
         "$6$salt$short",
         "$6$$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
         "$6$rounds=10$salt$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
+        "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWE!5",
+        "$y$79T$k2XAnEHBqQ1Ct2aMXFKNa/$39o5wp7xduX2w8qG2IzHqokdj9pOGk73sLyLgG3S/nA",
+        "$y$j9T$k2XAnEHBqQ1Ct2aMXFKNa/$",
+        "$y$j9T$k2XAnEHBqQ1Ct2aMXFKNa/$39o5",
+        "$y$j9T.1$k2XAnEHBqQ1Ct2aMXFKNa/$39o5wp7xduX2w8qG2IzHqokdj9pOGk73sLyLgG3S/nA",
+        "$y$***$k2XAnEHBqQ1Ct2aMXFKNa/$39o5wp7xduX2w8qG2IzHqokdj9pOGk73sLyLgG3S/nA",
         "$2b$05$XXXX",
         "$2b$03$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a",
         "$2x$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a",
@@ -114,6 +126,7 @@ fn unusable_passwords_say_why_and_nothing_of_the_password() {
     let costly = [
         "$6$rounds=999999999$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
         "$2b$31$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a",
+        "$y$jST$k2XAnEHBqQ1Ct2aMXFKNa/$39o5wp7xduX2w8qG2IzHqokdj9pOGk73sLyLgG3S/nA",
         "$argon2id$v=19$m=4194304,t=3,p=1$c2FsdHNhbHQ$aGFzaGhhc2g",
         "{SCRAM-SHA-256}4000000000,AA==,WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=,wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=",
         "{PBKDF2}$1$salt$4000000000$00",

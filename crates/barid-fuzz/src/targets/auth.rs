@@ -169,6 +169,7 @@ pub(crate) fn passwd_file_seeds() -> Vec<Vec<u8>> {
          bob:$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1:vmail:mail::/v/%n::allow_nets=10.0.0.0/8,local,2001:db8::/32\n\
          carl@example.org:{scram}::::::userdb_home=/v/%d/%n userdb_mail=mbox:%h/%Lu%%\n\
          dora:$2y$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK:::::\n\
+         dirk:$y$j75$k2XAnEHBqQ1Ct2aMXFKNa/$U714.Qb8scG3K4QGg/xKCyJYcAYtgz2YQfZyHILKld1\n\
          emil:{{ARGON2ID}}$argon2id$v=19$m=65536,t=3,p=1$c2FsdHNhbHQ$aGFzaGhhc2g::::::nologin\n\
          fred:{{SSHA256.HEX}}00:!\n:x\ngina:!\nhans\n{{PBKDF2}}$1$salt$1$00\n"
     );
