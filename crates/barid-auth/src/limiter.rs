@@ -6,14 +6,15 @@
 //! lately, so that a stranger who guesses cannot lock him out.
 //!
 //! Memory is bounded: when the tables are full, those seen once are dropped first, so that one who
-//! sprays names or addresses does not wash out those who fail repeatedly. Nothing here waits or
-//! reads a clock.
+//! sprays names or addresses does not wash out those who fail repeatedly. Nothing here waits, and
+//! only [`SharedLimiter`] reads a clock.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use barid_vfs::Timestamp;
+use barid_vfs::{Host, Timestamp};
 use quick_cache::unsync::Cache;
 
 use crate::name::UserName;
@@ -148,6 +149,44 @@ impl fmt::Debug for Limiter {
             .field("users", &self.users.len())
             .field("known", &self.known.len())
             .finish()
+    }
+}
+
+/// A [`Limiter`] that threads share, with a clock.
+#[derive(Debug)]
+pub struct SharedLimiter {
+    limiter: Mutex<Limiter>,
+    host: Arc<dyn Host>,
+}
+
+impl SharedLimiter {
+    /// Creates a limiter that has seen no failures.
+    #[must_use]
+    pub fn new(options: LimiterOptions, host: Arc<dyn Host>) -> Self {
+        Self { limiter: Mutex::new(Limiter::new(options)), host }
+    }
+
+    /// As [`Limiter::delay`], now.
+    #[must_use]
+    pub fn delay(&self, peer: Option<IpAddr>, user: Option<&UserName>) -> Duration {
+        let now = self.host.now();
+        self.limiter().delay(peer, user, now)
+    }
+
+    /// As [`Limiter::failed`], now.
+    pub fn failed(&self, peer: Option<IpAddr>, user: Option<&UserName>) {
+        let now = self.host.now();
+        self.limiter().failed(peer, user, now);
+    }
+
+    /// As [`Limiter::succeeded`], now.
+    pub fn succeeded(&self, peer: Option<IpAddr>, user: &UserName) {
+        let now = self.host.now();
+        self.limiter().succeeded(peer, user, now);
+    }
+
+    fn limiter(&self) -> MutexGuard<'_, Limiter> {
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_auth::base::Refusal;
+use barid_auth::limiter::{LimiterOptions, SharedLimiter};
 use barid_auth::oauth::{BearerToken, TokenCheck, TokenRefusal};
 use barid_auth::sasl::{Channel, Exchange, Failure, Gate, Identity, Mechanism, SaslService, Step};
 use barid_auth::scheme::{Scheme, make_hash};
 use barid_auth::{Error, UserName};
-use barid_vfs::MemVfs;
+use barid_vfs::{Host as _, MemVfs};
 
 use crate::world::{ScramClient, name, passwd_file};
 
@@ -374,6 +375,37 @@ fn a_closed_gate_comes_before_the_password() {
     assert!(!failure.is_guess());
     let step = run(gated(text), tls(), Mechanism::Plain, &[b"\0bob\0secret"]);
     assert_eq!(done(step).login, name("bob"));
+}
+
+#[test]
+fn guesses_close_the_gate() {
+    let vfs = Arc::new(MemVfs::new());
+    let options = LimiterOptions { user_free: 2, ..LimiterOptions::default() };
+    let limiter = Arc::new(SharedLimiter::new(options, Arc::<MemVfs>::clone(&vfs)));
+    let gate: Arc<dyn Gate> = Arc::<SharedLimiter>::clone(&limiter);
+    let service = Arc::new(SaslService { gate: Some(gate), ..plain_service() });
+    let peer = tls().peer;
+    let attempt = |message: &[u8]| {
+        let service = Arc::clone(&service);
+        let (exchange, step) = Exchange::start(service, tls(), Mechanism::Plain, Some(message));
+        match &step {
+            Step::Done(identity) => limiter.succeeded(peer, &identity.login),
+            Step::Failed(failure) if failure.is_guess() => limiter.failed(peer, exchange.name()),
+            _ => {}
+        }
+        step
+    };
+    for _ in 0..3 {
+        assert_eq!(refusal(attempt(b"\0ann\0wrong")), Refusal::WrongPassword);
+    }
+    // The right password does not help now, and refused attempts do not lengthen the delay.
+    for _ in 0..3 {
+        let step = attempt(b"\0ann\0secret");
+        let Step::Failed(Failure::Delayed(delay)) = step else { panic!("{step:?}") };
+        assert_eq!(delay, options.delay);
+    }
+    vfs.sleep(options.delay);
+    assert_eq!(done(attempt(b"\0ann\0secret")).login, name("ann"));
 }
 
 #[test]

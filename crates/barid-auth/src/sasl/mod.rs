@@ -30,6 +30,7 @@ pub use self::outcome::{Failure, Identity, Step};
 use self::plain::{LoginExchange, PlainExchange};
 use self::scram::ScramExchange;
 use crate::base::UserBase;
+use crate::limiter::SharedLimiter;
 use crate::limits::MESSAGE_LEN_MAX;
 use crate::name::{NameRules, UserName};
 use crate::oauth::TokenCheck;
@@ -122,10 +123,16 @@ impl fmt::Debug for Channel {
     }
 }
 
-/// A check that comes before any verification: [`Limiter`](crate::limiter::Limiter) behind a lock.
+/// A check that comes before any verification; a [`SharedLimiter`] is one.
 pub trait Gate: fmt::Debug + Send + Sync {
     /// Returns the time for which a user may not try to log in from an address; 0 if he may.
     fn delay(&self, peer: Option<IpAddr>, user: &UserName) -> Duration;
+}
+
+impl Gate for SharedLimiter {
+    fn delay(&self, peer: Option<IpAddr>, user: &UserName) -> Duration {
+        Self::delay(self, peer, Some(user))
+    }
 }
 
 /// The settings and helpers that the mechanisms of a server share.
