@@ -11,6 +11,7 @@
 //! - [`limiter`] delays those who fail.
 //!
 //! Secrets are overwritten when they are dropped, and neither `Debug` output nor errors have them.
+//! `docs/design/auth.md` describes the defences against guessing users and passwords.
 
 pub mod base;
 mod error;
