@@ -1,4 +1,7 @@
 //! Signed tokens (JWT, RFC 7519, in the compact form of RFC 7515).
+//!
+//! The crate jsonwebtoken is not used: without aws-lc-rs it brings second versions of sha2 and
+//! digest, and its choice of algorithms is wider than the one that is wanted here.
 
 use base64ct::{Base64UrlUnpadded, Encoding as _};
 use serde_json::{Map, Value};
