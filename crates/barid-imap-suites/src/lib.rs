@@ -1,0 +1,17 @@
+//! Suites for IMAP servers: checks that any server is put through, over TCP and over the standard
+//! input and output of a program.
+//!
+//! A server implements [`Server`]. [`DovecotServer`] is the peer with which the suites themselves
+//! are checked, [`ProgramServer`] a program of our own.
+//!
+//! - [`scripts`] runs scripts in the language of imaptest.
+
+pub mod limits;
+pub mod scripts;
+mod server;
+pub mod wire;
+
+pub use server::{
+    DovecotServer, Login, MailFormat, ProgramArgs, ProgramServer, Server, TlsListener, Transport,
+    open,
+};

@@ -1,0 +1,8 @@
+//! The suites against Dovecot.
+//!
+//! With `BARID_IMAP_SERVER=PROGRAM` the server is that program instead (`serve --try`), and
+//! `BARID_IMAP_FORMAT` is `maildir` or `mbox`.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests print their figures")]
+
+mod imaptest;
+mod servers;
