@@ -5,8 +5,11 @@
 //! are checked, [`ProgramServer`] a program of our own.
 //!
 //! - [`scripts`] runs scripts in the language of imaptest.
+//! - [`differential`](mod@differential) compares the answers of two servers to random commands.
 
+pub mod differential;
 pub mod limits;
+pub mod mail;
 pub mod scripts;
 mod server;
 pub mod wire;

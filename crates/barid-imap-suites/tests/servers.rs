@@ -28,3 +28,8 @@ pub(crate) fn format_or(format: MailFormat) -> MailFormat {
         _ => format,
     }
 }
+
+/// Returns a number of the environment, or the one of a short run.
+pub(crate) fn number(name: &str, short: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(short)
+}
