@@ -5,5 +5,6 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests print their figures")]
 
 mod differential;
+mod golden;
 mod imaptest;
 mod servers;
