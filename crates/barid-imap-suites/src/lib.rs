@@ -4,9 +4,11 @@
 //! A server implements [`Server`]. [`DovecotServer`] is the peer with which the suites themselves
 //! are checked, [`ProgramServer`] a program of our own.
 //!
+//! - [`clients`] drives real clients.
 //! - [`scripts`] runs scripts in the language of imaptest.
 //! - [`differential`](mod@differential) compares the answers of two servers to random commands.
 
+pub mod clients;
 pub mod differential;
 pub mod limits;
 pub mod mail;

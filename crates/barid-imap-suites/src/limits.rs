@@ -18,3 +18,9 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of ports that are tried for a server.
 pub const PORTS_MAX: u32 = 5;
+/// Longest run of a client.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(180);
+/// Longest wait for a text on the screen of a client.
+pub const SCREEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time without output after which a client waits for keys.
+pub const SCREEN_STILL: Duration = Duration::from_millis(400);

@@ -4,6 +4,7 @@
 //! `BARID_IMAP_FORMAT` is `maildir` or `mbox`.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests print their figures")]
 
+mod clients;
 mod differential;
 mod golden;
 mod imaptest;

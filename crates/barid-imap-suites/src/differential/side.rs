@@ -7,7 +7,7 @@ use super::normal::{NormalReply, Normaliser};
 use super::run::DifferentialOptions;
 use crate::mail::{MailPool, write_mailboxes};
 use crate::server::{Server, open};
-use crate::wire::{Arg, Connection, Reply, parse_args};
+use crate::wire::{Arg, Connection, Fetched, Reply, parse_args};
 
 /// A script that was run on a server.
 #[derive(Clone, Debug, Default)]
@@ -68,13 +68,7 @@ fn filled(command: &[u8], modseq: &str) -> Vec<u8> {
 /// Returns the highest mod-sequence that an answer names.
 fn last_modseq(reply: &Reply) -> Option<String> {
     let highest = reply.value_of("HIGHESTMODSEQ").and_then(|value| value.parse::<u64>().ok());
-    let of_fetch = reply.untagged.iter().filter_map(|line| {
-        let args = parse_args(line).ok()?;
-        let items = args.get(2).filter(|_| args[1].is_atom("FETCH"))?.list()?;
-        let at = items.iter().position(|item| item.is_atom("MODSEQ"))?;
-        let value = items.get(at + 1)?.list()?.first()?.bytes()?;
-        std::str::from_utf8(value).ok()?.parse::<u64>().ok()
-    });
+    let of_fetch = reply.untagged.iter().filter_map(|line| Fetched::of(line)?.number("MODSEQ"));
     highest.into_iter().chain(of_fetch).max().map(|modseq| modseq.to_string())
 }
 

@@ -1,36 +1,17 @@
 //! Data of FETCH in normal form.
 
 use super::values::{date, serialised, sorted_words};
-use crate::wire::Arg;
+use crate::wire::{Arg, fetch_items};
 
 /// Returns the items of a FETCH response by their names in upper case.
 pub(super) fn items(list: &[Arg], compares_recent: bool) -> Vec<(String, Vec<u8>)> {
-    let (mut items, mut rest) = (Vec::new(), list);
-    while !rest.is_empty() {
-        let (name, used) = item_name(rest);
-        let value = match rest.get(used) {
-            Some(value) => normal(&name, value, compares_recent),
-            None => b"MISSING".to_vec(),
-        };
-        items.push((name, value));
-        rest = rest.get(used + 1..).unwrap_or_default();
-    }
+    let items = fetch_items(list).into_iter();
     items
-}
-
-/// Returns the name of the first item and the number of values that it takes: a section with field
-/// names has several.
-fn item_name(args: &[Arg]) -> (String, usize) {
-    let first = args[0].bytes().unwrap_or_default();
-    let is_open = |text: &[u8]| text.contains(&b'[') && !text.contains(&b']');
-    let mut used = 1;
-    if is_open(first) {
-        let is_end = |arg: &Arg| arg.bytes().is_some_and(|bytes| bytes.contains(&b']'));
-        used += args[1..].iter().position(is_end).map_or(args.len() - 1, |at| at + 1);
-    }
-    let name = serialised(&args[..used]).to_ascii_uppercase();
-    let name = String::from_utf8_lossy(&name).replace(" ]", "]").replace('\'', "");
-    (name, used)
+        .map(|(name, value)| {
+            let value = normal(&name, &value, compares_recent);
+            (name, value)
+        })
+        .collect()
 }
 
 fn normal(name: &str, value: &Arg, compares_recent: bool) -> Vec<u8> {
