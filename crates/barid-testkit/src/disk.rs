@@ -153,6 +153,11 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     fs::copy(from, to)
 }
 
+/// Creates another name for a file.
+pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)
+}
+
 /// Creates a symbolic link to a target, replacing an existing one.
 pub fn link_to(target: &Path, path: &Path) -> io::Result<()> {
     if exists(path) {

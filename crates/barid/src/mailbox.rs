@@ -6,7 +6,7 @@
 //!    there is none, else into a log record of the one there is.
 //! 3. Assign the mod-sequence, and make it and the vanished UIDs durable in the ledger before
 //!    anyone sees the number.
-//! 4. Write the cache. It is never fsynced; if it cannot be written, the work goes on in memory.
+//! 4. Write the cache. It is never fsynced; if it cannot be written, the work continues in memory.
 //! 5. Overlay the pending changes.
 
 use std::ops::Deref;
@@ -143,7 +143,7 @@ impl Mailbox {
             mailbox.show_pending_or_heal()?;
             return Ok(mailbox);
         }
-        Err(Error::KeepsChanging { path: storage.path().to_owned() })
+        Err(Error::KeepsChanging { path: storage.name().to_owned() })
     }
 
     fn show_pending_or_heal(&mut self) -> Result<()> {
@@ -257,12 +257,11 @@ impl Mailbox {
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
     }
 
-    /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If another file has taken
-    /// the place of the mailbox, which may be another mailbox, it is opened anew; a damaged cache
-    /// is rebuilt.
+    /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If something else
+    /// has taken the place of the mailbox, which may be another mailbox, it is opened anew; a
+    /// damaged cache is rebuilt.
     pub(crate) fn refresh_path(&mut self) -> Result<()> {
-        let at = Error::at(self.path());
-        if self.vfs.metadata(self.path()).map_err(at)?.inode != self.identity.inode {
+        if self.storage.is_replaced(&self.identity)? {
             *self = Self::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
             return Ok(());
         }

@@ -418,6 +418,23 @@ mod tests {
         check("BODY[]<10.20> BODY[1.2.TEXT]", "BODY[]<10> BODY[1.2.TEXT]");
         check("binary[1.2]<0> BINARY.SIZE[2]", "BINARY[1.2]<0> BINARY.SIZE[2]");
         check("RFC822 RFC822.HEADER", "RFC822 RFC822.HEADER");
+        check("RFC822.PEEK savedate emailid threadid", "RFC822 SAVEDATE EMAILID THREADID");
+        check("(PREVIEW (lazy) UID)", "PREVIEW UID");
+        check("preview (LAZY)", "PREVIEW");
+        assert_eq!(
+            FetchItems::parse("PREVIEW (LAZY)").unwrap().items(),
+            [FetchItem::Preview { is_lazy: true }]
+        );
+    }
+
+    #[test]
+    fn reading_a_text_sets_seen_unless_it_peeks() {
+        for text in ["BODY[]", "body[1]<0.9>", "UID BINARY[1]", "RFC822", "RFC822.TEXT"] {
+            assert!(FetchItems::parse(text).unwrap().sets_seen(), "{text}");
+        }
+        let peeks = "BODY.PEEK[] BINARY.peek[1] BINARY.SIZE[1] RFC822.HEADER RFC822.PEEK BODY FULL";
+        assert!(!FetchItems::parse(peeks).unwrap().sets_seen());
+        assert!(FetchItems::parse(&format!("BODY[] {peeks}")).unwrap().sets_seen());
     }
 
     #[test]
@@ -436,6 +453,9 @@ mod tests {
             "BINARY.SIZE[1]<0.1>",
             "BODY[]<-1.2>",
             "FLAGS[1]",
+            "UID (LAZY)",
+            "PREVIEW (EAGER)",
+            "BODY.PEEK",
         ] {
             assert!(FetchItems::parse(bad).is_err(), "{bad}");
         }

@@ -15,7 +15,7 @@ impl<A: Account> Session<A> {
             self.account.append_abort();
         }
         if self.append_refused.is_none()
-            && let Err(refusal) = self.account.append_begin(&message, None)
+            && let Err(refusal) = self.account.append_begin(&message)
         {
             self.append_refused = Some(refusal);
         }
@@ -29,7 +29,9 @@ impl<A: Account> Session<A> {
     ) -> Next {
         if self.append_refused.is_none() {
             self.append_refused = match part {
-                AppendPart::Literal { len, .. } => self.check_len(len),
+                AppendPart::Literal { len, is_binary } => {
+                    self.account.append_literal(len, is_binary).err()
+                }
                 AppendPart::Url(url) => self.account.append_url(&url).err(),
             };
         }
@@ -46,11 +48,6 @@ impl<A: Account> Session<A> {
             }
         }
         Next::Continue
-    }
-
-    fn check_len(&self, len: u64) -> Option<Refusal> {
-        let limit = self.account.append_limit()?;
-        (len > limit).then(|| Refusal::new("TOOBIG", format!("At most {limit} bytes are possible")))
     }
 
     pub(super) fn append_data(&mut self, bytes: &[u8]) {

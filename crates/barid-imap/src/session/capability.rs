@@ -41,10 +41,15 @@ const CAPABILITIES: &[&str] = &[
     "I18NLEVEL=1",
     "UTF8=ACCEPT",
     "PARTIAL",
-    "OBJECTID",
     "METADATA",
     "LIST-METADATA",
     "REPLACE",
+    "CATENATE",
+    "CONTEXT=SEARCH",
+    "CONTEXT=SORT",
+    "ACL",
+    "RIGHTS=kxte",
+    "LIST-MYRIGHTS",
 ];
 
 /// The capabilities of a session, as they are advertised.

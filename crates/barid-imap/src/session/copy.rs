@@ -38,7 +38,10 @@ impl<A: Account> Session<A> {
         }
         let now = self.selected_mut()?.mailbox.view();
         self.announce_view(now, true, &[], reply)?;
-        self.done_with_modseq(text)
+        match copied.not_removed {
+            Some(refusal) => Err(refusal),
+            None => self.done_with_modseq(text),
+        }
     }
 
     pub(super) fn expunge(

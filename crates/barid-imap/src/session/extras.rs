@@ -1,13 +1,10 @@
-//! ID, ENABLE, COMPRESS, UNAUTHENTICATE, QUOTA, METADATA, MYRIGHTS.
+//! ID, ENABLE, COMPRESS, UNAUTHENTICATE, QUOTA, METADATA.
 
 use super::reply::Reply;
 use super::{Done, Next, Session};
 use crate::backend::{Account, Answer, QuotaResource, Refusal};
 use crate::command::MailboxName;
 use crate::fetch::{literal, nstring};
-
-/// Rights of the owner of a mailbox (RFC 4314 §2.1).
-const OWNER_RIGHTS: &str = "lrswipkxtea";
 
 impl<A: Account> Session<A> {
     /// Answers ID (RFC 2971).
@@ -74,21 +71,12 @@ impl<A: Account> Session<A> {
         if !self.settings.can_unauthenticate || !self.is_available("UNAUTHENTICATE") {
             return Err(Refusal::bad("Command not available"));
         }
+        if self.is_compressed {
+            return Err(Refusal::new("CANNOT", "Not possible on a compressed connection"));
+        }
         self.selected = None;
         *next = Next::Unauthenticate;
         Ok(Done::text("Unauthenticated"))
-    }
-
-    pub(super) fn my_rights(&mut self, name: &MailboxName, reply: &mut Reply<'_>) -> Answer<Done> {
-        if !self.is_available("ACL") {
-            return Err(Refusal::bad("Command not available"));
-        }
-        reply.push("* MYRIGHTS ");
-        self.mailbox_name(&name.0, reply);
-        reply.push(" ");
-        reply.push(OWNER_RIGHTS);
-        reply.end_line();
-        Ok(Done::text("Myrights completed"))
     }
 
     /// Answers GETQUOTAROOT (RFC 9208 §4.1.3).
@@ -151,6 +139,10 @@ impl<A: Account> Session<A> {
                 false => found.push((name.as_str(), Some(value.as_slice()))),
             }
         }
+        // An entry without a value is answered, too.
+        let is_there = |entry: &str| all.iter().any(|(name, _)| name.eq_ignore_ascii_case(entry));
+        let missing = entries.iter().filter(|entry| !is_there(entry) && depth == Some(0));
+        found.extend(missing.map(|entry| (entry.as_str(), None)));
         self.write_metadata(&mailbox.0, &found, reply);
         Ok(match longest {
             0 => Done::text("Getmetadata completed"),

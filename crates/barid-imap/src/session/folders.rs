@@ -1,5 +1,6 @@
 //! Commands about mailboxes and their names (RFC 9051 §6.3, RFC 5258, RFC 5819, RFC 6154).
 
+use super::acl::OWNER_RIGHTS;
 use super::reply::Reply;
 use super::{Done, Session};
 use crate::backend::{Account, Answer, ListedMailbox, Refusal, StatusValue};
@@ -13,12 +14,8 @@ impl<A: Account> Session<A> {
         is_folder: bool,
         special_use: &[String],
     ) -> Answer<Done> {
-        let id = self.account.create(name, is_folder, special_use)?;
-        let text = "Create completed";
-        Ok(match id.filter(|_| self.is_available("OBJECTID")) {
-            Some(id) => Done::with(format!("MAILBOXID ({id})"), text),
-            None => Done::text(text),
-        })
+        self.account.create(name, is_folder, special_use)?;
+        Ok(Done::text("Create completed"))
     }
 
     pub(super) fn delete(&mut self, name: &MailboxName) -> Answer<Done> {
@@ -100,7 +97,8 @@ impl<A: Account> Session<A> {
         if command.returns.my_rights && mailbox.exists {
             reply.push("* MYRIGHTS ");
             self.mailbox_name(&mailbox.name, reply);
-            reply.push(" lrswipkxtea");
+            reply.push(" ");
+            reply.push(OWNER_RIGHTS);
             reply.end_line();
         }
     }
@@ -175,26 +173,25 @@ impl<A: Account> Session<A> {
 
 /// Returns the attributes of a mailbox in the answer to LIST.
 fn attributes<'m>(command: &ListCommand, mailbox: &'m ListedMailbox) -> Vec<&'m str> {
+    // LSUB lists names: one that is only the beginning of others has \Noselect (RFC 3501 §6.3.9).
+    if command.response == "LSUB" {
+        return if mailbox.is_subscribed { Vec::new() } else { vec!["\\Noselect"] };
+    }
     let mut attributes = Vec::new();
-    if !mailbox.exists {
-        // RFC 5258 §3.1: \NonExistent implies \Noselect. LSUB has \Noselect only for parents.
-        match command.response {
-            "LIST" if command.is_extended => attributes.push("\\NonExistent"),
-            "LSUB" if mailbox.is_subscribed => {}
-            _ => attributes.push("\\Noselect"),
-        }
-    } else if !mailbox.is_selectable {
+    if !mailbox.exists && command.is_extended {
+        // It implies \Noselect (RFC 5258 §3).
+        attributes.push("\\NonExistent");
+    } else if !mailbox.exists || !mailbox.is_selectable {
         attributes.push("\\Noselect");
     }
-    if command.response != "LSUB" && mailbox.exists {
-        attributes.push(match (mailbox.may_have_children, mailbox.has_children) {
-            (_, true) => "\\HasChildren",
-            (true, false) => "\\HasNoChildren",
-            (false, false) => "\\NoInferiors",
-        });
+    match (mailbox.exists, mailbox.may_have_children, mailbox.has_children) {
+        (_, _, true) => attributes.push("\\HasChildren"),
+        (true, true, false) => attributes.push("\\HasNoChildren"),
+        (true, false, false) => attributes.push("\\NoInferiors"),
+        (false, _, false) => {}
     }
     let asks_subscribed = command.selection.subscribed || command.returns.subscribed;
-    if asks_subscribed && mailbox.is_subscribed && command.response == "LIST" {
+    if asks_subscribed && mailbox.is_subscribed {
         attributes.push("\\Subscribed");
     }
     attributes.extend(mailbox.special_use.iter().map(String::as_str));

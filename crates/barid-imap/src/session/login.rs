@@ -1,4 +1,4 @@
-//! The state before login: what a server may do for a client that it does not know (RFC 9051
+//! The state before login: the commands of a client that the server does not know (RFC 9051
 //! §6.2).
 
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub struct LoginSettings {
     pub id: Vec<(String, String)>,
 }
 
-/// What the server does after an event.
+/// The next step of the server after an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginRequest {
     /// Takes the next event.
@@ -66,14 +66,13 @@ pub struct Login {
 }
 
 impl Login {
-    /// Creates the state of a new connection.
-    pub fn new(settings: LoginSettings) -> Self {
-        Self { decoder: Decoder::new(), settings, bad_commands: 0 }
-    }
-
-    /// Changes the settings, after STARTTLS.
-    pub fn set_settings(&mut self, settings: LoginSettings) {
-        self.settings = settings;
+    /// Creates the state of a connection; `decoder` is a new one, or that of a session that has
+    /// ended with UNAUTHENTICATE.
+    pub fn new(settings: LoginSettings, mut decoder: Decoder) -> Self {
+        decoder.set_logged_in(false);
+        decoder.set_rev2(false);
+        decoder.set_utf8(false);
+        Self { decoder, settings, bad_commands: 0 }
     }
 
     /// Writes the greeting.
@@ -104,16 +103,6 @@ impl Login {
     /// Takes bytes of the client.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
-    }
-
-    /// Returns the number of bytes that were received and not read.
-    pub fn unread(&self) -> usize {
-        self.decoder.buffered()
-    }
-
-    /// Drops input that was not read: after STARTTLS it may be somebody else's.
-    pub fn discard(&mut self) {
-        self.decoder.discard();
     }
 
     /// Returns the next event; [`Event::More`] if more input is needed.

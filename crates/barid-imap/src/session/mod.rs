@@ -5,8 +5,10 @@
 //! [`Session::handle`] runs it and writes the responses. A server calls `handle` on a thread that
 //! may wait.
 
+mod acl;
 mod append;
 mod capability;
+mod context;
 mod copy;
 mod extras;
 mod fetch;
@@ -22,15 +24,16 @@ mod sync;
 use barid_types::UidSet;
 
 pub use self::capability::Capabilities;
+use self::context::SearchContext;
 pub use self::login::{Login, LoginRequest, LoginSettings};
 use self::reply::Reply;
 use self::select::Selected;
-use crate::backend::{Account, Answer, Output, Refusal};
+use crate::backend::{Account, Answer, Mailbox as _, Output, Refusal};
 use crate::command::{Command, TaggedCommand};
 use crate::limits::BAD_COMMANDS_MAX;
 use crate::wire::{Decoder, Event};
 
-/// What the server does after an event.
+/// The next step of the server after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Takes the next event.
@@ -80,6 +83,8 @@ pub struct Session<A: Account> {
     selected: Option<Selected<A::Mailbox>>,
     /// The result of the last search that was saved, `$`.
     saved: UidSet,
+    /// Searches whose results are kept up to date.
+    contexts: Vec<SearchContext>,
     /// Tag of the IDLE that waits for DONE.
     idle_tag: Option<String>,
     /// The reason for which the APPEND being read is refused.
@@ -102,6 +107,7 @@ impl<A: Account> Session<A> {
             enabled: Enabled::default(),
             selected: None,
             saved: UidSet::new(),
+            contexts: Vec::new(),
             idle_tag: None,
             append_refused: None,
             bad_commands: 0,
@@ -181,7 +187,10 @@ impl<A: Account> Session<A> {
                 self.refuse_bad(tag.as_deref(), code, is_no, &text, &mut reply)
             }
             Event::Message(message) => {
-                self.append_refused = None;
+                // A refusal is that of the whole command.
+                if message.is_first {
+                    self.append_refused = None;
+                }
                 self.begin_message(message);
                 Next::Continue
             }
@@ -203,7 +212,15 @@ impl<A: Account> Session<A> {
     /// Writes the changes of the selected mailbox to an idle client.
     pub fn announce(&mut self, out: &mut dyn Output) -> Next {
         let mut reply = Reply::new(out);
-        let next = match self.sync(true, &mut reply) {
+        let announced = match &self.selected {
+            // Whoever calls this knows that there is a newer view.
+            Some(selected) => {
+                let now = selected.mailbox.view();
+                self.announce_view(now, true, &[], &mut reply)
+            }
+            None => Ok(()),
+        };
+        let next = match announced {
             Ok(()) => Next::Idle,
             Err(refusal) => self.fail_fatally(&refusal, &mut reply),
         };
@@ -276,6 +293,11 @@ impl<A: Account> Session<A> {
             Command::Fetch(fetch) => self.fetch(&fetch, reply),
             Command::Store(store) => self.store(&store, reply),
             Command::Copy { set, mailbox, moves } => self.copy(&set, &mailbox, moves, reply),
+            Command::CancelUpdate(tags) => {
+                self.selected_mut()?;
+                self.cancel_update(&tags);
+                Ok(Done::text("Updates cancelled"))
+            }
             Command::Append => self.append(),
             Command::Replace { number, uid } => self.replace(&number, uid, reply),
             other => self.dispatch_account(other, reply),
@@ -301,6 +323,9 @@ impl<A: Account> Session<A> {
             }
             Command::SetMetadata(mailbox, entries) => self.set_metadata(&mailbox, &entries),
             Command::MyRights(mailbox) => self.my_rights(&mailbox, reply),
+            Command::GetAcl(mailbox) => self.get_acl(&mailbox, reply),
+            Command::ListRights(mailbox, who) => self.list_rights(&mailbox, &who, reply),
+            Command::SetAcl(mailbox, ..) => self.set_acl(&mailbox),
             _ => Err(Refusal::bad("Command not available")),
         }
     }
@@ -327,6 +352,11 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Next {
         self.account.append_abort();
+        if code == Some("BADCHARSET") {
+            // A search that fails may have been one with SAVE, which then leaves nothing (RFC 5182
+            // §2.1).
+            self.saved = UidSet::new();
+        }
         self.bad_commands += u32::from(!is_no);
         reply.refuse(tag, if is_no { "NO" } else { "BAD" }, code, text);
         if self.bad_commands >= BAD_COMMANDS_MAX {
@@ -338,10 +368,7 @@ impl<A: Account> Session<A> {
 
     fn fail_fatally(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) -> Next {
         self.selected = None;
-        match refusal.code {
-            Some(code) => reply.line(format_args!("* BYE [{code}] {}", refusal.text)),
-            None => reply.line(format_args!("* BYE {}", refusal.text)),
-        }
+        reply.refuse(None, "BYE", refusal.code, &refusal.text);
         Next::Close
     }
 

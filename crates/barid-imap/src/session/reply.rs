@@ -107,6 +107,12 @@ impl<'o> Reply<'o> {
     }
 }
 
+impl Drop for Reply<'_> {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
 impl fmt::Write for Reply<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text);
@@ -119,7 +125,7 @@ impl Refusal {
     pub(crate) const BAD: &'static str = "BAD";
 
     /// Creates a refusal that is answered with BAD.
-    pub(crate) fn bad(text: &str) -> Self {
+    pub fn bad(text: &str) -> Self {
         Self::new(Self::BAD, text)
     }
 }

@@ -30,6 +30,7 @@ impl<A: Account> Session<A> {
             }
         };
         self.save_result(command, &rows)?;
+        self.begin_context(tag, command, None, &rows, reply)?;
         let numbers = self.selected_mut()?.numbers_of_rows(&rows, command.uid)?;
         let modseq = self.modseq_of(command, &rows)?;
         match self.returns(command) {
@@ -55,6 +56,7 @@ impl<A: Account> Session<A> {
             false => order.into_iter().filter(|row| found.binary_search(row).is_ok()).collect(),
         };
         let numbers = selected.numbers_of_rows(&rows, command.uid)?;
+        self.begin_context(tag, command, Some(program), &rows, reply)?;
         let modseq = self.modseq_of(command, &rows)?;
         match command.returns {
             Some(returns) => write_esearch(tag, command, returns, &numbers, modseq, reply),
@@ -84,7 +86,7 @@ impl<A: Account> Session<A> {
     }
 
     /// Returns the rows of the newest view that match and that the client knows, ascending.
-    fn matching_rows(
+    pub(super) fn matching_rows(
         &mut self,
         command: &SearchCommand,
         reply: &mut Reply<'_>,
@@ -173,11 +175,8 @@ impl<M: Mailbox> Selected<M> {
                     builder.key(SearchKey::Uid(NumberSet::from_ranges(ranges)))
                 }
                 SearchNode::Key(SearchKey::Seq(set)) => {
-                    let exists = self.numbers.len();
-                    let ranges = set.resolve(exists);
-                    if ranges.last().is_some_and(|(_, last)| *last > exists) || exists == 0 {
-                        return Err(Refusal::bad("Invalid sequence number"));
-                    }
+                    // Numbers without a message match nothing here.
+                    let ranges = set.resolve(self.numbers.len());
                     if self.has_hidden_expunges {
                         let uids = self.numbers.uids_in(&ranges, true)?;
                         let uids: UidSet = uids.into_iter().collect();
@@ -235,7 +234,9 @@ fn write_esearch(
     let result = SearchResult { numbers, uid: command.uid };
     result.write_esearch(Some(tag), returns, reply.bytes());
     if let Some((first, last)) = command.partial {
-        reply.push(&format!(" PARTIAL ({first}:{last} "));
+        let (low, high) = (first.min(last), first.max(last));
+        let (shown_first, shown_last) = if first > 0 { (low, high) } else { (high, low) };
+        reply.push(&format!(" PARTIAL ({shown_first}:{shown_last} "));
         let part = part_of(numbers, first, last);
         match part.is_empty() {
             true => reply.push("NIL"),

@@ -41,15 +41,21 @@ impl<A: Account> Session<A> {
             }
         }
         self.saved = UidSet::new();
+        self.contexts.clear();
         if parameters.qresync.is_some() && !self.enabled.qresync {
             return Err(crate::backend::Refusal::bad("QRESYNC is not enabled"));
         }
         self.enabled.condstore |= parameters.condstore || parameters.qresync.is_some();
         let mut mailbox = self.account.open(name, read_only)?;
         let read_only = read_only || mailbox.is_read_only();
-        let recent = match read_only || self.enabled.rev2 {
-            true => UidSet::new(),
-            false => mailbox.claim_recent()?,
+        let recent = match read_only {
+            _ if self.enabled.rev2 => UidSet::new(),
+            true => mailbox.recent()?,
+            false => match mailbox.claim_recent() {
+                Err(refusal) if refusal.is_fatal => return Err(refusal),
+                Err(_) => mailbox.recent()?,
+                Ok(recent) => recent,
+            },
         };
         let view = mailbox.view();
         let selected = Selected {
@@ -63,11 +69,17 @@ impl<A: Account> Session<A> {
             keywords_announced: 0,
             is_uid_command: false,
         };
-        let selected = self.selected.insert(selected);
-        let numbers = selected.newest.numbers()?;
-        self.write_selected(&numbers, reply)?;
-        if let Some(known) = &parameters.qresync {
-            self.resynchronise(known, &numbers, reply)?;
+        let numbers = self.selected.insert(selected).newest.numbers();
+        let written = numbers.and_then(|numbers| {
+            self.write_selected(&numbers, reply)?;
+            match &parameters.qresync {
+                Some(known) => self.resynchronise(known, &numbers, reply),
+                None => Ok(()),
+            }
+        });
+        if let Err(refusal) = written {
+            self.selected = None;
+            return Err(refusal);
         }
         let code = if read_only { "READ-ONLY" } else { "READ-WRITE" };
         Ok(Done::with(code.to_owned(), "Mailbox selected"))
@@ -88,9 +100,6 @@ impl<A: Account> Session<A> {
         reply.line(format_args!("* OK [UIDNEXT {}] Predicted next UID", numbers.uidnext));
         let modseq = numbers.highest_modseq;
         reply.line(format_args!("* OK [HIGHESTMODSEQ {modseq}] Highest"));
-        if self.is_available("OBJECTID") {
-            reply.line(format_args!("* OK [MAILBOXID ({})] Ok", selected.mailbox.id()));
-        }
         if rev2 {
             let name = selected.name.clone();
             reply.push("* LIST () ");
@@ -164,6 +173,7 @@ impl<A: Account> Session<A> {
         }
         self.selected = None;
         self.saved = UidSet::new();
+        self.contexts.clear();
         Ok(Done::text("Mailbox closed"))
     }
 
@@ -171,6 +181,7 @@ impl<A: Account> Session<A> {
         self.selected_mut()?;
         self.selected = None;
         self.saved = UidSet::new();
+        self.contexts.clear();
         Ok(Done::text("Mailbox unselected"))
     }
 }

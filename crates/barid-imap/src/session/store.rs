@@ -45,11 +45,11 @@ impl<A: Account> Session<A> {
         now: <A::Mailbox as Mailbox>::View,
         reply: &mut Reply<'_>,
     ) -> Answer<()> {
-        self.announce_view(now, false, uids, reply)?;
-        let condstore = self.enabled.condstore;
-        let Some(selected) = &self.selected else { return Ok(()) };
         let is_done = |uid: &Uid| modified.binary_search(uid).is_err();
         let done: Vec<Uid> = uids.iter().copied().filter(is_done).collect();
+        self.announce_view(now, false, &done, reply)?;
+        let condstore = self.enabled.condstore;
+        let Some(selected) = &self.selected else { return Ok(()) };
         if !command.silent {
             return self.write_flag_changes(&done, false, reply);
         }

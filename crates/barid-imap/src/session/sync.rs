@@ -71,8 +71,10 @@ impl<A: Account> Session<A> {
             self.write_flags(reply);
         }
         let is_other = |uid: &Uid| answered.binary_search(uid).is_err();
+        let is_changed = !changes.flags.is_empty() || changes.has_new;
         let flags: Vec<Uid> = changes.flags.into_iter().filter(is_other).collect();
-        self.write_flag_changes(&flags, false, reply)
+        self.write_flag_changes(&flags, false, reply)?;
+        if is_changed { self.update_contexts(reply) } else { Ok(()) }
     }
 
     /// Announces messages that are gone and new ones: numbers are those of the newest view then.
@@ -85,6 +87,8 @@ impl<A: Account> Session<A> {
             false => None,
         };
         let changes = since.as_ref().unwrap_or(changes);
+        self.remove_from_contexts(&changes.expunged, reply)?;
+        let Some(selected) = &mut self.selected else { return Ok(()) };
         if qresync {
             write_vanished(&changes.expunged.iter().copied().collect(), false, reply);
         } else {
@@ -107,7 +111,8 @@ impl<A: Account> Session<A> {
     fn announce_new(&mut self, enabled: Enabled, reply: &mut Reply<'_>) -> Answer<()> {
         let Some(selected) = &mut self.selected else { return Ok(()) };
         if !selected.read_only && !enabled.rev2 {
-            let recent = selected.mailbox.claim_recent()?;
+            // The number of messages must be announced whatever happens here.
+            let recent = selected.mailbox.claim_recent().unwrap_or_default();
             for (first, last) in recent.ranges() {
                 selected.recent.insert_range(*first, *last);
             }

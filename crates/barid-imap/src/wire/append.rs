@@ -15,17 +15,9 @@ use barid_query::search::NumberSet;
 
 use super::Event;
 use super::literal::Literal;
-use super::parser::{Cursor, Dialect, ParseError, Parsed};
+use super::parser::{AppendKind, Cursor, Dialect, ParseError, Parsed};
 use crate::command::{AppendMessage, AppendPart, Command, MailboxName};
 use crate::limits::{APPENDS_MAX, LIST_LEN_MAX};
-
-/// The command that carries messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AppendKind {
-    Append,
-    /// REPLACE, or UID REPLACE if `true`.
-    Replace(bool),
-}
 
 /// A reader of the arguments.
 #[derive(Debug)]
@@ -220,6 +212,9 @@ impl AppendReader {
     ) -> Parsed<AppendStep> {
         let literal = literal.filter(|_| cursor.is_end());
         let literal = literal.ok_or_else(|| cursor.expected("a literal"))?;
+        if literal.len > i64::MAX as u64 {
+            return Err(ParseError::new("The message is too long.").with_no("TOOBIG"));
+        }
         let part = AppendPart::Literal { len: literal.len, is_binary: literal.is_binary };
         queue.push_back(Event::Part { part, is_sync: literal.is_sync });
         Ok(AppendStep::Data(literal))

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::append::{AppendReader, AppendStep};
-use super::input::{Input, InputLine};
+use super::input::{IDLE_LEN_KEPT, Input, InputLine};
 use super::literal::{EndlessLiteral, Literal, announced};
 use super::parser::{self, Dialect, ParseError};
 use super::{Event, parser::CommandHead};
@@ -72,6 +72,9 @@ enum State {
 /// Bytes of a skipped line that are kept: more than an announcement of a literal has.
 const TAIL_LEN: usize = 64;
 
+/// Events for which a decoder that waits for input keeps room.
+const QUEUE_LEN_KEPT: usize = 4;
+
 impl Decoder {
     /// Creates a decoder for a connection before login, with names of mailboxes in modified UTF-7.
     pub fn new() -> Self {
@@ -97,6 +100,10 @@ impl Decoder {
                 return event;
             }
             if let Some(event) = self.advance() {
+                if event == Event::More {
+                    self.input.release();
+                    self.queue.shrink_to(QUEUE_LEN_KEPT);
+                }
                 return event;
             }
         }
@@ -272,7 +279,11 @@ impl Decoder {
         let Some(append) = &mut self.append else { return Ok(None) };
         let queue = &mut self.queue;
         match append.line(&mut self.text, literal, self.dialect, queue)? {
-            AppendStep::Argument(literal) => self.argument(literal),
+            AppendStep::Argument(literal) => {
+                let event = self.argument(literal)?;
+                self.queue.extend(event);
+                Ok(None)
+            }
             AppendStep::Data(literal) => {
                 self.is_refusable = literal.is_sync;
                 self.state = State::Data { left: literal.len };
@@ -294,7 +305,7 @@ impl Decoder {
         };
         let room = line_max.saturating_sub(self.text.len()) as u64;
         if literal.len > literal_max || literal.len > room {
-            return Err(ParseError::new("Literal is too long.").with_code("TOOBIG"));
+            return Err(ParseError::new("The literal is too long."));
         }
         let tilde = if literal.is_binary { "~" } else { "" };
         let announcement = format!("{tilde}{{{}}}\r\n", literal.len);
@@ -313,7 +324,7 @@ impl Decoder {
     /// Forgets the command.
     fn reset(&mut self) {
         self.text.clear();
-        self.text.shrink_to(LINE_LEN_BEFORE_LOGIN_MAX);
+        self.text.shrink_to(IDLE_LEN_KEPT);
         self.tag = None;
         self.is_open = false;
         self.append = None;

@@ -3,6 +3,9 @@
 /// Bytes in front of the unread ones that are kept at most before the buffer is moved together.
 const READ_LEN_KEPT: usize = 64 * 1024;
 
+/// Bytes of memory that a buffer without unread bytes keeps.
+pub(super) const IDLE_LEN_KEPT: usize = 4096;
+
 /// A queue of bytes that remembers up to where it was searched for a line end.
 #[derive(Debug, Default)]
 pub(super) struct Input {
@@ -36,6 +39,13 @@ impl Input {
             self.at = 0;
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Frees the memory of a buffer that was long, if all of it is read.
+    pub(super) fn release(&mut self) {
+        if self.len() == 0 && self.bytes.capacity() > IDLE_LEN_KEPT {
+            *self = Self::default();
+        }
     }
 
     /// Returns the number of unread bytes.
@@ -125,7 +135,13 @@ mod tests {
         }
         assert_eq!(input.len(), 100);
         assert!(input.bytes.len() < 4 * READ_LEN_KEPT);
-        assert_eq!(input.take().len(), 100);
+        assert_eq!(input.bytes(99).len(), 99);
+        input.release();
+        assert_eq!(input.take().len(), 1);
         assert_eq!(input.len(), 0);
+        input.push(&[0; 10_000]);
+        input.bytes(10_000);
+        input.release();
+        assert_eq!(input.bytes.capacity(), 0);
     }
 }

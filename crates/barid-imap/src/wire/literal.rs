@@ -17,12 +17,12 @@ pub(super) struct Literal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EndlessLiteral;
 
-/// Returns the literal that a line announces at its end.
-///
-/// A quoted string that ends there unclosed with `{5}` announces a literal too: such a line is
-/// not valid, and its sender is more likely to send five bytes than none.
+/// Returns the literal that a line announces at its end: a line of a command, or what follows a
+/// literal of it. A quoted string without end announces nothing (Dovecot reads it so, too).
 pub(super) fn announced(line: &[u8]) -> Result<Option<Literal>, EndlessLiteral> {
-    let Some(inner) = line.strip_suffix(b"}") else { return Ok(None) };
+    let Some(inner) = line.strip_suffix(b"}").filter(|inner| !ends_quoted(inner)) else {
+        return Ok(None);
+    };
     let (inner, is_sync) = match inner.strip_suffix(b"+") {
         Some(inner) => (inner, false),
         None => (inner, true),
@@ -43,6 +43,20 @@ pub(super) fn announced(line: &[u8]) -> Result<Option<Literal>, EndlessLiteral> 
     Ok(Some(Literal { announcement_len, len, is_sync, is_binary }))
 }
 
+/// Returns `true` if a quoted string is open at the end of a line.
+fn ends_quoted(line: &[u8]) -> bool {
+    let mut is_quoted = false;
+    let mut bytes = line.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\\' if is_quoted => drop(bytes.next()),
+            _ => {}
+        }
+    }
+    is_quoted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,8 +73,11 @@ mod tests {
         check("a LOGIN {5}", Some((3, 5, true, false)));
         check("a LOGIN {005+}", Some((6, 5, false, false)));
         check("a APPEND x ~{10}", Some((5, 10, true, true)));
+        check("a \"\\\"\" {5}", Some((3, 5, true, false)));
         check("{18446744073709551616}", Some((22, u64::MAX, true, false)));
-        for none in ["", "}", "{}", "{+}", "5}", "{5} ", "{5-}", "{-5}", "{5++}", "\"{5}\""] {
+        for none in
+            ["", "}", "{}", "{+}", "5}", "{5} ", "{5-}", "{-5}", "{5++}", "\"{5}\"", "a \"{5}"]
+        {
             check(none, None);
         }
         assert_eq!(announced(b"{9223372036854775808+}"), Err(EndlessLiteral));

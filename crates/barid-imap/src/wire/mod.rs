@@ -15,11 +15,11 @@ mod event;
 mod input;
 mod literal;
 pub(crate) mod parser;
-pub(crate) mod utf7;
+
+pub use barid_message::{decode_utf7, encode_utf7};
 
 pub use self::decoder::Decoder;
 pub use self::event::Event;
-pub(crate) use self::utf7::encode_utf7;
 
 #[cfg(test)]
 mod tests;

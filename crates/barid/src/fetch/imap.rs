@@ -20,8 +20,8 @@ impl Fetched<'_> {
         self.write_imap_as(self.summary.row + 1, None, out);
     }
 
-    /// Appends `* n FETCH (...)` and CRLF for a session, with the number that the message has there,
-    /// and with \Recent if the session has it; `None` for the flag as it is in the mailbox.
+    /// Appends `* n FETCH (...)` and CRLF for a session, with the number that the message has
+    /// there, and with \Recent if the session has it; `None` for the flag as it is in the mailbox.
     pub fn write_imap_as(&self, seq: u32, is_recent: Option<bool>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"* ");
         number(u64::from(seq), out);
@@ -83,11 +83,15 @@ impl Fetched<'_> {
             FetchItem::BinarySize(section) => {
                 number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
             }
+            FetchItem::EmailId => {
+                out.push(b'(');
+                out.extend_from_slice(summary.content_id().as_bytes());
+                out.push(b')');
+            }
             // Neither storage nor cache has values for these yet.
-            FetchItem::SaveDate
-            | FetchItem::EmailId
-            | FetchItem::ThreadId
-            | FetchItem::Preview { .. } => out.extend_from_slice(b"NIL"),
+            FetchItem::SaveDate | FetchItem::ThreadId | FetchItem::Preview { .. } => {
+                out.extend_from_slice(b"NIL");
+            }
         }
     }
 }

@@ -7,16 +7,20 @@ use crate::limits::{
     ID_NAME_LEN_MAX, ID_PARAMETERS_MAX, ID_VALUE_LEN_MAX, LIST_LEN_MAX, NESTING_MAX,
 };
 
-/// Parses `"(" [string SP nstring *(SP string SP nstring)] ")" / nil` (RFC 2971 §3.3). Parameters
-/// and bytes over the limits of the RFC are dropped: nothing but logs depends on them.
+/// Parses `"(" [string SP nstring *(SP string SP nstring)] ")" / nil` (RFC 2971 §3.3). Nothing but
+/// logs depends on the parameters: those over the limits of the RFC are dropped, and no arguments
+/// or a name without value are accepted, as Dovecot does.
 pub(super) fn id(cursor: &mut Cursor<'_>) -> Parsed<Command> {
-    if cursor.word_is("NIL") {
+    if cursor.is_end() || cursor.word_is("NIL") {
         return Ok(Command::Id(Vec::new()));
     }
     let mut parameters = cursor.list(false, |cursor| {
         let name = cursor.astring()?;
-        cursor.space()?;
-        let value = cursor.nstring()?;
+        cursor.spaces();
+        let value = match cursor.peek() {
+            Some(b')') => None,
+            _ => cursor.nstring()?,
+        };
         let value = value.map(|value| shortened(&value, ID_VALUE_LEN_MAX));
         Ok((shortened(&name, ID_NAME_LEN_MAX), value))
     })?;
@@ -148,7 +152,7 @@ pub(super) fn notify(cursor: &mut Cursor<'_>) -> Parsed<Command> {
             }
             Some(b'(') => depth += 1,
             Some(b')') => {
-                depth = depth.checked_sub(1).ok_or_else(|| ahead.expected("no )"))?;
+                depth = depth.checked_sub(1).ok_or_else(|| ParseError::new("Unexpected )."))?;
             }
             Some(b' ') => {}
             Some(_) => {

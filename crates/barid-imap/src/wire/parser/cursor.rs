@@ -5,10 +5,12 @@
 
 use std::borrow::Cow;
 
+use barid_message::{decode_utf7, encode_utf7};
+
 use super::{Dialect, ParseError, Parsed, printable};
 use crate::command::MailboxName;
+use crate::lex;
 use crate::limits::{LIST_LEN_MAX, MAILBOX_NAME_LEN_MAX};
-use crate::wire::utf7::decode_utf7;
 
 /// A place in the text of a command.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ impl<'a> Cursor<'a> {
 
     /// Creates the error that `what` is not here.
     pub(crate) fn expected(&self, what: &str) -> ParseError {
-        let rest = self.rest();
+        let rest = self.rest().trim_ascii_end();
         let found = &rest[..rest.len().min(FOUND_LEN)];
         ParseError::new(match found {
             [] => format!("Expected {what} at the end."),
@@ -87,6 +89,7 @@ impl<'a> Cursor<'a> {
                 self.spaces();
                 Ok(())
             }
+            None => Err(ParseError::new("An argument is missing.")),
             _ => Err(self.expected("a space")),
         }
     }
@@ -150,7 +153,14 @@ impl<'a> Cursor<'a> {
     /// Reads a quoted string or a literal, if one is here.
     pub(crate) fn string(&mut self) -> Parsed<Option<Cow<'a, [u8]>>> {
         match self.peek() {
-            Some(b'"') => self.quoted().map(Some),
+            Some(b'"') => {
+                let found = lex::quoted(&self.rest()[1..]);
+                let (text, len) = found.ok_or_else(|| {
+                    ParseError::new("A quoted string is not valid or has no end.")
+                })?;
+                self.skip(1 + len);
+                Ok(Some(text))
+            }
             Some(b'{') => {
                 let bytes = self.literal()?;
                 match memchr::memchr(0, bytes) {
@@ -171,49 +181,12 @@ impl<'a> Cursor<'a> {
         self.literal().map(Some)
     }
 
-    /// Reads `DQUOTE *QUOTED-CHAR DQUOTE`, 8-bit text included.
-    fn quoted(&mut self) -> Parsed<Cow<'a, [u8]>> {
-        let error = || ParseError::new("A quoted string is not valid or has no end.");
-        let inside = &self.rest()[1..];
-        let plain = inside.iter().position(|byte| matches!(byte, b'"' | b'\\') || is_line(*byte));
-        let plain = plain.ok_or_else(error)?;
-        if inside[plain] == b'"' {
-            self.at += plain + 2;
-            return Ok(Cow::Borrowed(&inside[..plain]));
-        }
-        let mut text = inside[..plain].to_vec();
-        let mut bytes = inside.iter().enumerate().skip(plain);
-        while let Some((at, byte)) = bytes.next() {
-            match byte {
-                b'"' => {
-                    self.at += at + 2;
-                    return Ok(Cow::Owned(text));
-                }
-                byte if is_line(*byte) => break,
-                b'\\' => match bytes.next() {
-                    Some((_, byte)) if !is_line(*byte) => text.push(*byte),
-                    _ => break,
-                },
-                byte => text.push(*byte),
-            }
-        }
-        Err(error())
-    }
-
-    /// Reads `"{" number64 ["+"] "}" CRLF *OCTET`.
+    /// Reads a literal.
     fn literal(&mut self) -> Parsed<&'a [u8]> {
-        let mut ahead = self.clone();
-        ahead.at += 1;
-        let len: Option<usize> = digits(ahead.take_while(|byte| byte.is_ascii_digit()));
-        ahead.eat(b'+');
-        let is_announced = ahead.rest().starts_with(b"}\r\n");
-        match len.filter(|_| is_announced).and_then(|len| ahead.rest()[3..].get(..len)) {
-            Some(bytes) => {
-                self.at = ahead.at + 3 + bytes.len();
-                Ok(bytes)
-            }
-            None => Err(self.expected("a literal")),
-        }
+        let found = self.rest().strip_prefix(b"{").and_then(lex::literal);
+        let (bytes, len) = found.ok_or_else(|| self.expected("a literal"))?;
+        self.skip(1 + len);
+        Ok(bytes)
     }
 
     /// Reads an `astring`.
@@ -221,7 +194,7 @@ impl<'a> Cursor<'a> {
         if let Some(string) = self.string()? {
             return Ok(string);
         }
-        match self.take_while(is_astring_char) {
+        match self.take_while(is_lenient_char) {
             [] => Err(self.expected("a string")),
             atom => Ok(Cow::Borrowed(atom)),
         }
@@ -242,7 +215,7 @@ impl<'a> Cursor<'a> {
         if let Some(string) = self.string()? {
             return self.name(&string);
         }
-        match self.take_while(|byte| is_astring_char(byte) || matches!(byte, b'%' | b'*')) {
+        match self.take_while(is_lenient_char) {
             [] => Err(self.expected("a mailbox name")),
             pattern => self.name(pattern),
         }
@@ -254,7 +227,7 @@ impl<'a> Cursor<'a> {
         if bytes.len() > MAILBOX_NAME_LEN_MAX {
             return Err(ParseError::new("A pattern is too long.").with_code("CANNOT"));
         }
-        match decode_utf7(bytes).filter(|_| !self.dialect.has_utf8_names()) {
+        match canonical_utf7(bytes).filter(|_| !self.dialect.has_utf8_names()) {
             Some(name) => Ok(name),
             None => utf8(Cow::Borrowed(bytes)),
         }
@@ -266,14 +239,23 @@ impl<'a> Cursor<'a> {
         self.name(&reference)
     }
 
-    /// Reads a `mailbox`.
+    /// Reads a `mailbox`, which is not empty.
     pub(crate) fn mailbox(&mut self) -> Parsed<MailboxName> {
+        let mailbox = self.mailbox_or_empty()?;
+        if mailbox.0.is_empty() {
+            return Err(ParseError::new("The mailbox name is empty.").with_no("CANNOT"));
+        }
+        Ok(mailbox)
+    }
+
+    /// Reads a `mailbox`.
+    pub(crate) fn mailbox_or_empty(&mut self) -> Parsed<MailboxName> {
         let bytes = self.astring()?;
         let invalid = |text: &str| ParseError::new(text).with_no("CANNOT");
         let name = match self.dialect.has_utf8_names() {
             true => String::from_utf8(bytes.into_owned())
                 .map_err(|_| invalid("The mailbox name is not valid UTF-8."))?,
-            false => decode_utf7(&bytes)
+            false => canonical_utf7(&bytes)
                 .ok_or_else(|| invalid("The mailbox name is not valid modified UTF-7."))?,
         };
         if name.len() > MAILBOX_NAME_LEN_MAX {
@@ -288,7 +270,7 @@ impl<'a> Cursor<'a> {
     /// Reads a number.
     pub(crate) fn number<T: std::str::FromStr>(&mut self) -> Parsed<T> {
         let start = self.clone();
-        digits(self.take_while(|byte| byte.is_ascii_digit()))
+        lex::number(self.take_while(|byte| byte.is_ascii_digit()))
             .ok_or_else(|| start.expected("a number"))
     }
 
@@ -327,19 +309,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns `true` for CR, LF and NUL, which end a quoted string.
-fn is_line(byte: u8) -> bool {
-    matches!(byte, 0 | b'\r' | b'\n')
-}
-
 /// Returns `true` for an ASTRING-CHAR; 8-bit bytes are let through.
 pub(crate) fn is_astring_char(byte: u8) -> bool {
     !matches!(byte, 0..=b' ' | 0x7f | b'(' | b')' | b'{' | b'%' | b'*' | b'"' | b'\\')
 }
 
-/// Parses digits.
-pub(crate) fn digits<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
-    std::str::from_utf8(bytes).ok()?.parse().ok()
+/// Returns `true` for an ASTRING-CHAR, `%`, `*` and a backslash, which Dovecot accepts too.
+fn is_lenient_char(byte: u8) -> bool {
+    is_astring_char(byte) || matches!(byte, b'%' | b'*' | b'\\')
+}
+
+/// Decodes a name in modified UTF-7. What is not encoded as [`encode_utf7`] does it is not valid:
+/// one mailbox would have two names.
+fn canonical_utf7(name: &[u8]) -> Option<String> {
+    decode_utf7(name).filter(|decoded| encode_utf7(decoded).as_bytes() == name)
 }
 
 /// Returns a string as UTF-8.

@@ -10,7 +10,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Parsed<Command> {
     let mut mailbox = cursor.mailbox()?;
     let is_folder = mailbox.0.ends_with(separator) && mailbox.0.len() > separator.len_utf8();
     if is_folder {
-        mailbox = MailboxName::from(mailbox.0.trim_end_matches(separator));
+        mailbox = MailboxName::from(mailbox.0.strip_suffix(separator).unwrap_or_default());
     }
     let mut special_use = Vec::new();
     cursor.spaces();
@@ -123,7 +123,7 @@ impl MetadataOptions {
 
 /// Parses the mailbox, or an empty name for the server.
 fn metadata_mailbox(cursor: &mut Cursor<'_>) -> Parsed<MailboxName> {
-    cursor.mailbox()
+    cursor.mailbox_or_empty()
 }
 
 /// Parses the name of an entry (RFC 5464 §3.1), in lower case: names are compared without case.

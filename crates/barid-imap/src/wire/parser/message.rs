@@ -194,7 +194,7 @@ fn date_time(text: &str) -> Option<InternalDate> {
         _ => return None,
     };
     let zone_minutes = sign * (zone / 100 * 60 + zone % 100);
-    if zone % 100 >= 60 {
+    if zone_minutes.abs() >= 24 * 60 {
         return None;
     }
     let local = days * 86_400 + hour * 3_600 + minute * 60 + second;

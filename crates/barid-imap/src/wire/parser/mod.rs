@@ -13,7 +13,6 @@ mod search;
 mod select;
 
 pub(crate) use self::cursor::Cursor;
-use super::append::AppendKind;
 use crate::command::Command;
 use crate::limits::{ERROR_TEXT_LEN_MAX, TAG_LEN_MAX};
 
@@ -81,6 +80,15 @@ pub(crate) fn tag(line: &[u8]) -> Option<String> {
     is_tag.then(|| String::from_utf8_lossy(&line[..len]).into_owned())
 }
 
+/// The command that carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppendKind {
+    /// APPEND.
+    Append,
+    /// REPLACE, or UID REPLACE if `true`.
+    Replace(bool),
+}
+
 /// The beginning of a command.
 #[derive(Debug)]
 pub(crate) struct CommandHead {
@@ -99,8 +107,12 @@ pub(crate) fn head(line: &[u8]) -> Parsed<CommandHead> {
         ("REPLACE", uid) => Some(AppendKind::Replace(uid)),
         _ => None,
     };
+    let CommandName { name, uid } = name;
     if append.is_some() {
         cursor.space()?;
+    } else if (uid || plain(&name).is_none()) && parser_of(&name, uid).is_none() {
+        // At once, so that the client sends no literal for it.
+        return Err(unknown(&name, uid));
     }
     Ok(CommandHead { append, end: cursor.at() })
 }
@@ -139,13 +151,19 @@ pub(crate) fn command(text: &[u8], dialect: Dialect) -> Parsed<Command> {
         return Ok(command);
     }
     let Some(parse) = parser_of(&name, uid) else {
-        let uid = if uid { "UID " } else { "" };
-        return Err(ParseError::new(format!("Unknown command {uid}{name}.")));
+        return Err(unknown(&name, uid));
     };
-    cursor.space()?;
+    if !(name == "ID" && cursor.is_end()) {
+        cursor.space()?;
+    }
     let command = parse(&mut cursor)?;
     cursor.end()?;
     Ok(command)
+}
+
+fn unknown(name: &str, uid: bool) -> ParseError {
+    let uid = if uid { "UID " } else { "" };
+    ParseError::new(format!("Unknown command {uid}{name}."))
 }
 
 /// Returns the command without arguments that has this name.

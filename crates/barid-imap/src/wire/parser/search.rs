@@ -8,12 +8,13 @@
 //! return-opts = "RETURN" SP "(" [return-opt *(SP return-opt)] ")"
 //! ```
 
-use barid_query::search::{ReturnOptions, SearchError, SearchProgram, parse_imap};
+use barid_query::search::{ReturnOptions, SearchError, SearchProgram};
 use barid_query::{SortKey, SortProgram, ThreadAlgorithm};
 
 use super::account::words;
 use super::{Cursor, ParseError, Parsed};
 use crate::command::{Command, SearchCommand};
+use crate::search::{ImapLexer, check_charset, parse_keys};
 
 /// The options of RETURN.
 #[derive(Default)]
@@ -76,12 +77,8 @@ pub(super) fn cancel_update(cursor: &mut Cursor<'_>) -> Parsed<Command> {
 
 /// Reads the charset and the space behind it.
 fn charset(cursor: &mut Cursor<'_>) -> Parsed<()> {
-    let charset = cursor.text()?;
-    let known = ["US-ASCII", "UTF-8"].iter().any(|name| name.eq_ignore_ascii_case(&charset));
-    match known {
-        true => cursor.space(),
-        false => Err(search_error(&SearchError::BadCharset(charset))),
-    }
+    check_charset(&cursor.text()?).map_err(|error| search_error(&error))?;
+    cursor.space()
 }
 
 /// Reads the program, and joins the parts.
@@ -92,18 +89,13 @@ fn command(cursor: &mut Cursor<'_>, uid: bool, returns: Returns) -> Parsed<Searc
 }
 
 fn program(cursor: &mut Cursor<'_>) -> Parsed<SearchProgram> {
-    let request = parse_imap(cursor.rest()).map_err(|error| search_error(&error))?;
-    if request.returns.is_some() {
-        return Err(cursor.expected("a search key"));
-    }
-    cursor.take_rest();
-    Ok(request.program)
+    parse_keys(ImapLexer::new(cursor.take_rest())).map_err(|error| search_error(&error))
 }
 
 fn search_error(error: &SearchError) -> ParseError {
     let answer = ParseError::new(error.to_string());
     match error {
-        SearchError::BadCharset(_) => answer.with_no("BADCHARSET (US-ASCII UTF-8)"),
+        SearchError::BadCharset(_) => answer.with_no("BADCHARSET"),
         _ => answer,
     }
 }
