@@ -206,7 +206,7 @@ mod tests {
         for header in cut {
             for end in ["", "\n", "\r", "\r\n", "\n\n", "\r\n\r\n"] {
                 let ended = format!("{header}{end}");
-                let (fields, key) = crate::HeaderFields::scan_with_key(ended.as_bytes());
+                let (fields, key) = crate::HeaderScan::with_key(ended.as_bytes());
                 let expected = header_key(header.as_bytes());
                 assert_eq!(header_key(ended.as_bytes()), expected, "{ended:?}");
                 assert_eq!(key, expected, "{ended:?} {fields:?}");

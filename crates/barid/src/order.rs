@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use barid_cache::{Core, Record, Snapshot};
-use barid_message::{Profile, SubjectScratch};
+use barid_cache::{Core, Snapshot};
+use barid_message::{HeaderFields, Profile, SubjectScratch};
 use barid_query::{SortKey, SortProgram, SortView};
 use barid_types::Uid;
 
@@ -198,7 +198,7 @@ impl SortView for SortKeys<'_> {
         let mut visited = 0;
         let result = self.snapshot.records(rows, &mut |_, _, record| {
             visited += 1;
-            string(key, record, self.profile, &mut scratch, visit);
+            string(key, &record.fields, self.profile, &mut scratch, visit);
         });
         self.keep_error(result);
         (visited..rows.len()).for_each(|_| visit(b""));
@@ -215,7 +215,7 @@ fn number(key: SortKey, core: &Core) -> i64 {
 
 fn string(
     key: SortKey,
-    record: &Record<'_>,
+    fields: &HeaderFields<'_>,
     profile: Profile,
     scratch: &mut SubjectScratch,
     visit: &mut dyn FnMut(&[u8]),
@@ -229,13 +229,13 @@ fn string(
         visit(barid_message::casemap(&name).as_bytes());
     };
     match key {
-        SortKey::From => mailbox(record.from, visit),
-        SortKey::To => mailbox(record.to, visit),
-        SortKey::Cc => mailbox(record.cc, visit),
-        SortKey::DisplayFrom => display(record.from, visit),
-        SortKey::DisplayTo => display(record.to, visit),
+        SortKey::From => mailbox(fields.from, visit),
+        SortKey::To => mailbox(fields.to, visit),
+        SortKey::Cc => mailbox(fields.cc, visit),
+        SortKey::DisplayFrom => display(fields.from, visit),
+        SortKey::DisplayTo => display(fields.to, visit),
         _ => {
-            let subject = record.subject.unwrap_or_default();
+            let subject = fields.subject.unwrap_or_default();
             visit(barid_message::base_subject_into(subject, profile, scratch).0);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use barid::message::{
-    DefectKind, HeaderFields, Profile, body_structure, crlf_size, field, fields, is_owned_field,
+    DefectKind, HeaderScan, Profile, body_structure, crlf_size, field, fields, is_owned_field,
     parameter, parse_addresses, parse_date, parse_date_as, part_body, part_text, raw_header,
     rfc822_size,
 };
@@ -191,14 +191,14 @@ fn name_of(key: &[u8], message: &[u8]) -> Option<&'static str> {
     let key = shown(key);
     let mut words = key.split(' ');
     let word = words.next()?;
-    let header = HeaderFields::scan(message);
+    let header = HeaderScan::new(message);
     let head = &message[..header.body_offset];
     let field = if word == "HEADER" { words.next()? } else { word };
     if key.contains('\u{fffd}') {
         return Some("replacement-character");
     }
     match word {
-        "SENTBEFORE" | "SENTON" | "SENTSINCE" => name_of_date(header.date.unwrap_or_default()),
+        "SENTBEFORE" | "SENTON" | "SENTSINCE" => name_of_date(header.fields.date.unwrap_or_default()),
         "LARGER" | "SMALLER" => {
             (crlf_size(message) != rfc822_size(message)).then_some("owned-fields")
         }

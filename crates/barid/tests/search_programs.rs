@@ -1,6 +1,6 @@
 //! Random search programs about the messages of a mailbox, in IMAP's words.
 
-use barid::message::{HeaderFields, decode_words, parse_date};
+use barid::message::{HeaderScan, decode_words, parse_date};
 use barid::query::Day;
 use fastrand::Rng;
 
@@ -30,13 +30,14 @@ const ODD_WORDS: [&str; 8] =
 impl Matter {
     /// Learns what is in a message.
     pub(crate) fn learn(&mut self, message: &[u8], arrived: i64, random: &mut Rng) {
-        let fields = HeaderFields::scan(message);
+        let header = HeaderScan::new(message);
+        let fields = header.fields;
         let text = |raw: Option<&[u8]>| decode_words(raw.unwrap_or_default()).into_owned();
         self.messages += 1;
         self.addresses.push(text([fields.from, fields.to, fields.cc][random.usize(..3)]));
         self.subjects.push(text(fields.subject));
         self.ids.push(text([fields.message_id, fields.references][random.usize(..2)]));
-        let body = String::from_utf8_lossy(&message[fields.body_offset..]).into_owned();
+        let body = String::from_utf8_lossy(&message[header.body_offset..]).into_owned();
         let words: Vec<&str> = body.split_whitespace().take(2000).collect();
         if let Some(at) = words.len().checked_sub(1).map(|last| random.usize(..=last)) {
             self.words.push(words[at].to_owned());

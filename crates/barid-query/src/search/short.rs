@@ -13,7 +13,7 @@
 
 use barid_types::{Flag, Keyword};
 
-use super::day::{month_len, number};
+use super::day::number;
 use super::program::DateRange;
 use super::{
     AddressField, DateColumn, Day, NodeId, NumberSet, ProgramBuilder, SearchError, SearchKey,
@@ -385,7 +385,8 @@ fn period(text: &str, today: Day) -> Option<(Day, Day)> {
         (Some(month), None, _) => {
             let month = number(month)?;
             let first = Day::of(year, month, 1)?;
-            Some((first, first.plus(i64::from(month_len(year, month)))))
+            let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+            Some((first, Day::of(next.0, next.1, 1)?))
         }
         (Some(month), Some(date), None) => day(Day::of(year, number(month)?, number(date)?)?),
         _ => None,
