@@ -1,4 +1,4 @@
-//! Data about the mailbox as a whole (`docs/formats/cache.md`, "Meta data").
+//! Data about the mailbox as a whole (`docs/formats/cache.md`, "Metadata").
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
