@@ -1,4 +1,4 @@
-//! Damaged files: the damage is detected, or every value is right. Never a wrong one.
+//! Damaged files: the damage is detected, or every value is right; a wrong value is never returned.
 
 use std::sync::Arc;
 

@@ -283,7 +283,7 @@ pub(crate) fn build(
     build_as(vfs, path, model, rng, &CacheOptions::default())
 }
 
-/// Like [`build`], with options.
+/// Builds a cache as [`build`] does, with options.
 pub(crate) fn build_as(
     vfs: &Arc<dyn Vfs>,
     path: &Path,

@@ -32,7 +32,7 @@ fn push_bare(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[from..]);
 }
 
-/// Makes a text that comes in pieces what [`push_crlf`] makes of a whole one.
+/// A converter to CRLF, as by [`push_crlf`], for a text that comes in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrlfPieces {
     ends_with_cr: bool,

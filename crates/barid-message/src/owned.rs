@@ -55,7 +55,8 @@ pub fn rfc822_size(message: &[u8]) -> u64 {
     size
 }
 
-/// [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its header alone.
+/// Returns the [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its
+/// header alone.
 ///
 /// Returns `None` if the header does not determine it: it is truncated, or some of its lines do not
 /// end in CRLF.

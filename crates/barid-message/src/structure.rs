@@ -50,7 +50,7 @@ impl Default for StructureReader {
 
 impl StructureReader {
     /// Reads on, and appends the bytes read to `kept`, except for the bodies of undivided parts
-    /// that `keeps` rejects. `keeps` is called with all that the header of a part says.
+    /// that `keeps` rejects. `keeps` is called with all properties from the header of a part.
     ///
     /// The kept bytes are a message with the same parts, some of which are empty.
     pub fn read(

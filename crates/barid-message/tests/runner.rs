@@ -1,4 +1,4 @@
-//! The integration tests of `barid-message`, one module a subject.
+//! The integration tests of `barid-message`, one module per subject.
 
 #[cfg(test)]
 mod corpora;

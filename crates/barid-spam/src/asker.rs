@@ -52,9 +52,10 @@ impl Asker<'_> {
         })
     }
 
-    /// Trains a message; with `registered` as [`crate::Trainer::taking_registered`]. The work for
-    /// the processor runs inside `in_turn`, which must call its argument once; waiting for other
-    /// writers does not. **Commit point:** durable when this returns.
+    /// Trains the filter with a message; with `registered`, as after
+    /// [`crate::Trainer::taking_registered`]. The work for the processor runs inside `in_turn`,
+    /// which must call its argument once; waiting for other writers does not. **Commit point:**
+    /// durable when this returns.
     ///
     /// # Errors
     /// Errors of the word list.

@@ -30,7 +30,7 @@ pub struct Classified {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Explained {
-    /// Number of messages trained.
+    /// Numbers of messages that the list was trained with.
     pub totals: Counts,
     /// The tokens used, those that indicate ham first.
     pub tokens: Vec<ExplainedToken>,
@@ -42,7 +42,7 @@ pub struct Explained {
 pub struct ExplainedToken {
     /// The token.
     pub token: Vec<u8>,
-    /// Number of messages with it that were trained.
+    /// Numbers of messages with it that the list was trained with.
     pub counts: Counts,
     /// Probability that a message with it is spam.
     pub probability: f64,

@@ -41,7 +41,7 @@ impl Filter {
     /// [`Mailbox::change`].
     ///
     /// # Errors
-    /// As those, and as [`Filter::classify_mailbox`].
+    /// Errors of these calls, and as [`Filter::classify_mailbox`].
     pub fn move_spam(
         &self,
         source: &mut Mailbox,

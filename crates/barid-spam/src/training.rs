@@ -1,4 +1,4 @@
-//! Training messages, and reverting that.
+//! Training the filter with messages, and reverting that.
 //!
 //! A thread looks up the receipt of a message and makes its tokens only if the message changes the
 //! list. Changes are collected and written in batches, each of them completely or not at all. If
@@ -22,18 +22,19 @@ use crate::source::{At, Source, each};
 use crate::worker::{Pool, Worker};
 use crate::{Error, Filter, Result};
 
-/// The training to apply to messages.
+/// The kind of training with messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lesson {
-    /// Trains the messages as this class. Messages that were trained before stay as they are.
+    /// Trains the filter with the messages as this class. Messages that were trained before stay as
+    /// they are.
     Train(Class),
-    /// Reverts the training of the messages; with a class, only of those trained as that class.
+    /// Reverts the training with the messages; with a class, only with those trained as that class.
     Untrain(Option<Class>),
-    /// Trains the messages as this class, whatever they were trained as before.
+    /// Trains the filter with the messages as this class, whatever they were trained as before.
     Retrain(Class),
 }
 
-/// ReadOutcome for a message.
+/// Outcome of a training for one message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Became {
@@ -93,7 +94,7 @@ pub struct Trained {
     pub saturated: u64,
     /// Generation of the word list after the last change; 0 if nothing changed.
     pub generation: u64,
-    /// `true` if it was asked to stop before all messages were read.
+    /// `true` if it was stopped on request before all messages were read.
     pub is_stopped: bool,
 }
 
@@ -169,7 +170,7 @@ struct Waiting {
     change: Change,
 }
 
-/// Trains messages of any number of sources.
+/// A training with the messages of any number of sources.
 pub struct Trainer<'a> {
     filter: &'a Filter,
     lesson: Lesson,
@@ -219,8 +220,9 @@ impl Trainer<'_> {
         Self { takes_registered: true, ..self }
     }
 
-    /// Trains the messages of a source. **Commit points:** each batch; [`Trainer::finish`] writes
-    /// the last. If this fails, unwritten changes are lost; messages given again are then trained.
+    /// Trains the filter with the messages of a source. **Commit points:** each batch;
+    /// [`Trainer::finish`] writes the last. If this fails, unwritten changes are lost; messages
+    /// given again are then trained.
     ///
     /// # Errors
     /// Errors of the word list and the mailbox; a message that cannot be read is passed to `tell`

@@ -25,7 +25,7 @@ fn filter_with(memory: &MemVfs, options: SpamOptions) -> Filter {
     Filter::new(Arc::new(memory.clone()), LIST.into(), options)
 }
 
-/// Trains messages; returns the outcome of each in one word.
+/// Trains a filter with messages; returns the outcome of each in one word.
 fn teach(filter: &Filter, lesson: Lesson, source: Source<'_>) -> (Trained, Vec<String>) {
     let mut became = Vec::new();
     let tell = &mut |_: At, what: Became| became.push(format!("{what:?}"));
@@ -42,7 +42,7 @@ fn dumped(filter: &Filter) -> String {
     text.escape_ascii().to_string().replace("\\n", "\n")
 }
 
-/// The tokens of a dump that count, without dates.
+/// Returns the tokens of a dump that count, without dates.
 fn counted(filter: &Filter) -> Vec<String> {
     let text = dumped(filter);
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
@@ -68,7 +68,7 @@ fn a_message_counts_once() {
     let first = dumped(&filter);
     assert!(first.contains("\n.MSG_COUNT 2 0 20261122\n"), "{first}");
     assert!(first.contains("\npills 1 0 ") && first.contains("\nbuy 2 0 "), "{first}");
-    // What mailboxes add to a message makes no other of it.
+    // Fields that mailboxes add do not make it another message.
     let again = b"From x@y Tue Mar  5 12:22:10 2024\nSubject: cheap pills\nStatus: RO\n\
                   Content-Length: 33\n\nbuy these pills now, cheap pills";
     let again = Source::Messages(&[again]);
@@ -158,7 +158,7 @@ fn mailboxes_of_all_formats_hold_the_same_messages() {
 
 #[test]
 fn trainers_at_once_teach_every_message_once() {
-    // They wait for each other: in real time, and not in that of a disk in memory.
+    // They wait for each other, in real time and not in that of a disk in memory.
     let scratch = Scratch::new("trainers").unwrap();
     let filter = || {
         let options = SpamOptions { date: Some(20_261_122), threads: 2, ..Default::default() };
@@ -218,7 +218,7 @@ fn classified(filter: &Filter, mailbox: &mut Mailbox, rescore: bool) -> Vec<(u32
     told
 }
 
-/// Teaches half of the messages of a mailbox as spam, the others as ham.
+/// Trains the filter with half of the messages of a mailbox as spam, and with the others as ham.
 fn teach_halves(filter: &Filter, mailbox: &mut Mailbox) {
     let all = uids(mailbox);
     let (spam, ham) = all.split_at(all.len() / 2);
@@ -326,7 +326,7 @@ fn spam_is_moved_and_nothing_is_lost() {
     assert_eq!(before, after);
     let again = filter.move_spam(&mut source, &mut target, &done, tell).unwrap();
     assert_eq!((again.spam, again.changed.is_some()), (0, false));
-    // What the user has put right stays where it is.
+    // Messages that the user has corrected stay where they are.
     let all = uids(&target);
     teach(&filter, Lesson::Retrain(Class::Ham), Source::Mailbox(&mut target, &all[..1]));
     let moved = filter.move_spam(&mut target, &mut source, &done, tell).unwrap();

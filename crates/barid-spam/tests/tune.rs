@@ -9,7 +9,7 @@ use barid_spam::bayes::{Parameters, Profile, Status};
 use barid_spam::wordlist::Class;
 use barid_spam::{Filter, Lesson, Samples, Source, SpamOptions, Taken, TuneOptions, Tuned};
 
-/// Messages of a class: words of their own, words of both classes, and some that mislead.
+/// Returns messages of a class: words of their own, words of both classes, and some that mislead.
 fn messages(class: Class, count: u32, random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (own, other) = match class {
         Class::Spam => ("spamword", "hamword"),
@@ -79,7 +79,7 @@ fn what_is_recommended_misses_less() {
     assert!(recommended.ham_as_spam <= 4, "{recommended:?}");
     let is_near = tuned.expected.missed().abs_diff(recommended.missed()) < 30;
     assert!(is_near, "{:?} {recommended:?}", tuned.expected);
-    // The same answer whatever works on it.
+    // The answer does not depend on the number of threads.
     assert_eq!(self::tuned(&filter(1), &options), tuned);
     let other = self::tuned(&filter(0), &TuneOptions { seed: 2, ..options });
     assert_ne!(other.recommended, tuned.recommended);

@@ -404,9 +404,9 @@ fn open_at(
 }
 
 /// Opens or creates a file as root. A new file in a folder of another user is given to that user,
-/// who could not use it otherwise, be it of a mailbox, the state or a cache. A dangling symbolic
-/// link is not followed when creating. The folder is resolved only once, because its owner may
-/// replace it at any time.
+/// who could not use it otherwise: files of mailboxes, of the state and of caches alike. A dangling
+/// symbolic link is not followed when creating. The folder is resolved only once, because its owner
+/// may replace it at any time.
 fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     let Some(name) = path.file_name() else { return open_at(rustix::fs::CWD, path, options) };
     for _ in 0..CREATE_TRIES_MAX {

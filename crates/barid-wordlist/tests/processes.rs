@@ -26,8 +26,8 @@ fn open(path: &str) -> Native {
     Native::open_or_create(Arc::new(OsVfs), Path::new(path), &CREATED).unwrap()
 }
 
-/// Trains one message. Its tokens are derived from `content`, so the expected counts of a list
-/// follow from its receipts.
+/// Trains the list with one message. Its tokens are derived from `content`, so the expected counts
+/// of a list follow from its receipts.
 fn train(list: &mut Native, content: u64) {
     let mut batch = Batch::new(DATE);
     let one = Counts::new(1, 0);
@@ -56,7 +56,7 @@ fn tokens(content: u64) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// Trains one message after the other, and reports each to the parent once it is acknowledged.
+/// Trains with one message after the other, and reports each to the parent once it is acknowledged.
 pub(crate) fn child_trains(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     let mut list = open(args[0]);
@@ -142,7 +142,7 @@ fn holds_just(list: &mut Native, trained: &[u64]) {
 
 const COUNTED: u64 = 30;
 
-/// Trains a few messages, each with a new handle.
+/// Trains with a few messages, each with a new handle.
 pub(crate) fn child_counts(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     for content in first..first + COUNTED {

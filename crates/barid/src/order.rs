@@ -1,6 +1,6 @@
 //! Sort orders, stored beside the cache.
 //!
-//! The first time an order is asked for, all messages are sorted and the order is stored as
+//! The first time an order is requested, all messages are sorted and the order is stored as
 //! physical rows, which keep their numbers when others are expunged. Later only the wanted end is
 //! read, and newer messages are merged into it.
 
@@ -42,7 +42,7 @@ impl View {
     /// The first call for a program sorts the mailbox; later ones read the wanted part and merge
     /// the new messages: O(window + new). Orders by `SIZE`, and those of a mailbox without a cache
     /// on disk, are computed each time. `SIZE` sorts by RFC822.SIZE, and reads the messages whose
-    /// size nobody has asked for yet; [`Mailbox::sorted`] remembers it.
+    /// size is not known yet; [`Mailbox::sorted`] stores it.
     ///
     /// # Errors
     /// A damaged cache; as [`View::fetch`] if sorting by size.
@@ -52,7 +52,7 @@ impl View {
         }
         let (sizes, unreadable) = self.missing_sizes()?;
         let mut sized = self.clone();
-        // The cache is the mailbox's to write.
+        // Only the mailbox itself may write the cache.
         Arc::make_mut(&mut sized.snapshot).detach();
         sized.add_sizes(&sizes)?;
         Ok(Sorted { rows: sized.order(program, window)?, unreadable })

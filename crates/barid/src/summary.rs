@@ -83,7 +83,7 @@ impl View {
     /// Reads each block of the cache once where the rows allow it; no message is read.
     ///
     /// # Errors
-    /// A damaged cache, or a row that is not there.
+    /// A damaged cache, or a row that does not exist.
     pub fn summaries(
         &self,
         rows: &[u32],

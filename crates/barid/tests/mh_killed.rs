@@ -1,5 +1,5 @@
 //! A process that changes an MH folder over and over is killed at random moments: every message
-//! that it was told of is there, whole, once, under its UID and with its flags.
+//! that it reported exists once, whole, under its UID and with its flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,13 +16,13 @@ use fastrand::Rng;
 /// Timeout for the start of a victim.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
+/// Number of kills in an ordinary test run; `BARID_CRASH_SEEDS` sets another number.
 const KILLS: u64 = 25;
 
-/// More take minutes and show nothing else.
+/// Maximum number of kills: more take minutes and find nothing else.
 const KILLS_MAX: u64 = 300;
 
-/// The text of a message, which follows from its number.
+/// Returns the text of a message, which follows from its number.
 fn text(number: u64) -> Vec<u8> {
     let lines = Rng::with_seed(number).usize(0..400);
     format!("Subject: {number}\n\n{}", "a line of text\n".repeat(lines)).into_bytes()

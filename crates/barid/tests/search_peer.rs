@@ -1,4 +1,4 @@
-//! The same search programs to Dovecot and to the library.
+//! The same search programs, run by Dovecot and by the library.
 //!
 //! If they differ about a message, each key of that program is then tested alone; each of those
 //! differences must be listed in `docs/deviations.md` ("Search").
@@ -120,7 +120,7 @@ impl Pair {
         found.rows.iter().map(|row| self.mailbox.uid_of(*row).unwrap().get()).collect()
     }
 
-    /// Finds the keys that are answered differently for a message, and names why.
+    /// Finds the keys that are answered differently for a message, and records the reason.
     fn explain(&mut self, program: &[u8], keys: &[Vec<u8>], uid: u32, who: &str) {
         let message = self.mailbox.read(Uid::new(uid).unwrap(), ReadAs::Message).unwrap().bytes;
         let mut names = Vec::new();

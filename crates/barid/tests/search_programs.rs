@@ -28,7 +28,7 @@ const ODD_WORDS: [&str; 8] =
     ["xyzzy", "caf\u{e9}", "\u{fc}", "Ä", "\u{4e2d}", "e-mail", "=", "the"];
 
 impl Matter {
-    /// Learns what is in a message.
+    /// Collects values from a message.
     pub(crate) fn learn(&mut self, message: &[u8], arrived: i64, random: &mut Rng) {
         let header = HeaderScan::new(message);
         let fields = header.fields;
@@ -48,7 +48,7 @@ impl Matter {
         self.sizes.push(message.len() as u64);
     }
 
-    /// A program of up to four keys.
+    /// Returns a program of up to four keys.
     pub(crate) fn program(&self, random: &mut Rng) -> Program {
         let mut keys = Vec::new();
         let mut text = Vec::new();
@@ -151,7 +151,7 @@ impl Matter {
         }
     }
 
-    /// A stretch of a text, in a case that may be another.
+    /// Returns a stretch of a text, perhaps in another case.
     fn piece(&self, texts: &[String], random: &mut Rng) -> String {
         let Some(text) = pick(texts, random) else { return String::new() };
         let chars: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
@@ -181,7 +181,7 @@ fn date(day: Day) -> String {
     format!("{day}-{}-{:04}", MONTHS[month as usize - 1], year.clamp(1970, 2037))
 }
 
-/// A quoted string, or a literal where it is not ASCII.
+/// Returns a quoted string, or a literal if it is not ASCII.
 fn quoted(text: &str) -> Vec<u8> {
     if text.is_ascii() {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")).into_bytes();

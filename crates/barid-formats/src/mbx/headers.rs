@@ -16,7 +16,7 @@ use super::layout::{
 use super::scan::{damaged, visible_flags};
 use super::{MbxMailbox, date};
 
-/// Hands messages to sinks, chunk by chunk. Returns the number of bytes read.
+/// Passes messages to sinks, chunk by chunk. Returns the number of bytes read.
 pub(super) fn hand_out(
     mailbox: &MbxMailbox,
     file: &dyn File,

@@ -20,7 +20,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 /// The exit code of a child that could not be confined.
 const UNCONFINED: c_int = 113;
-/// The first descriptor behind the standard streams.
+/// The first descriptor after the standard streams.
 const BEYOND_STREAMS: RawFd = 3;
 
 /// The end of a child.

@@ -1,6 +1,6 @@
 //! SQLite, with the table in which bogofilter stores its word list.
 //!
-//! It is for such files only, and users cannot choose it. Only here sessions are transactions under
+//! It is for such files only, and users cannot choose it. Only here are sessions transactions under
 //! the library's own locks, so that other programs may read and write meanwhile: a reader sees the
 //! state at its beginning, a writer has the file exclusively until it is closed.
 

@@ -1,4 +1,4 @@
-//! Choosing the parameters of scoring by labelled messages.
+//! Choosing the parameters of scoring from labelled messages.
 //!
 //! The tokens of each message are made once and stored as numbers. Messages are divided into folds
 //! by the hash of their text, and each is scored by a training with the other folds: for each token

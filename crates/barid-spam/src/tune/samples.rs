@@ -16,7 +16,7 @@ use crate::source::{At, Source, each};
 use crate::worker::Makers;
 use crate::{Error, Filter, Result};
 
-/// ReadOutcome for a message.
+/// Outcome of adding one message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Taken {
@@ -192,8 +192,8 @@ impl<'a> Samples<'a> {
         roles
     }
 
-    /// Returns for each message whether it is of the older half, `None` if it has no date; and the
-    /// number of messages without a date.
+    /// Returns one value for each message: `true` if it is in the older half, `None` if it has no
+    /// date; and the number of messages without a date.
     pub(super) fn older_half(&self) -> (Vec<Option<bool>>, usize) {
         let mut dates: Vec<i64> = self.messages.iter().filter_map(|message| message.date).collect();
         dates.sort_unstable();

@@ -64,7 +64,8 @@ impl Passes<'_> {
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {
         let (flags, keywords, modseq) = self.view.shown.of_message(core);
-        // Stored lines may end in LF alone, and may be quoted; fields that formats own count not.
+        // Stored lines may end in LF alone, and may be quoted; fields that formats own are not
+        // counted.
         let bounds = match core.rfc822_size {
             Some(size) => (size, size),
             // A header that the scan has cut ends elsewhere.

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use barid_mailbox::Result;
 
-/// Takes edits in file order; the bytes between them stay, or are copied where they move.
+/// Receives edits in file order; the bytes between them stay, or are copied if they move.
 pub(super) struct Editor<'d> {
     draft: &'d mut dyn Draft,
     /// Offset in the old file up to which the draft is written.

@@ -62,7 +62,7 @@ pub(super) fn write<'a, P>(
     write_with(journal, mailbox, places, file, locks, context, plan)
 }
 
-/// As [`write`], with a given journal.
+/// Writes a change as [`write`] does, with a given journal.
 pub(super) fn write_with<'a, P>(
     mut journal: JournalFile,
     mailbox: &'a MboxMailbox,

@@ -89,8 +89,8 @@ fn zeros_end(look: &MboxCheck<'_>, mut at: u64) -> io::Result<u64> {
     Ok(at)
 }
 
-/// Records a run of zeros. Before a separator they can be removed; `after` are the bytes after
-/// the run, read from the file if `None`.
+/// Records a run of zeros. Before a separator they can be removed; `behind` contains the bytes
+/// after the run, which are read from the file if it is `None`.
 fn run_of_zeros(
     look: &mut MboxCheck<'_>,
     run: Range<u64>,

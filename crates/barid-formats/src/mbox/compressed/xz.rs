@@ -44,7 +44,7 @@ struct XzBlock {
 }
 
 impl Xz {
-    /// Begins at the block or stream at which `raw` stands.
+    /// Begins at the block or stream at the offset of `raw`.
     pub(super) fn new(file: &Arc<dyn File>, raw: Raw) -> io::Result<Self> {
         let blocks = blocks(&**file)?;
         let begin =
