@@ -21,8 +21,10 @@
 //! those of messages that came with LF. In any other file a message keeps its line ends.
 //!
 //! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no
-//! more: they were never reported, and none is used again, since no `X-UID` is on the disk before
-//! the last UID that covers it.
+//! more: they were never reported, and none is assigned again. The raised last UID and the `X-UID`
+//! fields become durable by the same `fsync`; if a crash keeps complete messages without the
+//! raised number, recovery writes it (`change/mend.rs`). Without a journal the raised number is
+//! made durable first.
 
 mod compose;
 mod number;
