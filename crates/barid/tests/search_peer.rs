@@ -198,7 +198,9 @@ fn name_of(key: &[u8], message: &[u8]) -> Option<&'static str> {
         return Some("replacement-character");
     }
     match word {
-        "SENTBEFORE" | "SENTON" | "SENTSINCE" => name_of_date(header.fields.date.unwrap_or_default()),
+        "SENTBEFORE" | "SENTON" | "SENTSINCE" => {
+            name_of_date(header.fields.date.unwrap_or_default())
+        }
         "LARGER" | "SMALLER" => {
             (crlf_size(message) != rfc822_size(message)).then_some("owned-fields")
         }
