@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, SyncContext};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_types::{Keyword, Uid};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
@@ -92,7 +92,7 @@ pub(crate) fn victim(args: &[&str]) {
     let world = World::on(Arc::new(OsVfs), Path::new(args[1]));
     let found = world.scan();
     let mut now = generation(&found, found.seen.len() - 1).unwrap_or(0);
-    tell("ready");
+    print_line("ready");
     loop {
         now = next_generation(&world, &mut rng, now);
     }

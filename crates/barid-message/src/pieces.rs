@@ -84,9 +84,9 @@ mod tests {
             };
             let mut rest = text.as_bytes();
             while !rest.is_empty() {
-                let (piece, behind) = rest.split_at(rng.usize(..=rest.len()));
+                let (piece, after) = rest.split_at(rng.usize(..=rest.len()));
                 lines.push(piece, &mut take);
-                rest = behind;
+                rest = after;
             }
             lines.finish(&mut take);
             assert_eq!(out, text.as_bytes());

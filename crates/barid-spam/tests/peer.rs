@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use barid::vfs::OsVfs;
 use barid_spam::wordlist::{Class, dump};
-use barid_spam::{Filter, Lesson, Source, SpamOptions, canonical_text};
+use barid_spam::{Filter, Source, SpamOptions, TrainingKind, canonical_text};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora, disk};
 
@@ -39,7 +39,7 @@ fn the_same_list_and_the_same_scores() {
         let args = [flag, "-y", "20261122", "-b"];
         let output = peer.filter(&theirs, &args, names(files).as_bytes()).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let mut trainer = filter.trainer(Lesson::Train(class)).unwrap();
+        let mut trainer = filter.trainer(TrainingKind::Train(class)).unwrap();
         trainer.add(Source::Files(files), &mut |_, _| {}).unwrap();
         let trained = trainer.finish(&mut |_, _| {}).unwrap();
         // A message that exists twice counts once: there must be none.

@@ -28,7 +28,8 @@ use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
 
 use self::system::{
-    EXT, SYNCS_NAMES, TELLS_OF_ERRORS, file_system_of, has_birth_time, kernel_is_at_least, user,
+    EXT, SYNCFS_REPORTS_ERRORS, SYNCS_NAMES, file_system_of, has_birth_time, kernel_is_at_least,
+    user,
 };
 
 /// The file system of the operating system.
@@ -377,7 +378,7 @@ impl Dir for OsDir {
 
     fn syncs_file_system(&self) -> io::Result<bool> {
         let kind = file_system_of(&self.fd)?;
-        Ok(TELLS_OF_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
+        Ok(SYNCFS_REPORTS_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
     }
 
     fn sync_file_system(&self) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_vfs::OsVfs;
 use barid_wordlist::{Batch, Class, Counts, Created, Native, WordList};
 
@@ -66,7 +66,7 @@ pub(crate) fn child_trains(args: &[&str]) {
             return;
         }
         train(&mut list, content);
-        tell(&content.to_string());
+        print_line(&content.to_string());
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn child_reads(args: &[&str]) {
         assert!(list.damage().is_empty(), "{:?}", list.damage());
         last = found[0].spam;
         looks += 1;
-        tell(&looks.to_string());
+        print_line(&looks.to_string());
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use barid_kv::{KvWrite, Purpose, StoreSpec};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_vfs::{OsVfs, Vfs};
 use barid_wordlist::{
     Batch, Change, Counts, Error, Native, OnStore, Sharing, TokenEntry, WordList, dump, keys,
@@ -181,7 +181,7 @@ pub(crate) fn child_trains(args: &[&str]) {
     let (first, count): (u64, u64) = (args[1].parse().unwrap(), args[2].parse().unwrap());
     for seed in first..first + count {
         train(&mut open(Path::new(args[0])), seed, ONE, NONE);
-        tell(&seed.to_string());
+        print_line(&seed.to_string());
     }
 }
 

@@ -116,7 +116,7 @@ fn a_cache_that_cannot_be_extended_is_told() {
 }
 
 #[test]
-fn a_message_moved_behind_a_verified_tail_is_found() {
+fn a_message_moved_after_a_verified_tail_is_found() {
     let mut world = World::mbox(1);
     world.deliver(4);
     world.open();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid::{Mailbox, OpenOptions};
-use barid_testkit::child::{Child, ChildEvent, tell};
+use barid_testkit::child::{Child, ChildEvent, print_line};
 use barid_testkit::{Scratch, disk};
 
 /// Peak of the resident memory of the child in bytes, including the program itself.
@@ -22,7 +22,7 @@ pub(crate) fn open(args: &[&str]) {
     let status = String::from_utf8(status).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak_kb: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    tell(&format!("{} {}", mailbox.len(), peak_kb << 10));
+    print_line(&format!("{} {}", mailbox.len(), peak_kb << 10));
 }
 
 /// Opens an mbox of copies of one text, of `len` bytes in all.

@@ -344,7 +344,7 @@ impl Scene {
 }
 
 #[test]
-fn a_delivery_behind_an_interrupted_append_stays() {
+fn a_delivery_after_an_interrupted_append_stays() {
     for peer in &PEERS {
         let tally = Scene::new(peer).crash_whole().unwrap_or_else(|loss| panic!("{loss}"));
         println!("{}: {tally:?}", peer.name);

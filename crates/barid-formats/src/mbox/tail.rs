@@ -173,9 +173,9 @@ impl TailCheck<'_> {
         let mut offset = self.old_size;
         if separators != Separators::Mmdf && !self.notes.tail_closed {
             for blank in [&b"\n"[..], b"\r\n"] {
-                if let Some(behind) = rest.strip_prefix(blank) {
+                if let Some(after) = rest.strip_prefix(blank) {
                     offset += blank.len() as u64;
-                    rest = behind;
+                    rest = after;
                     break;
                 }
             }

@@ -149,8 +149,8 @@ fn header_end(text: &[u8]) -> Option<usize> {
         [b'\r', b'\n', ..] => Some(at + 2),
         _ => None,
     };
-    let behind = memchr::memchr_iter(b'\n', text).find_map(|at| blank(at + 1));
-    blank(0).or(behind)
+    let after = memchr::memchr_iter(b'\n', text).find_map(|at| blank(at + 1));
+    blank(0).or(after)
 }
 
 #[cfg(test)]

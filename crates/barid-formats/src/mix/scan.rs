@@ -259,8 +259,8 @@ fn compare(
         }
         holds
     }))?;
-    let is_behind = |message: &MixMessage| message.uid > last_known;
-    if !holds || !snapshot.messages[at..].iter().all(is_behind) {
+    let is_after = |message: &MixMessage| message.uid > last_known;
+    if !holds || !snapshot.messages[at..].iter().all(is_after) {
         return Ok(None);
     }
     compared.new = (at as u32..snapshot.messages.len() as u32).collect();

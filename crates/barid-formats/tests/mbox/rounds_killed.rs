@@ -10,7 +10,7 @@ use std::time::Duration;
 use barid_formats::{MboxOptions, WritingOptions};
 use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, Storage, SyncContext};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_types::{FlagSet, Keyword, Uid};
 use barid_vfs::OsVfs;
 
@@ -136,7 +136,7 @@ pub(crate) fn victim(args: &[&str]) {
     };
     let options = MboxOptions { writing, ..utc() };
     let mut mailbox = Box_::with(Arc::new(OsVfs), Path::new(path), None, options);
-    tell("ready");
+    print_line("ready");
     loop {
         next_generation(&mut mailbox, &mut rng, true);
     }

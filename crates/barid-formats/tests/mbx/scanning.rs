@@ -221,7 +221,7 @@ fn left(texts: &[String], uid: u32) -> Vec<u8> {
 }
 
 #[test]
-fn mail_behind_an_interrupted_append_is_found() {
+fn mail_after_an_interrupted_append_is_found() {
     let lefts = [vec![text(7)], vec![text(7), text(8)], vec!["x".repeat(1 << 20)]];
     for texts in lefts {
         let all = [

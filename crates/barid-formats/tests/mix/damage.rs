@@ -120,7 +120,7 @@ fn a_record_of_the_status_that_is_damaged_costs_its_own_flags_only() {
 }
 
 /// Writes after the last message of the data file, as an append does before its commit point.
-fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
+fn write_after(mailbox: &MixBox, bytes: &[u8]) {
     let name = ".mix5f000000";
     let mut data = mailbox.files()[name].clone();
     data.extend_from_slice(bytes);
@@ -145,7 +145,7 @@ fn what_an_append_has_left_is_no_message_without_an_index() {
     ];
     for left in lefts {
         let (mut mailbox, _) = mailbox();
-        write_behind(&mailbox, &left);
+        write_after(&mailbox, &left);
         for number in 13..17 {
             let text = format!("Subject: {number}\r\n\r\n{}\r\n", "z".repeat(700));
             let appended = mailbox.sync(&ChangeSet::default(), &[new_message(text.as_bytes())]);

@@ -33,7 +33,7 @@ pub enum Taken {
 }
 
 /// Called with the outcome for each message, in order.
-pub type TellTaken<'a> = dyn FnMut(At, Taken) + 'a;
+pub type OnSampleTaken<'a> = dyn FnMut(At, Taken) + 'a;
 
 /// Messages of known classes.
 #[derive(Debug)]
@@ -78,12 +78,12 @@ impl<'a> Samples<'a> {
     ///
     /// # Errors
     /// [`Error::TooManySamples`]; errors of the mailbox; a message that cannot be read is passed to
-    /// `tell` instead.
+    /// `report` instead.
     pub fn add(
         &mut self,
         class: Class,
         source: Source<'_>,
-        tell: &mut TellTaken<'_>,
+        report: &mut OnSampleTaken<'_>,
     ) -> Result<()> {
         let (filter, total) = (self.filter, source.len());
         let (profile, makers) = (filter.options.profile, Makers::default());
@@ -105,7 +105,7 @@ impl<'a> Samples<'a> {
                 ReadOutcome::Gone => Taken::Gone,
                 ReadOutcome::Unreadable(error) => Taken::Unreadable(error.into()),
             };
-            tell(at, taken);
+            report(at, taken);
             Ok(!filter.is_stopped())
         })
     }

@@ -240,8 +240,8 @@ fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<XzBlock>> {
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for at in 0..9 {
-        let (byte, behind) = rest.split_first()?;
-        *rest = behind;
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
         number |= u64::from(byte & 0x7f) << (at * 7);
         if byte & 0x80 == 0 {
             return Some(number);
