@@ -85,7 +85,7 @@ impl Snapshot {
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
         match Self::open_any(vfs, path)? {
             Opened::Fresh(snapshot) if snapshot.base.header.id != id => {
-                Ok(Opened::Discarded { reason: "of another mailbox", options: None })
+                Ok(Opened::Discarded { reason: "it belongs to another mailbox", options: None })
             }
             opened => Ok(opened),
         }
