@@ -3,6 +3,7 @@
 //! - [`mail`] implements the traits of `barid-imap` with the library `barid`: the mail of a user,
 //!   shared by all sessions of the user.
 //! - [`config`] reads the configuration file.
+//! - [`log`] records what the server does.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
 
@@ -10,6 +11,7 @@ pub mod config;
 mod connection;
 mod limits;
 mod listener;
+pub mod log;
 pub mod mail;
 mod stdio;
 mod tls;
