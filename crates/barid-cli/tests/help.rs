@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 44] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["status"],
     &["ls"],
@@ -13,6 +13,8 @@ const COMMANDS: [&[&str]; 44] = [
     &["folders"],
     &["watch"],
     &["serve"],
+    &["deliver"],
+    &["lmtp"],
     &["flag"],
     &["expunge"],
     &["append"],

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use barid::OpenOptions;
 use barid::vfs::{OsVfs, Vfs as _};
+use barid_serve::config::CONFIG_PATH;
 use barid_serve::mail::{UserMail, UserOptions};
 use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try};
 use clap::{Args, ValueHint};
 
+use super::check_config;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 
@@ -21,7 +23,8 @@ Examples:
   ssh host barid serve --stdio                 the same from another machine: as `Tunnel` of
                                                mbsync, `tunnel` of NeoMutt
   barid serve --try ~/users                    a first look: each folder in ~/users is a user
-  barid serve --try ~/users --port 1143 --password secret";
+  barid serve --try ~/users --port 1143 --password secret
+  barid serve --check-config                   the problems of /etc/barid/barid.toml";
 
 /// Serve mailboxes over IMAP
 ///
@@ -35,7 +38,11 @@ Examples:
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Serve one session over standard input and output
-    #[arg(long, required_unless_present = "try_dir", conflicts_with = "try_dir")]
+    #[arg(
+        long,
+        required_unless_present_any = ["try_dir", "check_config"],
+        conflicts_with_all = ["try_dir", "check_config"]
+    )]
     stdio: bool,
     /// Folder of the mailboxes for --stdio; ~/Maildir by default
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "stdio")]
@@ -52,10 +59,20 @@ pub(crate) struct ServeArgs {
     /// Password of all users for --try; a random one by default
     #[arg(long, value_name = "PASSWORD", requires = "try_dir")]
     password: Option<String>,
+    /// Report all problems of the configuration file, and the effects of one without problems
+    #[arg(long, conflicts_with = "try_dir")]
+    check_config: bool,
+    /// Configuration file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "check_config")]
+    #[arg(default_value = CONFIG_PATH)]
+    config: PathBuf,
 }
 
 /// Serves until the client ends the session, or for ever.
 pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Outcome> {
+    if args.check_config {
+        return check_config::run(context, &args.config);
+    }
     let open = context.open_options()?;
     match &args.try_dir {
         Some(dir) => run_try(context, args, dir, open),
