@@ -21,6 +21,8 @@ mod search;
 mod select;
 mod store;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod uid_batches;
 
 use barid_types::UidSet;
