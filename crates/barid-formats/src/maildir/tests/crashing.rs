@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use barid_mailbox::{ChangeSet, FlagChange, MessageRest, NewMessage, TakeRest};
 use barid_types::{Flag, FlagSet, Uid, UidValidity};
-use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 
 use super::support::{World, keyword, message, uid};
 
@@ -246,20 +246,17 @@ fn many_deliveries_that_bring_their_uids() {
     );
 }
 
-/// A message that is a file of another folder.
+/// A message that is a file of another folder, with its text.
 #[derive(Debug)]
-struct Elsewhere(Arc<dyn Vfs>, PathBuf);
+struct Elsewhere(Arc<dyn Vfs>, PathBuf, Vec<u8>);
 
 impl MessageRest for Elsewhere {
     fn size(&self) -> u64 {
-        self.0.metadata(&self.1).unwrap().size
+        self.2.len() as u64
     }
 
     fn read(&self, take: &mut TakeRest<'_>) -> barid_mailbox::Result<()> {
-        let mut text = vec![0; self.size() as usize];
-        let file = self.0.open(&self.1, OpenOptions::read()).unwrap();
-        file.read_exact_at(&mut text, 0).unwrap();
-        take(&text)
+        take(&self.2)
     }
 
     fn link(&self, to: &Path) -> barid_mailbox::Result<bool> {
@@ -280,9 +277,12 @@ fn linked_deliveries() {
         known_beside_another,
         &[],
         |world| {
+            let texts = (1..4).map(|n| format!("Subject: other {n}\n\n").into_bytes());
             let others: Vec<_> = (1..4)
-                .map(|n| {
-                    Elsewhere(Arc::clone(&world.vfs), world.path.join(format!("tmp/other{n}")))
+                .zip(texts.clone())
+                .map(|(n, text)| {
+                    let path = world.path.join(format!("tmp/other{n}"));
+                    Elsewhere(Arc::clone(&world.vfs), path, text)
                 })
                 .collect();
             let new = others.iter().zip([true, false, true]).map(|(other, seen)| NewMessage {
@@ -291,7 +291,6 @@ fn linked_deliveries() {
                 ..NewMessage::default()
             });
             let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
-            let texts = (1..4).map(|n| format!("Subject: other {n}\n\n").into_bytes());
             let uids = report.appended.iter().copied().zip(texts.clone());
             Ok(Promise {
                 uids: uids.filter_map(|(uid, text)| Some((uid?, text))).collect(),
