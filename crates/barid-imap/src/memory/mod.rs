@@ -1,6 +1,6 @@
-//! An account in memory, for tests and fuzzing: every session over a copy of it sees what the others
-//! do. It has what the session state machine needs and nothing else: texts are matched as bytes, and
-//! FETCH answers flags, numbers, sizes and whole messages.
+//! An account in memory, for tests and fuzzing: every session over a copy of it sees what the
+//! others do. It has what the session needs and nothing else: texts are matched as bytes, and FETCH
+//! answers flags, numbers, sizes and whole messages.
 
 mod account;
 mod mailbox;

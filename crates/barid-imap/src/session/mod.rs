@@ -57,7 +57,7 @@ pub enum Next {
 pub struct SessionSettings {
     /// Capabilities that are not advertised and not available, in capitals.
     pub disabled: Vec<String>,
-    /// Capabilities that are not available to clients of a name, as they give it by ID, in capitals.
+    /// Capabilities that are not available to clients of a name, as ID gives it.
     pub disabled_for: Vec<(String, Vec<String>)>,
     /// `true` to offer UIDONLY (RFC 9586), which some clients enable and cannot use.
     pub offers_uid_only: bool,

@@ -119,7 +119,7 @@ impl<A: Account> Session<A> {
     }
 
     /// Saves the result for `$` if that is requested: all of it, or without ALL and COUNT what MIN,
-    /// MAX and PARTIAL return (RFC 5182 §2.4, RFC 9394 §3.3). `rows` are in the order of the result.
+    /// MAX and PARTIAL return (RFC 5182 §2.4, RFC 9394 §3.3). `rows` are in its order.
     fn save_result(&mut self, command: &SearchCommand, rows: &[u32]) -> Answer<()> {
         let Some(returns) = command.returns.filter(|returns| returns.save) else { return Ok(()) };
         let selected = self.selected_mut()?;

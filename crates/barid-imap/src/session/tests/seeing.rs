@@ -81,7 +81,8 @@ fn a_mailbox_that_is_removed_ends_the_session() {
 fn commands_that_are_pipelined_are_answered_in_order() {
     let account = MemoryAccount::new(&MESSAGES);
     let mut client = Client::new(&account);
-    let all = b"a SELECT INBOX\r\nb STORE 1 +FLAGS.SILENT (\\Deleted)\r\nc EXPUNGE\r\nd UID SEARCH ALL\r\n\
+    let all = b"a SELECT INBOX\r\nb STORE 1 +FLAGS.SILENT (\\Deleted)\r\nc EXPUNGE\r\n\
+                d UID SEARCH ALL\r\n\
                 e APPEND INBOX {4}\r\n";
     let answer = client.send(all);
     let tags: Vec<&str> = answer

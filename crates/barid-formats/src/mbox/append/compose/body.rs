@@ -18,8 +18,8 @@ pub(super) struct LargeBody<'a> {
 }
 
 impl<'a> LargeBody<'a> {
-    /// Returns the body of a message, of which the bytes before the rest and the part of the body in
-    /// them are given; `None` if all of it is in memory.
+    /// Returns the body of a message, of which the bytes before the rest and the part of the body
+    /// in them are given; `None` if all of it is in memory.
     pub(super) fn of(
         message: &'a NewMessage<'a>,
         (text, start): (&[u8], &'a [u8]),
