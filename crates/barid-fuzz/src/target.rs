@@ -59,6 +59,7 @@ pub static TARGETS: &[Target] = &[
     parser("fetch", query::fetch, seeds::fetches, QUERY_WORDS),
     parser("imap-decoder", imap::decoder, imap::decoder_seeds, imap::IMAP_WORDS),
     parser("lmtp-session", lmtp::session, lmtp::session_seeds, lmtp::LMTP_WORDS),
+    parser("imap-session", imap::session, imap::session_seeds, imap::IMAP_WORDS),
     Target { inputs: SOME, ..parser("sort", query::sorting, seeds::sorts, QUERY_WORDS) },
     Target { inputs: SOME, ..parser("thread", query::threading, query::thread_seeds, &[]) },
     parser("stored-threads", query::stored_threads, query::stored_thread_seeds, &[]),

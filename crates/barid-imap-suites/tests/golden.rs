@@ -8,10 +8,15 @@ use barid_imap_suites::{MailFormat, Transport};
 use crate::servers::{format_or, is_dovecot, server};
 
 /// Number of scripts.
-const SCRIPTS: usize = 42;
+const SCRIPTS: usize = 44;
 /// Scripts that Dovecot 2.3 skips for want of a capability.
-const SKIPPED_BY_DOVECOT: [&str; 3] =
-    ["rfc6154-special-use", "rfc9051-rev2-names", "rfc9051-rev2-select"];
+const SKIPPED_BY_DOVECOT: [&str; 5] = [
+    "rfc10022-uidbatches",
+    "rfc6154-special-use",
+    "rfc9051-rev2-names",
+    "rfc9051-rev2-select",
+    "rfc9394-save",
+];
 /// Scripts in which Dovecot 2.3 does not do what the RFC says.
 const FAILED_BY_DOVECOT: [(&str, &str); 1] =
     [("rfc5530-codes", "SELECT and STATUS of a mailbox that does not exist have no code")];

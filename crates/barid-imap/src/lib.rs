@@ -7,6 +7,7 @@
 //! - [`search`] has the syntax of SEARCH.
 //! - [`backend`] has the traits of what a session needs: the mailboxes of an account, and views of
 //!   them.
+//! - [`memory`] has an account in memory, for tests.
 //! - [`session`] runs commands on a backend and writes the responses.
 //!
 //! Nothing here opens a file or waits; `docs/design/imap.md` describes how the pieces fit together.
@@ -16,6 +17,7 @@ pub mod command;
 pub mod fetch;
 mod lex;
 pub mod limits;
+pub mod memory;
 pub mod search;
 pub mod session;
 pub mod wire;

@@ -43,5 +43,7 @@ pub const SASL_LINE_LEN_MAX: usize = 16 * 1024;
 pub const SKIPPED_LEN_BEFORE_LOGIN_MAX: u64 = 64 * 1024;
 /// Length of the text of an error, in bytes.
 pub const ERROR_TEXT_LEN_MAX: usize = 240;
+/// The least number of messages of a batch of UIDBATCHES.
+pub const UID_BATCH_MIN: u32 = 500;
 /// Length of a name of ID in bytes (RFC 2971 §3.3).
 pub const ID_NAME_LEN_MAX: usize = 30;

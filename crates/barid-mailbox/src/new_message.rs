@@ -1,5 +1,6 @@
 //! A message to be appended, of any size.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -11,10 +12,36 @@ use crate::{Error, Result};
 /// A function that receives bytes of a message.
 pub type TakeRest<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
-/// The bytes after the header of a message that is too large for memory.
+/// The bytes after the header of a message that is too large for memory, or a whole message that is
+/// elsewhere, such as in another mailbox.
 pub trait MessageRest: fmt::Debug + Sync {
     /// Returns the number of bytes.
     fn size(&self) -> u64;
+
+    /// Returns the header with its blank line, if this is a whole message. It begins what
+    /// [`MessageRest::read`] reads.
+    ///
+    /// # Errors
+    /// Errors of the source.
+    fn header(&self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// Returns the number of bytes with CRLF, if that is known without reading them.
+    fn known_crlf_size(&self) -> Option<u64> {
+        None
+    }
+
+    /// Gives the file that contains exactly this message the additional name `to`. Returns `false`
+    /// if there is no such file, or it cannot be linked there. Not durable before the folder of
+    /// `to` is synced.
+    ///
+    /// # Errors
+    /// Errors of the source.
+    fn link(&self, to: &Path) -> Result<bool> {
+        let _ = to;
+        Ok(false)
+    }
 
     /// Reads all bytes in pieces, the same every time. An error of `take` ends it.
     ///
@@ -27,9 +54,10 @@ pub trait MessageRest: fmt::Debug + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct NewMessage<'a> {
     /// Header, blank line, body; with [`NewMessage::rest`] the bytes before that, in which the
-    /// blank line must be.
+    /// blank line must be unless they are empty.
     pub bytes: &'a [u8],
-    /// The bytes after `bytes`, if the message is too large for memory. Read more than once.
+    /// The bytes after `bytes`, if the message is too large for memory; with empty `bytes` all of
+    /// the message. Read more than once.
     pub rest: Option<&'a dyn MessageRest>,
     /// Its internal date; now if `None`.
     pub internal_date: Option<InternalDate>,
@@ -73,7 +101,36 @@ impl NewMessage<'_> {
     /// # Errors
     /// Errors of reading the rest.
     pub fn crlf_size(&self) -> Result<u64> {
-        self.crlf_size_from(self.bytes)
+        let known = self.whole().and_then(MessageRest::known_crlf_size);
+        known.map_or_else(|| self.crlf_size_from(self.bytes), Ok)
+    }
+
+    /// Returns the source of the whole message, if no byte of it is in memory.
+    pub fn whole(&self) -> Option<&dyn MessageRest> {
+        self.rest.filter(|_| self.bytes.is_empty())
+    }
+
+    /// Returns the bytes before the rest, with the whole header; reads that of a message that is
+    /// not in memory.
+    ///
+    /// # Errors
+    /// Errors of the source.
+    pub fn start(&self) -> Result<Cow<'_, [u8]>> {
+        let header = self.whole().map_or(Ok(None), MessageRest::header)?;
+        Ok(header.map_or(Cow::Borrowed(self.bytes), Cow::Owned))
+    }
+
+    /// Reads the bytes after [`NewMessage::start`], which had `start_len` bytes.
+    ///
+    /// # Errors
+    /// Errors of the source and of `take`.
+    pub fn read_after(&self, start_len: usize, take: &mut TakeRest<'_>) -> Result<()> {
+        let mut skipped = start_len - self.bytes.len();
+        self.read_rest(&mut |piece| {
+            let from = skipped.min(piece.len());
+            skipped -= from;
+            if from < piece.len() { take(&piece[from..]) } else { Ok(()) }
+        })
     }
 
     /// Returns the size of `start` and the rest with CRLF, in bytes.

@@ -60,6 +60,16 @@ impl Ownership {
         self.mode
     }
 
+    /// Returns `true` if an existing file may stand for a new one: its owner is the same, nobody
+    /// gets access whom a new file would refuse, and in a folder that a group writes to the group
+    /// has the access that a new file would give it.
+    pub fn admits(&self, file: &Metadata) -> bool {
+        let (mode, is_closed) = (file.mode & 0o777, self.mode & 0o077 == 0);
+        let is_shared = self.mode & 0o020 != 0;
+        let fits = mode & !self.mode == 0 && file.gid == self.gid;
+        file.uid == self.uid && (is_closed || fits && (!is_shared || mode == self.mode))
+    }
+
     /// Creates an empty file. Costs a `stat` more than opening it, and a call for each attribute
     /// that must be changed.
     ///

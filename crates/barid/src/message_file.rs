@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fmt, io};
 
 use barid_mailbox::{Error as FormatError, MessageRest, TakeRest};
@@ -14,12 +15,14 @@ use crate::{Error, Result};
 
 /// The bytes of a message in a file that are not read into memory.
 pub struct FileRest {
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     path: PathBuf,
     range: Range<u64>,
     /// Size and modification time of the file when it was opened.
     stamp: (u64, Timestamp),
     has_header: bool,
+    /// `true` if no byte of the message is in memory.
+    is_whole: bool,
 }
 
 impl FileRest {
@@ -35,8 +38,19 @@ impl FileRest {
         let mut read = |buffer: &mut [u8]| file.read_full_at(buffer, 0).map_err(Error::at(path));
         let start = read_start(size, &mut read)?;
         let (range, has_header) = (start.len() as u64..size, ends_header(&start));
-        let (path, stamp) = (path.to_owned(), stamp_of(&metadata));
-        Ok((start, Self { file, path, range, stamp, has_header }))
+        let (path, stamp, file) = (path.to_owned(), stamp_of(&metadata), Arc::from(file));
+        Ok((start, Self { file, path, range, stamp, has_header, is_whole: false }))
+    }
+
+    /// Makes a message of a range of a file, which may contain many; nothing of it is read yet.
+    /// `path` names the file in errors.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn whole(file: Arc<dyn File>, path: &Path, range: Range<u64>) -> Result<Self> {
+        let stamp = stamp_of(&file.metadata().map_err(Error::at(path))?);
+        let path = path.to_owned();
+        Ok(Self { file, path, range, stamp, has_header: false, is_whole: true })
     }
 
     /// Returns `true` if the header ends before the rest.
@@ -59,6 +73,22 @@ impl fmt::Debug for FileRest {
 impl MessageRest for FileRest {
     fn size(&self) -> u64 {
         self.range.end - self.range.start
+    }
+
+    fn header(&self) -> barid_mailbox::Result<Option<Vec<u8>>> {
+        if !self.is_whole {
+            return Ok(None);
+        }
+        let size = self.size();
+        let start = read_start(size, &mut |buffer| {
+            let most = buffer.len().min(usize::try_from(size).unwrap_or(usize::MAX));
+            let read = self.file.read_full_at(&mut buffer[..most], self.range.start);
+            read.map_err(Error::at(&self.path))
+        });
+        let failed = |error: Error| io::Error::other(error.to_string());
+        let start = start.map_err(failed).map_err(FormatError::at(&self.path))?;
+        let is_all = ends_header(&start) || start.len() as u64 == size;
+        Ok(is_all.then_some(start))
     }
 
     /// Fails if the file has been changed since it was opened.

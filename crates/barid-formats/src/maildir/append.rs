@@ -1,4 +1,6 @@
-//! Delivery of messages: written to `tmp`, made durable, and renamed.
+//! Delivery of messages: written to `tmp`, made durable, and renamed. A message that is a file of
+//! another Maildir on the same file system is linked to `tmp` and neither read nor written, as in
+//! Dovecot.
 //!
 //! Order: write and fsync every file in `tmp`, and fsync `tmp` (where there are many, sync the file
 //! system instead); give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync);
@@ -82,18 +84,71 @@ fn write_all(
         Err(source) => return Err(Error::at(tmp)(source)),
     }
     let mut files = NewFiles::begin(maildir.vfs.as_ref(), tmp, appends.len())?;
+    let mut are_all_linked = true;
     let process = maildir.vfs.process();
     let cur = &maildir.paths.cur;
     let ownership = Ownership::in_folder(&maildir.vfs.metadata(cur).map_err(Error::at(cur))?);
     for message in appends {
         steps.check(&maildir.path)?;
         steps.advance(1);
+        if let Some(linked) = link_one(maildir, keywords, message, &process, &ownership)? {
+            deliveries.push(linked);
+            continue;
+        }
+        are_all_linked = false;
         let (delivery, file) = write_one(maildir, keywords, message, &process, &ownership)?;
         let written = files.written(&*file).map_err(Error::at(&delivery.tmp));
         deliveries.push(delivery);
         written?;
     }
-    files.finish()
+    // The bytes of linked files are those that are there already, and what is durable of their
+    // names is the one in `new` or `cur`.
+    if are_all_linked { Ok(0) } else { files.finish() }
+}
+
+/// Links the file of a message to `tmp`; `None` if it is to be written.
+fn link_one(
+    maildir: &Maildir,
+    keywords: &Keywords,
+    message: &NewMessage<'_>,
+    process: &Process,
+    ownership: &Ownership,
+) -> Result<Option<Delivery>> {
+    let Some(whole) = message.whole() else { return Ok(None) };
+    let vfs = maildir.vfs.as_ref();
+    let base = unique_name(vfs.now(), process, (whole.size(), whole.known_crlf_size()));
+    let tmp = path_of(&maildir.paths.tmp, &base);
+    if !whole.link(&tmp)? {
+        return Ok(None);
+    }
+    // Everybody who may read the other files of the folder may read this one, and nobody else.
+    match vfs.metadata(&tmp) {
+        Ok(found) if ownership.admits(&found) => {
+            Ok(Some(Delivery { target: target_of(maildir, keywords, message, &base), base, tmp }))
+        }
+        other => {
+            vfs.remove_file(&tmp).map_err(Error::at(&tmp))?;
+            other.map(|_| None).map_err(Error::at(&tmp))
+        }
+    }
+}
+
+/// Returns the path of a message in `new` or `cur`.
+fn target_of(
+    maildir: &Maildir,
+    keywords: &Keywords,
+    message: &NewMessage<'_>,
+    base: &[u8],
+) -> PathBuf {
+    let letters = Letters {
+        flags: message.flags.without(Flag::Recent),
+        keywords: keywords.letters(&message.keywords),
+    };
+    // As in Dovecot, `new` is for messages without flags except \Recent.
+    match letters == Letters::default() {
+        true => path_of(&maildir.paths.new, base),
+        false => path_of(&maildir.paths.cur, &name::with_letters(base, letters)),
+    }
 }
 
 /// Writes one message to `tmp`.
@@ -105,7 +160,7 @@ fn write_one(
     ownership: &Ownership,
 ) -> Result<(Delivery, Box<dyn File>)> {
     let vfs = maildir.vfs.as_ref();
-    let sizes = (message.size(), message.crlf_size()?);
+    let sizes = (message.size(), Some(message.crlf_size()?));
     let mut tries = 0;
     let (base, tmp, file) = loop {
         let base = unique_name(vfs.now(), process, sizes);
@@ -132,16 +187,7 @@ fn write_one(
         let _ = vfs.remove_file(&tmp);
         return Err(error);
     }
-    let letters = Letters {
-        flags: message.flags.without(Flag::Recent),
-        keywords: keywords.letters(&message.keywords),
-    };
-    // As in Dovecot, `new` is for messages without flags except \Recent.
-    let target = if letters == Letters::default() {
-        path_of(&maildir.paths.new, &base)
-    } else {
-        path_of(&maildir.paths.cur, &name::with_letters(&base, letters))
-    };
+    let target = target_of(maildir, keywords, message, &base);
     Ok((Delivery { base, tmp, target }, file))
 }
 
@@ -225,9 +271,16 @@ fn try_rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
 }
 
 /// Returns a unique file name: seconds, microseconds that grow within this process, process, host;
-/// then the sizes on disk and with CRLF.
-fn unique_name(now: Timestamp, process: &Process, (size, crlf_size): (u64, u64)) -> Vec<u8> {
-    let sizes = format!(",S={size},W={crlf_size}");
+/// then the sizes on disk and, if it is known, with CRLF.
+fn unique_name(
+    now: Timestamp,
+    process: &Process,
+    (size, crlf_size): (u64, Option<u64>),
+) -> Vec<u8> {
+    let mut sizes = format!(",S={size}");
+    if let Some(crlf_size) = crlf_size {
+        sizes.push_str(&format!(",W={crlf_size}"));
+    }
     let mut name = unique_stem(now, process);
     name.extend_from_slice(sizes.as_bytes());
     name
@@ -260,8 +313,8 @@ mod tests {
     fn names_never_repeat() {
         let process = Process { pid: 7, host: "a/b:c".to_owned() };
         let now = Timestamp { unix_nanos: 1_700_000_000_123_456_789 };
-        let first = unique_name(now, &process, (3, 4));
-        assert_ne!(first, unique_name(now, &process, (3, 4)));
+        let first = unique_name(now, &process, (3, Some(4)));
+        assert_ne!(first, unique_name(now, &process, (3, Some(4))));
         let text = String::from_utf8(first).unwrap();
         assert!(text.ends_with("P7.a\\057b\\072c,S=3,W=4"), "{text}");
     }

@@ -1,6 +1,6 @@
 //! Changing messages: flags by renames, expunges by unlinks, `new` to `cur`.
 //!
-//! Nothing is ever linked, so no message ever exists twice. A file that is no longer where it was
+//! A change links nothing, so no message ever exists twice. A file that is no longer where it was
 //! is searched for by its base name, since another program may have changed its flags; the change
 //! is then applied to its present flags. If the search does not show whether the file exists,
 //! everything else is done, and the error [`Error::Changed`] asks for a scan and another attempt.

@@ -26,7 +26,10 @@ use crate::given::{GivenUids, given_uids};
 
 /// Rejects messages that cannot be appended.
 pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result<()> {
-    match messages.iter().any(|message| text_of(message).is_empty()) {
+    let is_empty = |message: &NewMessage<'_>| {
+        text_of(message).is_empty() && message.rest.is_none_or(|rest| rest.size() == 0)
+    };
+    match messages.iter().any(is_empty) {
         true => {
             let what = "an empty message cannot be stored in an mbx";
             Err(Error::Unsupported { path: mailbox.path.clone(), what })

@@ -77,7 +77,7 @@ impl<'a> RequestedUids<'a> {
 
     fn commit(&mut self, messages: &[NewMessage<'_>]) -> Result<()> {
         for (message, uid) in messages.iter().zip(&self.given) {
-            let text = message.bytes;
+            let text = &*message.start()?;
             let header_len = header_end(text).map_or(text.len(), |end| end.len);
             let key = name::key(&text[..header_len.min(HEADER_LEN_MAX)], message.size());
             self.ledger.push(LedgerEntry { uid: *uid, key });

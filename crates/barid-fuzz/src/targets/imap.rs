@@ -1,6 +1,9 @@
 //! The decoder of IMAP.
 
+use barid_imap::backend::Output;
 use barid_imap::limits::DATA_PIECE_LEN;
+use barid_imap::memory::MemoryAccount;
+use barid_imap::session::{Next, Session, SessionSettings};
 use barid_imap::wire::{Decoder, Event};
 
 /// Decodes the bytes of a client. The first byte selects the state of the session, the second the
@@ -60,6 +63,72 @@ fn events(mut decoder: Decoder, input: &[u8], piece_len: usize, abandoned: u8) -
     panic!("the decoder does not come to an end");
 }
 
+/// Output of a session, of which only the lines are checked.
+#[derive(Default)]
+struct Collected(Vec<u8>);
+
+impl Output for Collected {
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        self.0.extend_from_slice(bytes);
+        true
+    }
+}
+
+/// Output of a session for each byte of its input, beyond a constant: a command of a few bytes may
+/// fetch all messages.
+const OUTPUT_FACTOR: usize = 2000;
+
+/// Runs the bytes of a client in a session over an account in memory, while another session of the
+/// same user deletes and adds messages. The first byte selects the settings, the second the length
+/// of the pieces, and the third the events between two changes of the other session.
+pub(crate) fn session(bytes: &[u8]) {
+    let (head, input) = bytes.split_at(bytes.len().min(3));
+    let at = |at: usize| head.get(at).copied().unwrap_or(0);
+    let account = MemoryAccount::new(&["a: 1\r\n\r\nx", "b: 2\r\n\r\ny", "c: 3\r\n\r\nz"]);
+    let settings = SessionSettings {
+        offers_uid_only: at(0) & 1 != 0,
+        can_compress: true,
+        can_unauthenticate: true,
+        ..SessionSettings::default()
+    };
+    let mut other = Session::new(account.clone(), settings.clone(), Decoder::new());
+    let mut client = Session::new(account, settings, Decoder::new());
+    other.receive(b"o SELECT INBOX\r\n");
+    let (mut out, mut theirs, mut events) = (Collected::default(), Collected::default(), 0_usize);
+    for piece in input.chunks(usize::from(at(1)) + 1) {
+        client.receive(piece);
+        loop {
+            let event = client.poll();
+            if event == Event::More {
+                break;
+            }
+            events += 1;
+            if at(2) != 0 && events % usize::from(at(2)) == 0 {
+                other.receive(b"p APPEND INBOX {6+}\r\nd: 4\r\n\r\n");
+                other.receive(b"q STORE 1 +FLAGS (\\Deleted)\r\nr EXPUNGE\r\n");
+            }
+            while let event = other.poll()
+                && event != Event::More
+            {
+                other.handle(event, &mut theirs);
+            }
+            let next = client.handle(event, &mut out);
+            if !matches!(next, Next::Continue | Next::Idle) {
+                return check_output(&out.0, input.len());
+            }
+        }
+        if client.is_idle() {
+            client.announce(&mut out);
+        }
+    }
+    check_output(&out.0, input.len());
+}
+
+fn check_output(out: &[u8], input_len: usize) {
+    assert!(out.is_empty() || out.ends_with(b"\r\n"), "a response without an end");
+    assert!(out.len() <= 100_000 + input_len * OUTPUT_FACTOR, "{} bytes of answers", out.len());
+}
+
 /// Sessions of clients.
 pub(crate) fn decoder_seeds() -> Vec<Vec<u8>> {
     let sessions = [
@@ -84,6 +153,23 @@ pub(crate) fn decoder_seeds() -> Vec<Vec<u8>> {
     ];
     let seeds = sessions.iter().enumerate();
     seeds.map(|(at, text)| [&[at as u8 & 2, 7, 5], text.as_bytes()].concat()).collect()
+}
+
+/// Sessions of clients that have logged in.
+pub(crate) fn session_seeds() -> Vec<Vec<u8>> {
+    let sessions = [
+        "a SELECT INBOX\r\nb FETCH 1:* (UID FLAGS BODY.PEEK[])\r\nc STORE 2 +FLAGS (\\Seen x)\r\n\
+         d SEARCH RETURN (SAVE) SEEN\r\ne COPY $ INBOX\r\nf NOOP\r\n",
+        "a ENABLE QRESYNC UIDONLY\r\nb SELECT INBOX (QRESYNC (1 1 1:3))\r\nc UID FETCH 1:* FLAGS\r\n\
+         d UID MOVE 1 x\r\ne UIDBATCHES 500\r\nf IDLE\r\nDONE\r\ng UID SEARCH ALL\r\n",
+        "a CREATE x\r\nb SELECT x\r\nc RENAME x y\r\nd APPEND y {3+}\r\nabc {3}\r\nabc\r\ne NOOP\r\n",
+        "a SELECT INBOX\r\nb SEARCH RETURN (UPDATE COUNT) UNSEEN\r\nc STORE 1 FLAGS (\\Seen)\r\n\
+         d SORT RETURN (UPDATE PARTIAL 1:2) (DATE) UTF-8 ALL\r\ne EXPUNGE\r\nf CANCELUPDATE \"b\"\r\n",
+        "a SELECT INBOX\r\nb UID REPLACE 2 INBOX {1+}\r\na\r\nc UID EXPUNGE 1:*\r\nd CLOSE\r\n\
+         e LIST \"\" * RETURN (STATUS (MESSAGES UIDNEXT))\r\nf COMPRESS DEFLATE\r\n",
+    ];
+    let seeds = sessions.iter().enumerate();
+    seeds.map(|(at, text)| [&[at as u8, 200, 2], text.as_bytes()].concat()).collect()
 }
 
 /// Words that mutations insert.

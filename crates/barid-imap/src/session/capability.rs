@@ -50,6 +50,8 @@ const CAPABILITIES: &[&str] = &[
     "ACL",
     "RIGHTS=kxte",
     "LIST-MYRIGHTS",
+    "UIDBATCHES",
+    "UIDONLY",
 ];
 
 /// The capabilities of a session, as they are advertised.

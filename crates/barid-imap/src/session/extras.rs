@@ -14,6 +14,7 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
         self.client_id = parameters;
+        self.learn_client();
         write_id(&self.settings.id, reply);
         Ok(Done::text("ID completed"))
     }
@@ -28,6 +29,7 @@ impl<A: Account> Session<A> {
                 "CONDSTORE" => enabled.condstore = true,
                 "QRESYNC" => (enabled.qresync, enabled.condstore) = (true, true),
                 "UTF8=ACCEPT" => enabled.utf8 = true,
+                "UIDONLY" => enabled.uid_only = true,
                 _ => {}
             }
         }
@@ -38,6 +40,7 @@ impl<A: Account> Session<A> {
             ("CONDSTORE", enabled.condstore && !before.condstore),
             ("QRESYNC", enabled.qresync && !before.qresync),
             ("UTF8=ACCEPT", enabled.utf8 && !before.utf8),
+            ("UIDONLY", enabled.uid_only && !before.uid_only),
         ] {
             let is_named = names.iter().any(|asked| asked.eq_ignore_ascii_case(name));
             if is_new && is_named {

@@ -26,7 +26,7 @@ impl<A: Account> Session<A> {
         self.saved = saved;
         let mut uids = uids?;
         let mut items = command.items.clone();
-        if command.set.is_uid() {
+        if command.set.is_uid() && !self.enabled.uid_only {
             items = items.with_uid();
         }
         if let Some(since) = command.changed_since {
@@ -54,6 +54,7 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Answer<Fetched> {
         let utf8 = self.enabled.utf8 || self.enabled.rev2;
+        let uid_only = self.enabled.uid_only;
         let Some(selected) = &self.selected else { return Ok(Fetched::default()) };
         let Selected { newest, numbers, recent, has_hidden_expunges, .. } = selected;
         let number_of = |uid, row| match has_hidden_expunges {
@@ -61,8 +62,7 @@ impl<A: Account> Session<A> {
             false => row + 1,
         };
         let is_recent = |uid| recent.contains(uid);
-        let style =
-            FetchStyle { number_of: &number_of, is_recent: &is_recent, uid_only: false, utf8 };
+        let style = FetchStyle { number_of: &number_of, is_recent: &is_recent, uid_only, utf8 };
         let mut fetched = newest.fetch(uids, items, &style, reply.output())?;
         if !fetched.gone.is_empty() && *has_hidden_expunges {
             // Gone messages are fetched as far as they are known.

@@ -7,6 +7,7 @@
 
 mod acl;
 mod append;
+mod available;
 mod capability;
 mod context;
 mod copy;
@@ -20,6 +21,9 @@ mod search;
 mod select;
 mod store;
 mod sync;
+#[cfg(test)]
+mod tests;
+mod uid_batches;
 
 use barid_types::UidSet;
 
@@ -53,6 +57,10 @@ pub enum Next {
 pub struct SessionSettings {
     /// Capabilities that are not advertised and not available, in capitals.
     pub disabled: Vec<String>,
+    /// Capabilities that are not available to clients of a name, as ID gives it.
+    pub disabled_for: Vec<(String, Vec<String>)>,
+    /// `true` to offer UIDONLY (RFC 9586), which some clients enable and cannot use.
+    pub offers_uid_only: bool,
     /// `true` if the connection can be compressed.
     pub can_compress: bool,
     /// `true` if the session can return to the state before login.
@@ -72,6 +80,8 @@ pub(crate) struct Enabled {
     pub(crate) qresync: bool,
     /// UTF8=ACCEPT.
     pub(crate) utf8: bool,
+    /// UIDONLY: the client uses no sequence numbers.
+    pub(crate) uid_only: bool,
 }
 
 /// The session of a client that is logged in.
@@ -93,6 +103,8 @@ pub struct Session<A: Account> {
     is_compressed: bool,
     /// The parameters of the client's ID.
     client_id: Vec<(String, Option<String>)>,
+    /// Capabilities that are not available to this client.
+    disabled_for_client: Vec<String>,
 }
 
 impl<A: Account> Session<A> {
@@ -113,6 +125,7 @@ impl<A: Account> Session<A> {
             bad_commands: 0,
             is_compressed: false,
             client_id: Vec::new(),
+            disabled_for_client: Vec::new(),
         }
     }
 
@@ -256,6 +269,7 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
         next: &mut Next,
     ) -> Answer<Done> {
+        self.check_available(&command)?;
         match command {
             Command::Capability => self.capability(reply),
             Command::Noop => Ok(Done::text("NOOP completed")),
@@ -287,8 +301,14 @@ impl<A: Account> Session<A> {
             Command::Close => self.close(),
             Command::Unselect => self.unselect(),
             Command::Expunge(set) => self.expunge(set.as_ref(), reply),
-            Command::Search(search) => self.search(tag, &search, reply),
-            Command::Sort(program, search) => self.sort(tag, &program, &search, reply),
+            Command::Search(search) => {
+                let answer = self.search(tag, &search, reply);
+                self.or_forget(&search, answer)
+            }
+            Command::Sort(program, search) => {
+                let answer = self.sort(tag, &program, &search, reply);
+                self.or_forget(&search, answer)
+            }
             Command::Thread(algorithm, search) => self.thread(algorithm, &search, reply),
             Command::Fetch(fetch) => self.fetch(&fetch, reply),
             Command::Store(store) => self.store(&store, reply),
@@ -298,6 +318,7 @@ impl<A: Account> Session<A> {
                 self.cancel_update(&tags);
                 Ok(Done::text("Updates cancelled"))
             }
+            Command::UidBatches(size, range) => self.uid_batches(tag, size, range, reply),
             Command::Append => self.append(),
             Command::Replace { number, uid } => self.replace(&number, uid, reply),
             other => self.dispatch_account(other, reply),
@@ -370,10 +391,6 @@ impl<A: Account> Session<A> {
         self.selected = None;
         reply.refuse(None, "BYE", refusal.code, &refusal.text);
         Next::Close
-    }
-
-    fn is_available(&self, capability: &str) -> bool {
-        !self.settings.disabled.iter().any(|name| name.eq_ignore_ascii_case(capability))
     }
 }
 

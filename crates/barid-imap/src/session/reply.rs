@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use barid_types::Uid;
+
 use super::Done;
 use crate::backend::{Output, Refusal};
 use crate::fetch::{number, string};
@@ -63,6 +65,13 @@ impl<'o> Reply<'o> {
         self.buffer.push(b'"');
     }
 
+    /// Writes the start of FETCH, or of UIDFETCH if `uid_only` is the UID (RFC 9586 §3.3).
+    pub(crate) fn fetch_start(&mut self, uid_only: Option<Uid>, number: u32) {
+        self.push("* ");
+        self.number(uid_only.map_or(number, Uid::get).into());
+        self.push(if uid_only.is_some() { " UIDFETCH (" } else { " FETCH (" });
+    }
+
     pub(crate) fn ok(&mut self, tag: &str, done: &Done) {
         match &done.code {
             Some(code) => self.line(format_args!("{tag} OK [{code}] {}", done.text)),
@@ -71,7 +80,8 @@ impl<'o> Reply<'o> {
     }
 
     pub(crate) fn no(&mut self, tag: &str, refusal: &Refusal) {
-        let kind = if refusal.code == Some(Refusal::BAD) { "BAD" } else { "NO" };
+        let is_bad = matches!(refusal.code, Some(Refusal::BAD | Refusal::UID_REQUIRED));
+        let kind = if is_bad { "BAD" } else { "NO" };
         let code = refusal.code.filter(|code| *code != Refusal::BAD);
         self.refuse(Some(tag), kind, code, &refusal.text);
     }
@@ -123,6 +133,8 @@ impl fmt::Write for Reply<'_> {
 impl Refusal {
     /// The code of a refusal that is answered with BAD.
     pub(crate) const BAD: &'static str = "BAD";
+    /// The code for sequence numbers after ENABLE UIDONLY, answered with BAD (RFC 9586 §3.4).
+    pub(crate) const UID_REQUIRED: &'static str = "UIDREQUIRED";
 
     /// Creates a refusal that is answered with BAD.
     pub fn bad(text: &str) -> Self {

@@ -13,22 +13,21 @@ use crate::backend::{Account, Answer, MailView, Mailbox, Refusal};
 use crate::command::SearchCommand;
 
 impl<A: Account> Session<A> {
+    /// Empties the saved result if a command with SAVE has failed (RFC 5182 §2.1).
+    pub(super) fn or_forget<T>(&mut self, command: &SearchCommand, answer: Answer<T>) -> Answer<T> {
+        if answer.is_err() && command.returns.is_some_and(|returns| returns.save) {
+            self.saved = UidSet::new();
+        }
+        answer
+    }
+
     pub(super) fn search(
         &mut self,
         tag: &str,
         command: &SearchCommand,
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
-        let rows = match self.matching_rows(command, reply) {
-            Ok(rows) => rows,
-            Err(refusal) => {
-                // RFC 5182 §2.1: a search that fails empties the saved result.
-                if command.returns.is_some_and(|returns| returns.save) {
-                    self.saved = UidSet::new();
-                }
-                return Err(refusal);
-            }
-        };
+        let rows = self.matching_rows(command, reply)?;
         self.save_result(command, &rows)?;
         self.begin_context(tag, command, None, &rows, reply)?;
         let numbers = self.selected_mut()?.numbers_of_rows(&rows, command.uid)?;
@@ -48,7 +47,6 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
         let found = self.matching_rows(command, reply)?;
-        self.save_result(command, &found)?;
         let selected = self.selected_mut()?;
         let order = selected.newest.sort(program)?;
         let rows = match found.len() == order.len() {
@@ -56,6 +54,7 @@ impl<A: Account> Session<A> {
             false => order.into_iter().filter(|row| found.binary_search(row).is_ok()).collect(),
         };
         let numbers = selected.numbers_of_rows(&rows, command.uid)?;
+        self.save_result(command, &rows)?;
         self.begin_context(tag, command, Some(program), &rows, reply)?;
         let modseq = self.modseq_of(command, &rows)?;
         match command.returns {
@@ -119,19 +118,24 @@ impl<A: Account> Session<A> {
         command.returns.or_else(|| self.enabled.rev2.then_some(all))
     }
 
-    /// Saves the result for `$` if that is requested (RFC 5182 §2.1).
+    /// Saves the result for `$` if that is requested: all of it, or without ALL and COUNT what MIN,
+    /// MAX and PARTIAL return (RFC 5182 §2.4, RFC 9394 §3.3). `rows` are in its order.
     fn save_result(&mut self, command: &SearchCommand, rows: &[u32]) -> Answer<()> {
         let Some(returns) = command.returns.filter(|returns| returns.save) else { return Ok(()) };
         let selected = self.selected_mut()?;
         let uids = selected.newest.uids_of(rows)?;
-        let saved = match (returns.all || returns.count, returns.min, returns.max) {
-            (false, min, max) if min || max => {
-                let first = uids.first().copied().filter(|_| min);
-                first.into_iter().chain(uids.last().copied().filter(|_| max)).collect()
+        let ReturnOptions { min, max, all, count, .. } = returns;
+        let is_part = min || max || command.partial.is_some();
+        self.saved = match is_part && !all && !count {
+            true => {
+                let first = uids.first().filter(|_| min);
+                let last = uids.last().filter(|_| max);
+                let part = command.partial.map(|(from, to)| part_of(&uids, from, to));
+                let part = part.unwrap_or_default();
+                part.iter().chain(first).chain(last).copied().collect()
             }
-            _ => uids.into_iter().collect(),
+            false => uids.into_iter().collect(),
         };
-        self.saved = saved;
         Ok(())
     }
 

@@ -90,9 +90,10 @@ impl<A: Account> Session<A> {
         let rev2 = self.enabled.rev2;
         let Some(selected) = &self.selected else { return Ok(()) };
         reply.line(format_args!("* {} EXISTS", numbers.exists));
+        let uid_only = self.enabled.uid_only;
         if !rev2 {
             reply.line(format_args!("* {} RECENT", selected.recent.len()));
-            if let Some(row) = selected.newest.first_with(Flag::Seen, false)? {
+            if !uid_only && let Some(row) = selected.newest.first_with(Flag::Seen, false)? {
                 reply.line(format_args!("* OK [UNSEEN {}] First unseen", row + 1));
             }
         }

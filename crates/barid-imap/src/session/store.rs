@@ -4,7 +4,7 @@ use barid_types::{ModSeq, Uid, UidSet};
 
 use super::reply::Reply;
 use super::select::write_uid_set;
-use super::{Done, Session};
+use super::{Done, Enabled, Session};
 use crate::backend::{Account, Answer, MailView, Mailbox, MessageFlags, Refusal, StoreRequest};
 use crate::command::{FlagList, StoreCommand, StoreHow};
 
@@ -48,7 +48,7 @@ impl<A: Account> Session<A> {
         let is_done = |uid: &Uid| modified.binary_search(uid).is_err();
         let done: Vec<Uid> = uids.iter().copied().filter(is_done).collect();
         self.announce_view(now, false, &done, reply)?;
-        let condstore = self.enabled.condstore;
+        let Enabled { condstore, uid_only, .. } = self.enabled;
         let Some(selected) = &self.selected else { return Ok(()) };
         if !command.silent {
             return self.write_flag_changes(&done, false, reply);
@@ -61,7 +61,11 @@ impl<A: Account> Session<A> {
                 others.push(message.uid);
             } else if condstore && let Some(number) = selected.number_of(message.uid)? {
                 let (uid, modseq) = (message.uid, message.modseq);
-                reply.line(format_args!("* {number} FETCH (UID {uid} MODSEQ ({modseq}))"));
+                reply.fetch_start(uid_only.then_some(uid), number);
+                if !uid_only {
+                    reply.push(&format!("UID {uid} "));
+                }
+                reply.line(format_args!("MODSEQ ({modseq}))"));
             }
         }
         self.write_flag_changes(&others, false, reply)

@@ -79,7 +79,7 @@ impl<A: Account> Session<A> {
 
     /// Announces messages that are gone and new ones: numbers are those of the newest view then.
     fn announce_numbers(&mut self, changes: &Changes, reply: &mut Reply<'_>) -> Answer<()> {
-        let (enabled, qresync) = (self.enabled, self.enabled.qresync);
+        let (enabled, vanishes) = (self.enabled, self.enabled.qresync || self.enabled.uid_only);
         let Some(selected) = &mut self.selected else { return Ok(()) };
         // Several views may have passed since the numbers were announced.
         let since = match selected.has_hidden_expunges {
@@ -89,7 +89,7 @@ impl<A: Account> Session<A> {
         let changes = since.as_ref().unwrap_or(changes);
         self.remove_from_contexts(&changes.expunged, reply)?;
         let Some(selected) = &mut self.selected else { return Ok(()) };
-        if qresync {
+        if vanishes {
             write_vanished(&changes.expunged.iter().copied().collect(), false, reply);
         } else {
             for (before, uid) in (0..).zip(&changes.expunged) {
@@ -134,15 +134,13 @@ impl<A: Account> Session<A> {
         with_uid: bool,
         reply: &mut Reply<'_>,
     ) -> Answer<()> {
-        let Enabled { condstore, qresync, rev2, .. } = self.enabled;
+        let Enabled { condstore, qresync, rev2, uid_only, .. } = self.enabled;
         let Some(selected) = &self.selected else { return Ok(()) };
         let with_uid = with_uid || qresync || rev2 || selected.is_uid_command;
         for message in selected.newest.flags_of(uids)? {
             let Some(number) = selected.number_of(message.uid)? else { continue };
-            reply.push("* ");
-            reply.number(number.into());
-            reply.push(" FETCH (");
-            if with_uid {
+            reply.fetch_start(uid_only.then_some(message.uid), number);
+            if with_uid && !uid_only {
                 reply.push("UID ");
                 reply.number(message.uid.get().into());
                 reply.push(" ");

@@ -10,7 +10,7 @@ use barid_imap::backend::{
 };
 use barid_imap::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
 
-use super::append::Received;
+use super::append::{Received, Spool, finish_all};
 use super::catenate;
 use super::refusal::refused;
 use super::selected::{ServedMailbox, try_create};
@@ -24,12 +24,14 @@ pub struct SessionAccount {
     /// Mailbox of the APPEND that is being received.
     append_to: Option<MailboxName>,
     received: Vec<Received>,
+    spool: Spool,
 }
 
 impl SessionAccount {
     /// Creates the account of a session; `cancel` ends its waits.
     pub fn new(user: Arc<UserMail>, cancel: Cancel) -> Self {
-        Self { user, cancel, append_to: None, received: Vec::new() }
+        let spool = Spool::new(Arc::clone(&user.vfs), &user.spool_dir);
+        Self { user, cancel, append_to: None, received: Vec::new(), spool }
     }
 
     fn is_possible(&self, len: u64) -> Answer<()> {
@@ -117,6 +119,7 @@ impl Account for SessionAccount {
                 .map_err(try_create)?;
             self.append_to = Some(message.mailbox.clone());
         }
+        self.end_received()?;
         self.received.push(Received::new(message));
         Ok(())
     }
@@ -128,9 +131,8 @@ impl Account for SessionAccount {
     }
 
     fn append_bytes(&mut self, bytes: &[u8]) -> Answer<()> {
-        let UserMail { vfs, spool_dir, .. } = &*self.user;
         let Some(received) = self.received.last_mut() else { return Ok(()) };
-        received.push(bytes, &**vfs, spool_dir)
+        received.push(bytes, &mut self.spool)
     }
 
     fn append_url(&mut self, url: &str) -> Answer<()> {
@@ -139,17 +141,14 @@ impl Account for SessionAccount {
     }
 
     fn append(&mut self) -> Answer<Appended> {
-        let received = std::mem::take(&mut self.received);
-        let Some(name) = self.append_to.take() else {
-            return Err(Refusal::text("No message was received"));
-        };
-        let target = self.user.open_target(&name)?;
-        let place = (&*self.user.vfs, self.user.spool_dir.as_path());
-        self.user.appends.append(&target, received, place, &self.cancel)
+        let stored = self.store_received();
+        self.append_abort();
+        stored
     }
 
     fn append_abort(&mut self) {
         self.received.clear();
+        self.spool.clear();
         self.append_to = None;
     }
 
@@ -176,6 +175,25 @@ impl Account for SessionAccount {
 }
 
 impl SessionAccount {
+    /// Ends the message that is being received.
+    fn end_received(&mut self) -> Answer<()> {
+        match self.received.last_mut() {
+            Some(received) => received.end(&mut self.spool),
+            None => Ok(()),
+        }
+    }
+
+    fn store_received(&mut self) -> Answer<Appended> {
+        self.end_received()?;
+        let received = std::mem::take(&mut self.received);
+        let Some(name) = self.append_to.take() else {
+            return Err(Refusal::text("No message was received"));
+        };
+        let target = self.user.open_target(&name)?;
+        let messages = finish_all(received, &self.spool)?;
+        self.user.appends.append(&target, (messages, false), &self.cancel)
+    }
+
     /// Moves the messages of INBOX to a mailbox that was made for them (RFC 9051 §6.3.6).
     fn move_all(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
         let mut inbox = self.open(from, false)?;

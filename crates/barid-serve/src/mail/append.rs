@@ -18,15 +18,60 @@ use super::binary::encode_binary_parts;
 use super::refusal::refused;
 use crate::limits::{APPEND_GROUP_LEN_MAX, APPEND_MEMORY_LEN, BINARY_LEN_MAX};
 
+/// The file in which the messages of one APPEND are, as far as they are not in memory. It has no
+/// name, so that nothing is left of it after a crash.
+pub(crate) struct Spool {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    file: Option<(Arc<dyn File>, PathBuf)>,
+    /// Bytes in the file.
+    len: u64,
+    /// Bytes of complete messages in memory.
+    in_memory: usize,
+}
+
+impl Spool {
+    /// Creates the spool of one request; the file is made in `dir` once it is needed.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> Self {
+        Self { vfs, dir: dir.to_owned(), file: None, len: 0, in_memory: 0 }
+    }
+
+    /// Forgets all messages.
+    pub(crate) fn clear(&mut self) {
+        (self.file, self.len, self.in_memory) = (None, 0, 0);
+    }
+
+    fn file(&mut self) -> std::io::Result<&(Arc<dyn File>, PathBuf)> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        if self.file.is_none() {
+            self.vfs.create_dir_all(&self.dir, 0o700)?;
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = self.dir.join(format!("append-{}-{number}", std::process::id()));
+            let file = self.vfs.open(&path, OpenOptions::create_new(0o600))?;
+            self.vfs.remove_file(&path)?;
+            self.file = Some((Arc::from(file), path));
+        }
+        self.file.as_ref().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+
+    /// Appends bytes.
+    fn write(&mut self, bytes: &[u8]) -> Answer<()> {
+        let at = self.len;
+        let written = self.file().and_then(|(file, _)| file.write_all_at(bytes, at));
+        written.map_err(|error| unavailable(&self.dir, &error))?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
 /// A message that is being received, without the CR of its line ends.
 pub(crate) struct Received {
     flags: FlagSet,
     keywords: Vec<Keyword>,
     internal_date: Option<InternalDate>,
     memory: Vec<u8>,
-    file: Option<(Box<dyn File>, PathBuf)>,
-    /// Bytes in the file.
-    written: u64,
+    /// Where the message begins in the spool, if it is there; the bytes in memory follow.
+    spooled: Option<u64>,
     /// `true` if parts of the encoding `binary` must be kept exactly: until the end all bytes stay
     /// in memory.
     is_binary: bool,
@@ -45,15 +90,15 @@ impl Received {
         keywords: Vec<Keyword>,
         internal_date: Option<InternalDate>,
     ) -> Self {
-        let (memory, file, written, len) = (Vec::new(), None, 0, 0);
+        let (memory, spooled, len) = (Vec::new(), None, 0);
         let (is_binary, has_cr) = (false, false);
-        Self { flags, keywords, internal_date, memory, file, written, is_binary, has_cr, len }
+        Self { flags, keywords, internal_date, memory, spooled, is_binary, has_cr, len }
     }
 
     /// Keeps parts of the encoding `binary` exactly; the message must fit into memory.
     pub(crate) fn keep_binary(&mut self, len: u64) -> Answer<()> {
         self.check_binary_len(len)?;
-        if self.file.is_some() {
+        if self.spooled.is_some() {
             return Err(Refusal::new("CANNOT", "A literal8 cannot follow a large literal"));
         }
         if std::mem::take(&mut self.has_cr) {
@@ -72,14 +117,14 @@ impl Received {
     }
 
     /// Takes bytes as they are.
-    pub(crate) fn push_exact(&mut self, bytes: &[u8], vfs: &dyn Vfs, dir: &Path) -> Answer<()> {
+    pub(crate) fn push_exact(&mut self, bytes: &[u8], spool: &mut Spool) -> Answer<()> {
         self.len += bytes.len() as u64;
         self.memory.extend_from_slice(bytes);
-        self.spill_if_large(vfs, dir)
+        self.spill_if_large(spool)
     }
 
     /// Takes bytes of a client, whose lines end with CRLF.
-    pub(crate) fn push(&mut self, bytes: &[u8], vfs: &dyn Vfs, dir: &Path) -> Answer<()> {
+    pub(crate) fn push(&mut self, bytes: &[u8], spool: &mut Spool) -> Answer<()> {
         if self.is_binary {
             self.check_binary_len(bytes.len() as u64)?;
             self.len += bytes.len() as u64;
@@ -96,15 +141,15 @@ impl Received {
             from = at + 1;
         }
         self.text(&bytes[from..]);
-        self.spill_if_large(vfs, dir)
+        self.spill_if_large(spool)
     }
 
-    /// Moves the bytes to a file in `dir` if they are many.
-    fn spill_if_large(&mut self, vfs: &dyn Vfs, dir: &Path) -> Answer<()> {
-        if self.memory.len() < APPEND_MEMORY_LEN {
-            return Ok(());
+    /// Moves the bytes to the spool if they are many.
+    fn spill_if_large(&mut self, spool: &mut Spool) -> Answer<()> {
+        match self.memory.len() < APPEND_MEMORY_LEN {
+            true => Ok(()),
+            false => self.spill(spool),
         }
-        self.spill(vfs, dir).map_err(|error| unavailable(dir, &error))
     }
 
     /// Takes bytes without a line feed; a CR at their end waits for the next byte.
@@ -117,30 +162,18 @@ impl Received {
         self.memory.extend_from_slice(if self.has_cr { before } else { bytes });
     }
 
-    fn spill(&mut self, vfs: &dyn Vfs, dir: &Path) -> std::io::Result<()> {
-        let (file, _) = match &mut self.file {
-            Some(file) => file,
-            none => {
-                static NUMBER: AtomicU64 = AtomicU64::new(0);
-                vfs.create_dir_all(dir, 0o700)?;
-                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-                let path = dir.join(format!("append-{}-{number}", std::process::id()));
-                let file = vfs.open(&path, OpenOptions::create_new(0o600))?;
-                // Nothing is left of it after a crash.
-                vfs.remove_file(&path)?;
-                none.insert((file, path))
-            }
-        };
-        file.write_all_at(&self.memory, self.written)?;
-        self.written += self.memory.len() as u64;
+    fn spill(&mut self, spool: &mut Spool) -> Answer<()> {
+        self.spooled.get_or_insert(spool.len);
+        spool.write(&self.memory)?;
         self.memory.clear();
         Ok(())
     }
 
-    fn finish(mut self, vfs: &dyn Vfs, dir: &Path) -> Answer<Complete> {
+    /// Ends the message: nothing of it stays in memory if the others have filled that.
+    pub(crate) fn end(&mut self, spool: &mut Spool) -> Answer<()> {
         if std::mem::take(&mut self.is_binary) {
             let message = encode_binary_parts(&std::mem::take(&mut self.memory));
-            self.push(&message, vfs, dir)?;
+            self.push(&message, spool)?;
         }
         if std::mem::take(&mut self.has_cr) {
             self.memory.push(b'\r');
@@ -148,39 +181,59 @@ impl Received {
         if self.len == 0 {
             return Err(Refusal::new("CANNOT", "A message must have at least one byte"));
         }
-        if self.file.is_some() {
-            self.spill(vfs, dir).map_err(|error| unavailable(dir, &error))?;
+        let is_full = spool.in_memory + self.memory.len() > APPEND_MEMORY_LEN;
+        if self.spooled.is_some() || is_full {
+            self.spill(spool)?;
+            self.memory = Vec::new();
         }
-        let Self { flags, keywords, internal_date, memory, file, .. } = self;
-        let (bytes, rest) = match file {
-            None => (memory, None),
-            Some((file, path)) => {
-                let (start, rest) = FileRest::split(file, &path).map_err(refused)?;
-                (start, Some(rest))
-            }
-        };
-        Ok(Complete { bytes, rest, flags, keywords, internal_date })
+        self.len = self.memory.len() as u64;
+        spool.in_memory += self.memory.len();
+        if let Some(start) = self.spooled {
+            self.len = spool.len - start;
+        }
+        Ok(())
     }
+
+    /// Returns the message, which has ended; nothing is written to the spool any more.
+    fn finish(self, spool: &Spool) -> Answer<Complete> {
+        let Self { flags, keywords, internal_date, memory, spooled, len, .. } = self;
+        let rest = match (&spool.file, spooled) {
+            (Some((file, path)), Some(start)) => {
+                let whole = FileRest::whole(Arc::clone(file), path, start..start + len);
+                Some(Arc::new(whole.map_err(refused)?) as Rest)
+            }
+            _ => None,
+        };
+        Ok(Complete { bytes: memory, rest, flags, keywords, internal_date })
+    }
+}
+
+/// Returns the messages of a request, all of which have ended.
+pub(crate) fn finish_all(received: Vec<Received>, spool: &Spool) -> Answer<Vec<Complete>> {
+    received.into_iter().map(|message| message.finish(spool)).collect()
 }
 
 fn unavailable(dir: &Path, error: &std::io::Error) -> Refusal {
     Refusal::new("UNAVAILABLE", format!("{}: {error}", dir.display()))
 }
 
-/// A message that was received completely.
-struct Complete {
-    bytes: Vec<u8>,
-    rest: Option<FileRest>,
-    flags: FlagSet,
-    keywords: Vec<Keyword>,
-    internal_date: Option<InternalDate>,
+/// Bytes of a message that are not in memory.
+pub(crate) type Rest = Arc<dyn MessageRest + Send>;
+
+/// A message to be stored.
+pub(crate) struct Complete {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) rest: Option<Rest>,
+    pub(crate) flags: FlagSet,
+    pub(crate) keywords: Vec<Keyword>,
+    pub(crate) internal_date: Option<InternalDate>,
 }
 
 impl Complete {
     fn as_new(&self) -> NewMessage<'_> {
         NewMessage {
             bytes: &self.bytes,
-            rest: self.rest.as_ref().map(|rest| rest as &dyn MessageRest),
+            rest: self.rest.as_deref().map(|rest| rest as &dyn MessageRest),
             internal_date: self.internal_date,
             flags: self.flags,
             keywords: self.keywords.clone(),
@@ -188,14 +241,16 @@ impl Complete {
         }
     }
 
-    fn len(&self) -> u64 {
-        self.bytes.len() as u64 + self.rest.as_ref().map_or(0, MessageRest::size)
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.size())
     }
 }
 
 /// The messages of one request, which are stored all or none.
 struct AppendJob {
     messages: Vec<Complete>,
+    /// `true` if it is not written together with others: a source may fail meanwhile.
+    is_alone: bool,
     outcome: Mutex<Option<Answer<Appended>>>,
 }
 
@@ -228,10 +283,14 @@ impl AppendQueue {
         let (mut group, mut len) = (Vec::new(), 0);
         while let Some(job) = queue.front() {
             len += job.len();
-            if !group.is_empty() && len > APPEND_GROUP_LEN_MAX {
+            if !group.is_empty() && (len > APPEND_GROUP_LEN_MAX || job.is_alone) {
                 break;
             }
+            let is_alone = job.is_alone;
             group.extend(queue.pop_front());
+            if is_alone {
+                break;
+            }
         }
         group
     }
@@ -252,13 +311,10 @@ impl AppendQueues {
     pub(crate) fn append(
         &self,
         target: &SharedMailbox,
-        messages: Vec<Received>,
-        (vfs, dir): (&dyn Vfs, &Path),
+        (messages, is_alone): (Vec<Complete>, bool),
         cancel: &Cancel,
     ) -> Answer<Appended> {
-        let messages: Answer<Vec<_>> =
-            messages.into_iter().map(|message| message.finish(vfs, dir)).collect();
-        let job = Arc::new(AppendJob { messages: messages?, outcome: Mutex::default() });
+        let job = Arc::new(AppendJob { messages, is_alone, outcome: Mutex::default() });
         let queue = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(target.view().id()).or_default())
@@ -266,9 +322,14 @@ impl AppendQueues {
         queue.push(&job);
         let updated = target.update(cancel, |mailbox, stop| {
             // Another session may have written it while this one waited.
-            if job.outcome().is_none() {
-                let options = ChangeOptions { stop: Some(Arc::clone(stop)), ..Default::default() };
-                write_group(mailbox, &queue.take_group(), &options);
+            let options = ChangeOptions { stop: Some(Arc::clone(stop)), ..Default::default() };
+            // Jobs before this one may be in groups of their own.
+            while job.outcome().is_none() {
+                let group = queue.take_group();
+                if group.is_empty() {
+                    break;
+                }
+                write_group(mailbox, &group, &options);
             }
             Ok(())
         });

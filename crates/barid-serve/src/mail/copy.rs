@@ -1,9 +1,15 @@
 //! Copying messages between mailboxes, all or none.
+//!
+//! A message is read from its mailbox while it is written to the other one, or linked between two
+//! Maildirs. Where that fails, because the message has moved meanwhile or both are one file, the
+//! messages are collected in a spool first.
 
-use barid::{Cancel, Flag, ReadAs, SharedMailbox, Uid, View};
-use barid_imap::backend::{Answer, Copied, Refusal};
+use std::sync::Arc;
 
-use super::append::Received;
+use barid::{Cancel, Flag, ReadAs, SharedMailbox, Uid, View, ViewMessage};
+use barid_imap::backend::{Answer, Appended, Copied, Refusal};
+
+use super::append::{Complete, Received, Rest, Spool, finish_all};
 use super::refusal::refused;
 use super::user::UserMail;
 
@@ -15,10 +21,61 @@ pub(crate) fn copy(
     target: &SharedMailbox,
     cancel: &Cancel,
 ) -> Answer<Copied> {
+    let appended = match streamed(user, source, uids, target, cancel)? {
+        Some(appended) => appended,
+        None => {
+            let messages = collected(user, source, uids)?;
+            user.appends.append(target, (messages, false), cancel)?
+        }
+    };
+    // Without all UIDs there are no pairs.
+    let is_known = appended.uids.len() == uids.len();
+    Ok(Copied {
+        uidvalidity: is_known.then_some(appended.uidvalidity),
+        from: uids.to_vec(),
+        to: appended.uids,
+        not_removed: None,
+    })
+}
+
+/// Copies messages that are read while they are written; `None` if they cannot be.
+fn streamed(
+    user: &UserMail,
+    source: &View,
+    uids: &[Uid],
+    target: &SharedMailbox,
+    cancel: &Cancel,
+) -> Answer<Option<Appended>> {
+    // A file cannot be read further while it is written.
+    if source.id() == target.view().id() && !source.format().has_message_files() {
+        return Ok(None);
+    }
+    let messages = match source.messages_to_append(uids) {
+        Ok(messages) => messages.into_iter().map(Arc::new).collect::<Vec<_>>(),
+        Err(barid::Error::Mailbox(_) | barid::Error::NoSuchMessage { .. }) => return Ok(None),
+        Err(error) => return Err(refused(error)),
+    };
+    let complete = |message: &Arc<ViewMessage>| Complete {
+        bytes: Vec::new(),
+        rest: Some(Arc::clone(message) as Rest),
+        flags: message.flags,
+        keywords: message.keywords.clone(),
+        internal_date: Some(message.internal_date),
+    };
+    let job = messages.iter().map(complete).collect();
+    match user.appends.append(target, (job, true), cancel) {
+        Err(_) if messages.iter().any(|message| message.has_failed()) => Ok(None),
+        appended => appended.map(Some),
+    }
+}
+
+/// Reads messages, each of which is followed if it has moved, into a spool.
+fn collected(user: &UserMail, source: &View, uids: &[Uid]) -> Answer<Vec<Complete>> {
     let marks = source.marks_of(uids).map_err(refused)?;
     if marks.len() != uids.len() {
         return Err(Refusal::new("EXPUNGEISSUED", "Some of the messages no longer exist"));
     }
+    let mut spool = Spool::new(Arc::clone(&user.vfs), &user.spool_dir);
     let mut messages = Vec::with_capacity(uids.len());
     for marks in &marks {
         let row = source.row_of(marks.uid).map_err(refused)?.unwrap_or_default();
@@ -34,19 +91,13 @@ pub(crate) fn copy(
         let mut message = Received::with(flags, keywords, date);
         let mut result = Ok(());
         let read = source.read_pieces(marks.uid, ReadAs::Message, &mut |piece| {
-            result = message.push_exact(piece, &*user.vfs, &user.spool_dir);
+            result = message.push_exact(piece, &mut spool);
             result.is_ok()
         });
         read.map_err(refused)?;
         result?;
+        message.end(&mut spool)?;
         messages.push(message);
     }
-    let place = (&*user.vfs, user.spool_dir.as_path());
-    let appended = user.appends.append(target, messages, place, cancel)?;
-    Ok(Copied {
-        uidvalidity: Some(appended.uidvalidity),
-        from: uids.to_vec(),
-        to: appended.uids,
-        not_removed: None,
-    })
+    finish_all(messages, &spool)
 }

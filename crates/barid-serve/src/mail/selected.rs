@@ -45,6 +45,15 @@ impl ServedMailbox {
         self.user.check_same(&self.name, &self.shared)
     }
 
+    fn remove_with(&self, uids: &[Uid], keep_expunged: KeepExpunged) -> Answer<()> {
+        self.update(|mailbox, options| {
+            let request = ChangeRequest { expunge: uids.to_vec(), ..ChangeRequest::default() };
+            let options = ChangeOptions { keep_expunged, ..options.clone() };
+            mailbox.change(&request, &options)?;
+            Ok(())
+        })
+    }
+
     fn update<T>(
         &self,
         work: impl FnOnce(&mut barid::Mailbox, &ChangeOptions) -> barid::Result<T>,
@@ -147,11 +156,7 @@ impl Mailbox for ServedMailbox {
     }
 
     fn remove(&mut self, uids: &[Uid]) -> Answer<()> {
-        self.update(|mailbox, options| {
-            let request = ChangeRequest { expunge: uids.to_vec(), ..ChangeRequest::default() };
-            mailbox.change(&request, options)?;
-            Ok(())
-        })
+        self.remove_with(uids, change_options().keep_expunged)
     }
 
     fn copy(&mut self, uids: &[Uid], to: &MailboxName, moves: bool) -> Answer<Copied> {
@@ -163,8 +168,10 @@ impl Mailbox for ServedMailbox {
         }
         let mut copied = copy::copy(&self.user, &view, uids, &target, &self.cancel)?;
         if moves {
-            // The copies stay: what was expunged here may be in them only.
-            copied.not_removed = self.remove(&copied.from).err();
+            // The copies stay: what was expunged here may be in them only. Nothing else is kept for
+            // an undo.
+            let kept = KeepExpunged::No;
+            copied.not_removed = self.remove_with(&copied.from, kept).err();
         }
         Ok(copied)
     }

@@ -108,7 +108,9 @@ impl MailView for ServedView {
         let write = |message: &barid::fetch::Fetched<'_>, out: &mut Vec<u8>| {
             let uid = message.summary.uid;
             let number = (style.number_of)(uid, message.summary.row);
-            if number > 0 {
+            if number > 0 && style.uid_only {
+                message.write_imap_by_uid(Some((style.is_recent)(uid)), out);
+            } else if number > 0 {
                 message.write_imap_as(number, Some((style.is_recent)(uid)), out);
             }
         };

@@ -274,7 +274,8 @@ impl Mailbox {
         }
         let mut uids = Vec::with_capacity(request.appends.len());
         for message in request.appends.iter().rev() {
-            let key = MessageKey(barid_message::header_key(message.bytes));
+            let start = message.start()?;
+            let key = MessageKey(barid_message::header_key(&start));
             let Some(at) = new.iter().rposition(|(_, found)| *found == key) else { continue };
             uids.push(new[at].0);
             new.truncate(at);

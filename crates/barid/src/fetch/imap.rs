@@ -21,9 +21,24 @@ impl Fetched<'_> {
     /// Appends `* n FETCH (...)` and CRLF for a session, with the number that the message has
     /// there, and with \Recent if the session has it; `None` for the flag as it is in the mailbox.
     pub fn write_imap_as(&self, seq: u32, is_recent: Option<bool>, out: &mut Vec<u8>) {
+        self.write_response((seq, b" FETCH ("), is_recent, out);
+    }
+
+    /// Appends `* uid UIDFETCH (...)` and CRLF (RFC 9586 §3.3), with \Recent as
+    /// [`Fetched::write_imap_as`] has it.
+    pub fn write_imap_by_uid(&self, is_recent: Option<bool>, out: &mut Vec<u8>) {
+        self.write_response((self.summary.uid.get(), b" UIDFETCH ("), is_recent, out);
+    }
+
+    fn write_response(
+        &self,
+        (seq, name): (u32, &[u8]),
+        is_recent: Option<bool>,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"* ");
         number(u64::from(seq), out);
-        out.extend_from_slice(b" FETCH (");
+        out.extend_from_slice(name);
         let items = self.items().items().iter();
         for (at, item) in items.filter(|item| self.unknown_encoding(item).is_none()).enumerate() {
             if at > 0 {

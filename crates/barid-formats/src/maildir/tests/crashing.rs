@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::{PermissionDenied, StorageFull};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_mailbox::{ChangeSet, FlagChange, NewMessage};
+use barid_mailbox::{ChangeSet, FlagChange, MessageRest, NewMessage, TakeRest};
 use barid_types::{Flag, FlagSet, Uid, UidValidity};
-use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
+use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 
 use super::support::{World, keyword, message, uid};
 
@@ -243,6 +244,62 @@ fn many_deliveries_that_bring_their_uids() {
             })
         },
         100,
+    );
+}
+
+/// A message that is a file of another folder, with its text.
+#[derive(Debug)]
+struct Elsewhere(Arc<dyn Vfs>, PathBuf, Vec<u8>);
+
+impl MessageRest for Elsewhere {
+    fn size(&self) -> u64 {
+        self.2.len() as u64
+    }
+
+    fn read(&self, take: &mut TakeRest<'_>) -> barid_mailbox::Result<()> {
+        take(&self.2)
+    }
+
+    fn link(&self, to: &Path) -> barid_mailbox::Result<bool> {
+        Ok(crate::files::link(&*self.0, &self.1, to)?.is_some())
+    }
+}
+
+fn known_beside_another(world: &mut World) {
+    known(world);
+    for number in 1..4 {
+        world.put(&format!("tmp/other{number}"), format!("Subject: other {number}\n\n").as_bytes());
+    }
+}
+
+#[test]
+fn linked_deliveries() {
+    check(
+        known_beside_another,
+        &[],
+        |world| {
+            let texts = (1..4).map(|n| format!("Subject: other {n}\n\n").into_bytes());
+            let others: Vec<_> = (1..4)
+                .zip(texts.clone())
+                .map(|(n, text)| {
+                    let path = world.path.join(format!("tmp/other{n}"));
+                    Elsewhere(Arc::clone(&world.vfs), path, text)
+                })
+                .collect();
+            let new = others.iter().zip([true, false, true]).map(|(other, seen)| NewMessage {
+                rest: Some(other),
+                flags: if seen { FlagSet::EMPTY.with(Flag::Seen) } else { FlagSet::EMPTY },
+                ..NewMessage::default()
+            });
+            let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
+            let uids = report.appended.iter().copied().zip(texts.clone());
+            Ok(Promise {
+                uids: uids.filter_map(|(uid, text)| Some((uid?, text))).collect(),
+                texts: texts.collect(),
+                ..Promise::default()
+            })
+        },
+        10,
     );
 }
 

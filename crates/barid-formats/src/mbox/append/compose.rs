@@ -123,9 +123,9 @@ pub(in crate::mbox) fn write_numbered(
     let head_offset = out.len();
     write_from_line(message.sender, date, zone, out);
     out.extend_from_slice(numbered.base.unwrap_or_default().as_bytes());
-    let header_len = barid_message::body_offset(message.bytes);
-    let (header, body) = message.bytes.split_at(header_len);
-    let large = body::LargeBody::of(message, body, variant, is_crlf);
+    let start = message.start()?;
+    let (header, body) = start.split_at(barid_message::body_offset(&start));
+    let large = body::LargeBody::of(message, (&start, body), variant, is_crlf);
     let body = match large {
         Some(_) => Cow::Borrowed(&b""[..]),
         None if is_crlf => Cow::Owned(with_crlf(body)),

@@ -185,7 +185,9 @@ fn check(mailbox: &MboxMailbox, message: &NewMessage<'_>) -> Result<()> {
             || text == b"\n"
             || text == b"\r\n"
     };
-    match message.rest.is_none() || has_body(message.bytes) {
+    let start = message.start()?;
+    let is_all = start.len() as u64 == message.size();
+    match is_all || has_body(&start) {
         true => Ok(()),
         false => {
             let what = "a header of more than 16 MB cannot be stored in an mbox";

@@ -64,8 +64,17 @@ pub(super) fn uid_batches(cursor: &mut Cursor<'_>) -> Parsed<Command> {
         return Ok(Command::UidBatches(size, None));
     }
     let first = cursor.positive()?;
-    let last = if cursor.eat(b':') { cursor.positive()? } else { first };
-    Ok(Command::UidBatches(size, Some((first.min(last), first.max(last)))))
+    let start = cursor.clone();
+    if !cursor.eat(b':') {
+        return Err(start.expected("a range of batches such as 1:4"));
+    }
+    let last = cursor.positive()?;
+    match first <= last {
+        true => Ok(Command::UidBatches(size, Some((first, last)))),
+        false => {
+            Err(ParseError { code: Some("CLIENTBUG"), ..start.expected("an ascending range") })
+        }
+    }
 }
 
 impl Cursor<'_> {

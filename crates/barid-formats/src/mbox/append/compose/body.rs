@@ -11,19 +11,24 @@ pub(super) struct LargeBody<'a> {
     message: &'a NewMessage<'a>,
     /// The part of the body that is in memory.
     start: &'a [u8],
+    /// Bytes before the rest.
+    start_len: usize,
     variant: Variant,
     is_crlf: bool,
 }
 
 impl<'a> LargeBody<'a> {
-    /// Returns the body of a message that begins with `start`; `None` if all of it is in memory.
+    /// Returns the body of a message, of which the bytes before the rest and the part of the body
+    /// in them are given; `None` if all of it is in memory.
     pub(super) fn of(
         message: &'a NewMessage<'a>,
-        start: &'a [u8],
+        (text, start): (&[u8], &'a [u8]),
         variant: Variant,
         is_crlf: bool,
     ) -> Option<Self> {
-        message.rest.is_some().then_some(Self { message, start, variant, is_crlf })
+        let start_len = text.len();
+        let body = Self { message, start, start_len, variant, is_crlf };
+        message.rest.is_some().then_some(body)
     }
 
     /// Returns the number of its bytes in the file. Reads all of it.
@@ -69,7 +74,7 @@ impl<'a> LargeBody<'a> {
             taken
         };
         push(self.start)?;
-        self.message.read_rest(&mut push)?;
+        self.message.read_after(self.start_len, &mut push)?;
         let mut taken = Ok(());
         lines.finish(&mut |text, in_line| taken = take(text, in_line));
         taken
