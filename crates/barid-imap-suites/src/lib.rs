@@ -6,12 +6,14 @@
 //!
 //! - [`clients`] drives real clients.
 //! - [`scripts`] runs scripts in the language of imaptest.
+//! - [`qresync`] follows a mailbox by QRESYNC alone.
 //! - [`differential`](mod@differential) compares the answers of two servers to random commands.
 
 pub mod clients;
 pub mod differential;
 pub mod limits;
 pub mod mail;
+pub mod qresync;
 pub mod scripts;
 mod server;
 pub mod wire;

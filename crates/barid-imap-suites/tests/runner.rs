@@ -8,4 +8,6 @@ mod clients;
 mod differential;
 mod golden;
 mod imaptest;
+mod program;
+mod qresync;
 mod servers;

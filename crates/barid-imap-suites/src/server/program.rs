@@ -1,4 +1,4 @@
-//! A server that is a program of its own: `PROGRAM serve --try DIR --port 0`.
+//! A server that is a program of its own: `PROGRAM serve --try DIR --port 0 --separator /`.
 //!
 //! All that is assumed of the program is in this file.
 
@@ -36,8 +36,8 @@ impl Default for ProgramArgs {
     fn default() -> Self {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         Self {
-            listen: words("serve --try {dir} --port 0"),
-            stdio: Some(words("serve --stdio --mail {mail}")),
+            listen: words("serve --try {dir} --port 0 --separator /"),
+            stdio: Some(words("serve --stdio --mail {mail} --separator /")),
         }
     }
 }
