@@ -4,6 +4,7 @@
 use barid_bayes::{Options, Profile, Tokenizer};
 use barid_testkit::corpora;
 use barid_testkit::peers::Bogofilter;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use fastrand::Rng;
 
 use crate::peer;
@@ -203,22 +204,12 @@ fn insert(message: &mut Vec<u8>, at: usize, text: &[u8]) {
 
 /// Returns the message with up to 1,000 bytes from `start` on in a transfer encoding.
 fn encoded(message: &[u8], start: usize, rng: &mut Rng) -> Vec<u8> {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut to = message[..start].to_vec();
     let end = (start + rng.usize(..1000)).min(message.len());
     if rng.bool() {
         let width = 3 * rng.usize(1..30);
         for line in message[start..end].chunks(width) {
-            for group in line.chunks(3) {
-                let mut value = 0_u32;
-                for index in 0..3 {
-                    value = value << 8 | u32::from(group.get(index).copied().unwrap_or(0));
-                }
-                for index in 0..4 {
-                    let digit = digits[(value >> (18 - 6 * index) & 63) as usize];
-                    to.push(if index > group.len() { b'=' } else { digit });
-                }
-            }
+            to.extend_from_slice(BASE64_STANDARD.encode(line).as_bytes());
             to.push(b'\n');
         }
     } else {

@@ -7,7 +7,7 @@ use barid_vfs::OsVfs;
 
 use crate::getopt::Known;
 use crate::limits::CONFIG_LEN_MAX;
-use crate::said::Stop;
+use crate::output::Stop;
 
 /// The site-wide configuration file.
 pub(crate) const SITE: &str = "/etc/bogofilter.cf";

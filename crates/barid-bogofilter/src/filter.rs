@@ -10,8 +10,8 @@ use barid_wordlist::{remote, today};
 use crate::dropin::{Ahead, BogofilterRun, Formats, Lists, Opening, Reply};
 use crate::input::Source;
 use crate::options::Options;
+use crate::output::{Stop, print, print_error};
 use crate::places::{reason, user_name};
-use crate::said::{Stop, tell, tell_out};
 use crate::{input, query, syslog};
 
 /// Runs the program and returns its exit code.
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut session = BogofilterRun::new(vfs, options.settings.clone(), lists)?;
     if options.query > 0 {
         let text = query::text(&options, session.judge().settings(), &specs)?;
-        return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
+        return print(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
     // From here on messages are consumed, so another program could not read them again. If a daemon
     // stops answering, its list may still be one that this program cannot read.
@@ -130,13 +130,13 @@ impl Output {
     /// Writes the reply, and empties it.
     fn write(&mut self, reply: &mut Reply) -> Result<(), Stop> {
         if self.tells_on_output {
-            self.out(&reply.told)?;
-        } else if !reply.told.is_empty() {
-            tell(&reply.told);
+            self.out(&reply.diagnostics)?;
+        } else if !reply.diagnostics.is_empty() {
+            print_error(&reply.diagnostics);
         }
         self.out(&reply.out)?;
         reply.logged.iter().for_each(|line| syslog::write(line));
-        reply.told.clear();
+        reply.diagnostics.clear();
         reply.out.clear();
         reply.logged.clear();
         Ok(())
@@ -147,7 +147,7 @@ impl Output {
             return Ok(());
         }
         let written = match &mut self.file {
-            None => tell_out(bytes),
+            None => print(bytes),
             Some((_, stream)) => stream.write_all(bytes),
         };
         written.map_err(|error| {

@@ -2,7 +2,7 @@
 //! in one word, values with or without a space, abbreviated long names, and options after other
 //! arguments.
 
-use crate::said::{Stop, shown, tell};
+use crate::output::{Stop, print_error, shown};
 
 /// A long option.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +87,11 @@ impl Parsed {
             match item {
                 Item::Option { key, value } => apply(key, value.as_deref())?,
                 Item::Unknown(arg) => {
-                    tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes());
+                    print_error(format!("Unknown option '{}'.\n", shown(arg)).as_bytes());
                 }
                 Item::NoValue(arg) => {
-                    let said = format!("Option {} requires an argument.", shown(arg));
-                    return Err(Stop::error(said));
+                    let text = format!("Option {} requires an argument.", shown(arg));
+                    return Err(Stop::error(text));
                 }
             }
         }

@@ -31,37 +31,37 @@ Usage: barid bogofilter [OPTIONS] < MESSAGE
 
 Messages to score:
   -p, --passthrough              write the message out with the result in its header
-  -u, --update-as-scored         register it as what it is found to be
+  -u, --update-as-scored         register it as its score says
   -M, --classify-mbox            the input is an mbox of many messages
   -b, --classify-stdin           read names of files and folders (Maildir, MH) from the input
   -B, --classify-files NAME...   the same with names as arguments
-  -e, --ham-true                 end with 0 for ham and unsure messages too
+  -e, --ham-true                 exit with 0 for ham and unsure messages too
   -R, --dataframe                print a table for R
 Messages to register:
   -s, --register-spam            they are spam
-  -n, --register-ham             they are no spam
-  -S, --unregister-spam          they were registered as spam, and are not to be
-  -N, --unregister-nonspam       they were registered as no spam, and are not to be
+  -n, --register-ham             they are ham
+  -S, --unregister-spam          undo a registration as spam
+  -N, --unregister-nonspam       undo a registration as ham
 General:
-  -c, --config-file FILE         read this file in place of the usual ones
-  -C, --no-config-file           read none
+  -c, --config-file FILE         read this configuration file instead of the usual ones
+  -C, --no-config-file           read no configuration file
   -d, --bogofilter-dir DIR       the folder of the word list
-  -I, --input-file FILE          read FILE, or the messages of a folder, in place of the input
-  -O, --output-file FILE         with -p, write FILE in place of the output
-  -H, --no-header-tags           words of headers are words like others
+  -I, --input-file FILE          read FILE, or the messages of a folder, instead of standard input
+  -O, --output-file FILE         with -p, write to FILE instead of standard output
+  -H, --no-header-tags           do not tag words with the header they are in
   -l, --use-syslog               write the result to the system's log
   -L, --syslog-tag TAG           the same; %l in a log format is TAG
-  -y, --timestamp-date DATE      the date of what is registered, YYYYMMDD or so many days ago
+  -y, --timestamp-date DATE      the date of registered words, YYYYMMDD or a number of days ago
 Parameters:
   -m MIN_DEV[,ROBS[,ROBX]]       also --min-dev, --robs, --robx
   -o SPAM_CUTOFF[,HAM_CUTOFF]    also --spam-cutoff, --ham-cutoff
-What is said:
+Output:
   -v, --verbosity                the result; -vv a histogram, -vvv all words
   -t, --terse                    a short line; -T one with more digits, -TT the score alone
   -q, --quiet                    no statistics
-  -U, --report-unsure            statistics of messages that are unsure
-  -D, --debug-to-stdout          write reports to the output
-  -Q, --query                    print how all is set; -QQ, -QQQ more of it
+  -U, --report-unsure            statistics of unsure messages
+  -D, --debug-to-stdout          write reports to standard output
+  -Q, --query                    print all settings; -QQ, -QQQ with more detail
   -V, --version                  print the version
 Any setting of a configuration file can be given as --NAME=VALUE: block-on-subnets, charset-default,
 ham-cutoff, header-format, log-header-format, log-update-format, max-multi-token-len, max-token-len,
@@ -69,13 +69,13 @@ min-dev, min-token-len, multi-token-count, ns-esf, replace-nonascii-characters, 
 spam-cutoff, spam-header-name, spam-header-place, spam-subject-tag, spamicity-formats,
 spamicity-tags, stats-in-header, terse, terse-format, thresh-update, timestamp, token-count,
 token-count-max, token-count-min, unicode, unsure-subject-tag, user-config-file, wordlist.
-  --quirks=NAME,...              be wrong where bogofilter 1.2.5 is: update-counts, word-counts,
+  --quirks=NAME,...              reproduce faults of bogofilter 1.2.5: update-counts, word-counts,
                                  encoding-reset, all, none
 
 The word list is wordlist.db in the folder that -d, a configuration file, $BOGOFILTER_DIR or
-$BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (SQLite; Tokyo Cabinet, also as
-wordlist.tc; Berkeley DB 5.3: -V tells which can be) is used as it is, beside bogofilter. Where
-there is none, barid's own is made.
+$BOGODIR names, else in ~/.bogofilter. An existing file of bogofilter itself (SQLite; Tokyo Cabinet,
+also as wordlist.tc; Berkeley DB 5.3: -V lists those usable here) is used in place, and bogofilter
+can go on using it. If there is none, a list in barid's format is created.
 
 Examples:
   barid bogofilter -s < spam.mbox          these are spam
@@ -84,43 +84,43 @@ Examples:
   barid bogofilter -p -u -e < message      as a filter of procmail or maildrop
   ln -s \"$(command -v barid)\" ~/bin/bogofilter
 
-Exit status: 0 spam, 1 ham, 2 unsure, 3 failure; 0 where nothing is scored, and with -e.
+Exit status: 0 spam, 1 ham, 2 unsure, 3 failure; 0 if nothing is scored, and with -e.
 ";
 
 /// `bogoutil -h`.
 pub(crate) const UTIL: &str = "\
-Do what bogoutil does: dump, load and tend bogofilter's word lists
+Do what bogoutil does: dump, load and maintain bogofilter's word lists
 
 Usage: barid bogoutil [OPTIONS] {-d|-l|-u|-m|-w|-p|-H|-r|-R|--db-verify} FILE [WORD...]
        bogoutil [OPTIONS] ...               (a link to barid of that name)
 
-FILE is a word list of barid's or of bogofilter's builds that -V tells, or its folder.
+FILE is a word list of barid or of a bogofilter build that -V lists, or its folder.
 
   -d, FILE                 print all words with their counts
-  -l, FILE                 add what such a text says; FILE is made if it is not there
-  -w FILE [WORD...]        print the counts of words, of the input or of arguments
-  -p FILE [WORD...]        the same with how likely they are in spam
+  -l, FILE                 add the words of such a listing; FILE is created if it does not exist
+  -w FILE [WORD...]        print the counts of words, from standard input or arguments
+  -p FILE [WORD...]        the same with their probability in spam
   -H FILE                  print a histogram; -v without words seen once, -vv without words of one
                            class
-  -r FILE                  print what a word never seen should say (Robinson's x)
-  -R FILE                  the same, and keep it in the list
-  -u FILE                  bring a list of an old version up to date
-  -m FILE                  take away words:
-     -a AGE                  last seen on this date (YYYYMMDD) or so many days ago, or before
-     -c COUNT                counted no more often than this
+  -r FILE                  print the probability of a word never seen (Robinson's x)
+  -R FILE                  the same, and store it in the list
+  -u FILE                  convert a list of an old version
+  -m FILE                  remove words:
+     -a AGE                  last seen on this date (YYYYMMDD) or this many days ago, or earlier
+     -c COUNT                with no count above this
      -s MIN,MAX              shorter or longer than this
-     -n                      write ? for what is not ASCII, and add up what is the same then
-     --unicode=yes|no        also say what words are written in
-  -y, --timestamp-date DATE  the date of what is loaded without one
-  -I, --input-file FILE    read FILE in place of the input
-  -O FILE                  write FILE in place of the output
-  -v, --verbosity          say how many words there were
+     -n                      replace bytes beyond ASCII by ?, and add up words that become equal
+     --unicode=yes|no        also record the encoding of words
+  -y, --timestamp-date DATE  the date of loaded words that have none
+  -I, --input-file FILE    read FILE instead of standard input
+  -O FILE                  write to FILE instead of standard output
+  -v, --verbosity          print the number of words
   -C, -k, -x, -D           accepted
   -V, --version            print the version
-  --quirks=encoding-reset  -m without --unicode forgets what words are written in, as bogoutil 1.2.5
+  --quirks=encoding-reset  -m without --unicode forgets the encoding of words, as bogoutil 1.2.5
 
-With several of -a, -c and -s a word goes if all of them say so. Options of Berkeley DB's
-environments (--db-recover and the like) have nothing to do here, and end well.
+With several of -a, -c and -s, a word is removed only if all of them apply. Options for Berkeley DB
+environments (--db-recover and the like) are accepted and do nothing.
 
 Examples:
   barid bogoutil -d ~/.bogofilter > words.txt
@@ -139,11 +139,11 @@ Usage: barid bogolexer -p [OPTIONS] < MESSAGE
        bogolexer -p [OPTIONS] < MESSAGE     (a link to barid of that name)
 
   -p                       print the words, one a line, in their order
-  -q                       print how many there are
-  -H                       words of headers are words like others
-  -n                       write ? for what is not ASCII
-  -c FILE, -C              as bogofilter
-  -I, -O FILE              read or write FILE in place of input and output
+  -q                       print the number of words
+  -H                       do not tag words with the header they are in
+  -n                       replace bytes beyond ASCII by ?
+  -c FILE, -C              as for bogofilter
+  -I, -O FILE              read FILE instead of standard input, write to FILE instead of output
 Settings as --NAME=VALUE: block-on-subnets, charset-default, max-multi-token-len, max-token-len,
 min-token-len, multi-token-count, replace-nonascii-characters, unicode.
 

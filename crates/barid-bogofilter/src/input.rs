@@ -9,8 +9,8 @@ use rustix::fs::{self, fstat};
 use crate::dropin::{Messages, Separation};
 use crate::limits::{BUFFER_LEN, LONG_LEN, MESSAGE_LEN_MAX};
 use crate::options::{Bulk, Options};
+use crate::output::{Stop, path_of, print_error, shown};
 use crate::places::reason;
-use crate::said::{Stop, path_of, shown, tell};
 
 /// A callback for a message, and the name of its file if one was named.
 pub(crate) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
@@ -148,7 +148,7 @@ impl<'a> Input<'a> {
             Ok(metadata) => metadata,
             Err(error) => {
                 let (name, reason) = (shown(name), reason(&error));
-                tell(format!("Can't stat mailstore '{name}': {reason}\n").as_bytes());
+                print_error(format!("Can't stat mailstore '{name}': {reason}\n").as_bytes());
                 return Ok(false);
             }
         };
@@ -159,7 +159,7 @@ impl<'a> Input<'a> {
             Ok(stream) => self.stream(buffered(stream), Some(name)).map(|()| true),
             Err(error) => {
                 let (name, reason) = (shown(name), reason(&error));
-                tell(format!("Can't open file '{name}': {reason}\n").as_bytes());
+                print_error(format!("Can't open file '{name}': {reason}\n").as_bytes());
                 Ok(false)
             }
         }
@@ -223,7 +223,9 @@ impl<'a> Input<'a> {
                 Ok(_) => {}
                 Err(error) => {
                     let (name, reason) = (shown(&name), reason(&error));
-                    tell(format!("Warning: can't open file '{name}': {reason}\n").as_bytes());
+                    print_error(
+                        format!("Warning: can't open file '{name}': {reason}\n").as_bytes(),
+                    );
                 }
             }
         }

@@ -11,8 +11,8 @@ use crate::help;
 use crate::input::{Source, each_of};
 use crate::limits::BUFFER_LEN;
 use crate::options::whole;
+use crate::output::{Stop, path_of, shown};
 use crate::places::{expanded, reason};
-use crate::said::{Stop, path_of, shown};
 
 /// The options of bogolexer.
 const KNOWN: Known = Known {
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let parsed = KNOWN.parse(args);
     parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
     if let Some(name) = parsed.others.first() {
-        let said = format!("Extra arguments given, first: {}. Aborting.", shown(name));
-        return Err(Stop::error(said));
+        let text = format!("Extra arguments given, first: {}. Aborting.", shown(name));
+        return Err(Stop::error(text));
     }
     if !asked.without_config {
         asked.config(config::SITE.as_bytes())?;
@@ -72,8 +72,8 @@ impl LexerSettings {
                 self.config(value)?;
             }
             "C" => self.without_config = true,
-            "h" => return Err(Stop::done(help::LEXER.to_owned())),
-            "V" => return Err(Stop::done(help::version("bogolexer"))),
+            "h" => return Err(Stop::success(help::LEXER.to_owned())),
+            "V" => return Err(Stop::success(help::version("bogolexer"))),
             "H" => options.header_prefixes = false,
             "I" => self.input = Some(value.to_vec()),
             "O" => self.output = Some(value.to_vec()),
@@ -98,7 +98,7 @@ impl LexerSettings {
     }
 
     fn config(&mut self, path: &[u8]) -> Result<(), Stop> {
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = config::read(&expanded(path), &KNOWN, &mut |(_, setting)| {
             setting.map_or(Ok(()), |(key, value)| self.apply(key, value))
         })?;

@@ -16,10 +16,10 @@ mod input;
 mod lexer;
 mod limits;
 mod options;
+mod output;
 mod places;
 mod program;
 mod query;
-mod said;
 mod syslog;
 mod util;
 

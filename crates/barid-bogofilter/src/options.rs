@@ -12,8 +12,8 @@ use barid_wordlist::{Class, oldest, today};
 use crate::config::{self, integer, number, parts, text, yes};
 use crate::dropin::{ListSpec, Quirks, Registration, Settings};
 use crate::getopt::{Item, Known, Long};
+use crate::output::{Stop, path_of, print, print_error, shown};
 use crate::places::{Folder, Precedence, expanded};
-use crate::said::{Stop, path_of, shown, tell, tell_out};
 use crate::{help, places};
 
 /// The options of bogofilter.
@@ -181,7 +181,7 @@ impl Options {
         if self.without_config {
             return Ok(());
         }
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = self.config(config::SITE.into(), Precedence::SiteConfig)?;
         let path = expanded(&self.user_config);
         let _ = self.config(path, Precedence::UserConfig)?;
@@ -200,7 +200,7 @@ impl Options {
             Some((key, value)) => self.apply(key, Some(value), Pass::Config(precedence)),
             None => {
                 is_understood = false;
-                tell(format!("Error - bad parameter '{}'\n", shown(line)).as_bytes());
+                print_error(format!("Error - bad parameter '{}'\n", shown(line)).as_bytes());
                 Ok(())
             }
         })?;
@@ -219,8 +219,8 @@ impl Options {
             "C" if is_first => self.without_config = true,
             "D" => self.tells_on_output = true,
             "e" => self.ham_is_true = true,
-            "h" => return Err(Stop::done(help::FILTER.to_owned())),
-            "V" => return Err(Stop::done(help::version("bogofilter"))),
+            "h" => return Err(Stop::success(help::FILTER.to_owned())),
+            "V" => return Err(Stop::success(help::version("bogofilter"))),
             "I" if is_first => self.input = Some(path_of(of_value).into()),
             "O" if is_first => self.output = Some(path_of(of_value).into()),
             "Q" if is_first => self.query += 1,
@@ -342,7 +342,7 @@ impl Options {
         let understood = self.config(path, Precedence::UserConfig)?;
         let reason = match understood {
             Ok(true) => None,
-            Ok(false) => Some("not all of it is understood".to_owned()),
+            Ok(false) => Some("only part of it can be parsed".to_owned()),
             Err(error) => Some(places::reason(&error)),
         };
         if let Some(reason) = reason {
@@ -364,9 +364,9 @@ impl Options {
                 Some(number) => **place = number,
                 None if part.is_empty() => {}
                 None => {
-                    let said =
+                    let text =
                         format!("Cannot parse {option} option argument '{}'.\n", shown(value));
-                    return tell(said.as_bytes());
+                    return print_error(text.as_bytes());
                 }
             }
         }
@@ -406,8 +406,8 @@ impl Options {
             b'R' => false,
             b'I' => true,
             _ => {
-                let said = format!("Unknown wordlist type - '{}'\n", char::from(kind));
-                return tell(said.as_bytes());
+                let text = format!("Unknown wordlist type - '{}'\n", char::from(kind));
+                return print_error(text.as_bytes());
             }
         };
         let list = WordListOption {
@@ -449,16 +449,18 @@ impl Options {
         let settings = &mut self.settings;
         if let Some(output) = self.output.as_ref().filter(|_| !settings.passes_through) {
             let shown = output.display();
-            tell(format!("Warning: Option -O {shown} has no effect without -p\n").as_bytes());
+            print_error(
+                format!("Warning: Option -O {shown} has no effect without -p\n").as_bytes(),
+            );
         }
         if registers && (is_normal || updates || settings.r_table) {
-            let said =
+            let text =
                 "Error:  Option '-u' may not be used with options '-s', '-n', '-S', or '-N'.";
-            return Err(Stop::error(said));
+            return Err(Stop::error(text));
         }
         if let Some(name) = self.names.first().filter(|_| self.bulk == Bulk::Stream) {
-            let said = format!("Extra arguments given, first: {}. Aborting.", shown(name));
-            return Err(Stop::error(said));
+            let text = format!("Extra arguments given, first: {}. Aborting.", shown(name));
+            return Err(Stop::error(text));
         }
         settings.registration = registers.then_some(registration);
         settings.updates = updates;
@@ -483,12 +485,10 @@ impl Options {
     pub(crate) fn list_specs(&self) -> Result<Vec<ListSpec>, Stop> {
         let folder = self.folder.path()?;
         if places::ensure(&folder)? && self.settings.verbose > 0 {
-            let said = format!("Created directory {} .\n", folder.display());
+            let text = format!("Created directory {} .\n", folder.display());
             match self.tells_on_output {
-                true => {
-                    tell_out(said.as_bytes()).map_err(|error| Stop::error(error.to_string()))?
-                }
-                false => tell(said.as_bytes()),
+                true => print(text.as_bytes()).map_err(|error| Stop::error(error.to_string()))?,
+                false => print_error(text.as_bytes()),
             }
         }
         if self.lists.is_empty() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use barid_vfs::{FileType, Host as _, OsVfs, Vfs as _};
 
 use crate::config::read_all;
-use crate::said::Stop;
+use crate::output::Stop;
 
 /// The source of a setting for the folder of word lists; later ones take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,20 +20,20 @@ pub(crate) enum Precedence {
 /// The folder of word lists, as set by options and configuration files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folder {
-    said: Option<(Precedence, PathBuf)>,
+    chosen: Option<(Precedence, PathBuf)>,
 }
 
 impl Folder {
     pub(crate) fn set(&mut self, path: &[u8], precedence: Precedence) {
-        if self.said.as_ref().is_none_or(|(before, _)| *before <= precedence) {
-            self.said = Some((precedence, expanded(path)));
+        if self.chosen.as_ref().is_none_or(|(before, _)| *before <= precedence) {
+            self.chosen = Some((precedence, expanded(path)));
         }
     }
 
     /// Returns the folder: the one that was set, or that of the environment, or the one in the home
     /// folder.
     pub(crate) fn path(&self) -> Result<PathBuf, Stop> {
-        if let Some((_, path)) = &self.said {
+        if let Some((_, path)) = &self.chosen {
             return Ok(path.clone());
         }
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

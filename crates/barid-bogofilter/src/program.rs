@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::said::Stop;
+use crate::output::Stop;
 use crate::{filter, lexer, util};
 
 /// A program of bogofilter.
@@ -64,9 +64,9 @@ impl Program {
             Ok(code) => code,
             // Lists are opened before any message is read.
             Err(stop) if stop.list_is_foreign && foreign == Foreign::HandOver => {
-                self.hand_over(args, stop).tell()
+                self.hand_over(args, stop).print_text()
             }
-            Err(stop) => stop.tell(),
+            Err(stop) => stop.print_text(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Program {
             let error = command.exec();
             failed.push_str(&format!("\n{}: {error}", program.display()));
         }
-        Stop::error(format!("{}\nbarid itself may be able to{failed}", stop.said))
+        Stop::error(format!("{}\nbarid itself may be able to{failed}", stop.text))
     }
 }
 

@@ -8,7 +8,7 @@ use barid_wordlist::today;
 
 use crate::dropin::{ListSpec, Settings};
 use crate::options::Options;
-use crate::said::Stop;
+use crate::output::Stop;
 
 /// The name of a list that is not named in any setting.
 const DEFAULT_LIST: &[u8] = b"word";

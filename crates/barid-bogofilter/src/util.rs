@@ -16,8 +16,8 @@ use crate::getopt::{Known, Long};
 use crate::help;
 use crate::input::{buffered, stdin};
 use crate::options::{date, whole};
+use crate::output::{Stop, path_of, print, print_error, shown};
 use crate::places::{expanded, reason};
-use crate::said::{Stop, path_of, shown, tell, tell_out};
 
 mod tend;
 
@@ -152,8 +152,8 @@ impl UtilSettings {
             "I" => self.input = Some(path_of(value).into()),
             "O" => self.output = Some(path_of(value).into()),
             "v" => self.verbose += 1,
-            "h" => return Err(Stop::done(help::UTIL.to_owned())),
-            "V" => return Err(Stop::done(help::version("bogoutil"))),
+            "h" => return Err(Stop::success(help::UTIL.to_owned())),
+            "V" => return Err(Stop::success(help::version("bogoutil"))),
             "y" => self.date = date(value)?,
             "unicode" => self.is_unicode = Some(yes(value)?),
             "max-token-len" => self.token_len_max = whole(value),
@@ -200,7 +200,7 @@ impl UtilSettings {
 
     /// Reads the settings for word lists from a configuration file.
     fn config(&mut self, path: &Path) -> Result<(), Stop> {
-        // A file that cannot be read is passed over, as by bogofilter.
+        // A file that cannot be read is skipped, as by bogofilter.
         let _ = config::read(path, &KNOWN, &mut |(_, setting)| match setting {
             Some((key, value)) if !key.starts_with("db-") => self.apply(key, value),
             _ => Ok(()),
@@ -211,7 +211,7 @@ impl UtilSettings {
     fn run(&self, task: Task, path: &Path, words: &[Vec<u8>]) -> Result<u8, Stop> {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         match task {
-            Task::Unknown => return said(tell_out(b"UNKNOWN\n")),
+            Task::Unknown => return exit_code(print(b"UNKNOWN\n")),
             Task::Nothing => return Ok(0),
             Task::Load => return self.load(&vfs, path),
             _ => {}
@@ -250,7 +250,7 @@ impl UtilSettings {
             }
             _ => self.tend(&mut list, task == Task::Upgrade)?,
         }
-        said(tell_out(&text))
+        exit_code(print(&text))
     }
 
     fn dump(&self, list: &mut AnyList) -> Result<u8, Stop> {
@@ -318,10 +318,10 @@ impl UtilSettings {
             let Some(word) = line.strip_suffix(b"\n") else {
                 if !line.is_empty() {
                     let line = shown(&line);
-                    let said = format!(
+                    let text = format!(
                         "bogoutil: Unexpected input [{line}]. Does not end with newline or line too long.\n"
                     );
-                    tell(said.as_bytes());
+                    print_error(text.as_bytes());
                 }
                 return Ok(0);
             };
@@ -352,16 +352,16 @@ impl UtilSettings {
     fn report(&self, text: &str) -> Result<u8, Stop> {
         match (self.verbose, self.tells_on_output) {
             (0, _) => Ok(0),
-            (_, true) => said(tell_out(text.as_bytes())),
+            (_, true) => exit_code(print(text.as_bytes())),
             (_, false) => {
-                tell(text.as_bytes());
+                print_error(text.as_bytes());
                 Ok(0)
             }
         }
     }
 }
 
-fn said(done: std::io::Result<()>) -> Result<u8, Stop> {
+fn exit_code(done: std::io::Result<()>) -> Result<u8, Stop> {
     done.map(|()| 0).map_err(|error| Stop::error(reason(&error)))
 }
 

@@ -136,7 +136,11 @@ impl Base {
         self.unpacking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self, start: u64, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
+    fn cached_block(
+        &self,
+        start: u64,
+        read: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<Block> {
         self.blocks.get_or_read(start, || {
             let mut bytes = Vec::new();
             read(&mut bytes)?;
@@ -150,7 +154,7 @@ impl Base {
             None => self.header.extents[kind.index()].block(kind, index).0,
             Some(table) => self.packed_block(table, kind, index)?.start,
         };
-        self.kept(start, |bytes| self.read_block(kind, index, bytes))
+        self.cached_block(start, |bytes| self.read_block(kind, index, bytes))
     }
 
     /// Passes one row of a column to `see`.
@@ -207,7 +211,7 @@ impl Base {
     /// Returns a heap block.
     pub(crate) fn heap_block(&self, number: u32) -> Result<Block> {
         let entry = self.heap_entry(number)?;
-        self.kept(entry.start, |bytes| self.read_heap_block(number, bytes))
+        self.cached_block(entry.start, |bytes| self.read_heap_block(number, bytes))
     }
 }
 

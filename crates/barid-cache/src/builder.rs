@@ -288,7 +288,7 @@ impl Builder {
     pub(crate) fn complete(&self, number: u32, rows: ChunkRows) -> Result<()> {
         let len = rows.bytes_len();
         let chunk = match self.rows_len.fetch_add(len, Ordering::Relaxed) + len {
-            ..=ROWS_HELD_LEN => rows.held(),
+            ..=ROWS_HELD_LEN => rows.into_memory(),
             _ => self.put_aside(rows)?,
         };
         lock(&self.chunks).insert(number, chunk);
@@ -408,7 +408,7 @@ pub(crate) fn meta_of(
     }
 }
 
-/// Writes metadata and header page; the log will start behind them.
+/// Writes metadata and header page; the log will start after them.
 pub(crate) fn write_header(
     file: &dyn File,
     mut header: Header,

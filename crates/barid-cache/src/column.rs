@@ -1,9 +1,9 @@
 //! Columns: rows of one length in checksummed blocks (`docs/formats/cache.md`, "Column blocks").
 
 use barid_vfs::File;
+use barid_vfs::le::{u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::{u32_at, u64_at};
 use crate::core_row::CORE_ROW_LEN;
 use crate::error::Damage;
 use crate::heap::HEAP_ROW_LEN;
@@ -123,7 +123,7 @@ impl PackedColumns {
         Self { packing, block: Vec::new(), transpose: None, blocks: Vec::new() }
     }
 
-    /// Packs rows behind the 16 bytes of a head that is filled in later. The first block of a
+    /// Packs rows after the 16 bytes of a head that is filled in later. The first block of a
     /// column decides whether to transpose its rows.
     fn pack(&mut self, kind: ColumnKind, rows: &[u8]) -> &mut Vec<u8> {
         let stride = kind.row_len() as u8;
@@ -178,7 +178,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(())
     }
 
-    /// Appends rows, one behind the other.
+    /// Appends rows, one after the other.
     pub(crate) fn push_all(&mut self, mut rows: &[u8]) -> std::io::Result<()> {
         let (row_len, per_block) = (self.kind.row_len(), self.kind.rows_per_block());
         debug_assert!(rows.len().is_multiple_of(row_len));

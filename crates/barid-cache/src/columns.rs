@@ -6,9 +6,9 @@ use std::path::Path;
 use barid_mailbox::ScanReport;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::File;
+use barid_vfs::le::{u32_at, u64_at};
 
 use crate::builder::{Finish, KeepModSeq};
-use crate::codec::{u32_at, u64_at};
 use crate::column::{ColumnKind, ColumnWriter, Extent, PackedColumns, align};
 use crate::core_row::{CORE_ROW_LEN, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
@@ -55,7 +55,7 @@ impl Columns<'_> {
         Ok(extent)
     }
 
-    /// Writes the table of packed blocks behind the columns; returns its position if they are
+    /// Writes the table of packed blocks after the columns; returns its position if they are
     /// packed.
     pub(crate) fn write_table(&mut self) -> Result<Option<u64>> {
         let Some(packed) = &self.packed else { return Ok(None) };

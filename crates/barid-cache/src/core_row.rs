@@ -3,8 +3,7 @@
 use barid_mailbox::{Extent, Location, LocationParts, MessageName, ScannedMessage};
 use barid_state::MessageKey;
 use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
-
-use crate::codec::{u16_at, u32_at, u64_at};
+use barid_vfs::le::{u16_at, u32_at, u64_at};
 
 /// Position of bytes in the heap: block and offset in it. For a record in a key-value store: its
 /// number and the salt of its checksum. In the log: unused.

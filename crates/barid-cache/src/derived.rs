@@ -9,10 +9,10 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use barid_vfs::le::{LeReader, PutLe, u64_at};
 use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::codec::{Put, Reader, u64_at};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{DERIVED_KIND_LEN_MAX, DERIVED_LEN_MAX};
 use crate::snapshot::{Snapshot, Stored};
@@ -181,7 +181,7 @@ pub(crate) fn derived_path(cache_path: &Path, kind: &str) -> PathBuf {
 }
 
 fn parse_head(head: &[u8], kind: &str) -> Option<(ColumnSource, u32, u64)> {
-    let mut reader = Reader(head);
+    let mut reader = LeReader(head);
     let known = reader.take(8)? == MAGIC && reader.u32()? == VERSION;
     reader.u32()?;
     let generation = reader.u64()?;

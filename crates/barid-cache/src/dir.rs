@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::options::CacheOptions;
 use crate::snapshot::{Opened, Snapshot};
 
-/// Suffix of a cache file name, behind the id.
+/// Suffix of a cache file name, after the id.
 const SUFFIX: &str = ".bhc";
 /// Hexadecimal digits of an id.
 const ID_LEN: usize = 32;

@@ -54,7 +54,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The scan report does not fit the messages that the scan passed, or the known state.
-    #[error("the scan contradicts itself: {0}")]
+    #[error("the scan is inconsistent: {0}")]
     Scan(ScanFault),
 }
 
@@ -108,7 +108,7 @@ pub enum ScanFault {
     #[error("UIDs do not ascend")]
     UidOrder,
     /// An unknown UID was reported as gone or changed.
-    #[error("an unknown UID was reported as gone or changed")]
+    #[error("an unknown UID was reported as expunged or changed")]
     UnknownUid,
     /// A message that is not a part of a file was reported as moved within one.
     #[error("a message that is not a part of a file was reported as moved within one")]

@@ -66,6 +66,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Records a message that will have other flags or another position; called in mailbox order.
+    /// Only a message in a stretch of bytes can be given a position.
     ///
     /// An error is stored for [`Follower::finish`].
     pub fn moved(&mut self, message: &MovedMessage) {
@@ -192,10 +193,14 @@ impl Revision for Following<'_> {
         match moved {
             Some(moved) if moved.uid < core.uid => return Err(unknown),
             Some(moved) if moved.uid == core.uid => {
-                if let RowLocation::Name { .. } = core.location {
-                    return Err(Error::Scan(ScanFault::NoSpan));
+                moved.flags_in(core, self.follow.modseq);
+                match (moved.place(0), core.location) {
+                    (None, _) => shift(self.follow.shifts, core),
+                    (Some(_), RowLocation::Name { .. }) => {
+                        return Err(Error::Scan(ScanFault::NoSpan));
+                    }
+                    (Some(place), RowLocation::Extent(_)) => place.state_in(core),
                 }
-                moved.state_in(core, self.follow.modseq);
                 self.moved.advance();
             }
             _ => shift(self.follow.shifts, core),
@@ -266,8 +271,9 @@ fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapsho
                 file: None,
             });
         }
-        let place = restated.place(physical);
-        if place_after(&core, physical, &moves)? != place {
+        if let Some(place) = restated.place(physical)
+            && place_after(&core, physical, &moves)? != place
+        {
             places.push(place);
         }
     }
@@ -329,7 +335,7 @@ impl Snapshot {
         Ok(rows)
     }
 
-    /// Returns the first row at or behind row `from` whose separator starts at or behind `offset`;
+    /// Returns the first row at or after row `from` whose separator starts at or after `offset`;
     /// reads O(log rows) rows.
     fn row_from_offset(&self, from: u32, offset: u64) -> Result<u32> {
         let is_before = |row| match self.core(row)?.location {

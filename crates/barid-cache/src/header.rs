@@ -2,9 +2,9 @@
 //! written while the other is valid.
 
 use barid_kv::Compression;
+use barid_vfs::le::{LeReader, PutLe, u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::{Put, Reader, u32_at, u64_at};
 use crate::column::{COLUMN_COUNT, ColumnKind, Extent};
 use crate::limits::META_LEN_MAX;
 use crate::options::{CacheOptions, StoreKind};
@@ -141,7 +141,7 @@ impl Header {
         }
         // In a file of another version the second page may contain anything.
         if u32_at(pages, 8) != VERSION {
-            return Err("of another version");
+            return Err("written by another version");
         }
         let (first, second) = pages.split_at_mut(PAGE_LEN);
         let whole = [(0, first), (PAGE_LEN, second)].map(|(at, page)| Self::whole(page, at));
@@ -153,7 +153,7 @@ impl Header {
             return Err("truncated");
         }
         if !header.is_consistent() {
-            return Err("the header contradicts itself");
+            return Err("the header is inconsistent");
         }
         Ok(header)
     }
@@ -176,7 +176,7 @@ impl Header {
     }
 
     fn parse(page: &[u8], checksum: u64) -> Option<Self> {
-        let mut reader = Reader(&page[24..]);
+        let mut reader = LeReader(&page[24..]);
         let mut header = Self {
             turn: u32_at(page, 12),
             generation: reader.u64()?,

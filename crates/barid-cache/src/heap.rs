@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use barid_vfs::File;
+use barid_vfs::le::{u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::{u32_at, u64_at};
 use crate::core_row::HeapRef;
 use crate::limits::{HEAP_BLOCK_LEN, HEAP_BLOCK_LEN_MAX};
 use crate::pack::Packing;

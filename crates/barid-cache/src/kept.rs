@@ -25,7 +25,7 @@ impl Snapshot {
 /// The progress of a walk over the rows.
 struct Walk<'a> {
     cores: CoreCursor<'a>,
-    /// The row behind that of `core`.
+    /// The row after that of `core`.
     row: u32,
     core: Option<Core>,
     /// The UID of the row before, if it was read.

@@ -12,7 +12,6 @@ mod base;
 mod blocks;
 mod builder;
 mod bulk;
-mod codec;
 mod column;
 mod columns;
 mod core_row;

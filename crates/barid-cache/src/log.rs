@@ -2,7 +2,8 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::codec::{Put, Reader, u32_at, u64_at};
+use barid_vfs::le::{LeReader, PutLe, u32_at, u64_at};
+
 use crate::core_row::{CORE_ROW_LEN, Core};
 use crate::limits::{META_LEN_MAX, NAME_LEN_MAX};
 use crate::meta::Meta;
@@ -190,7 +191,7 @@ pub(crate) fn next(log: &[u8], link: Link) -> Option<(&[u8], Link)> {
 
 /// Decodes a complete record.
 pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
-    let mut reader = Reader(record.get(RECORD_HEAD_LEN..)?);
+    let mut reader = LeReader(record.get(RECORD_HEAD_LEN..)?);
     let meta = reader.bytes().filter(|meta| meta.len() <= META_LEN_MAX)?;
     let meta = Meta::decode(meta, generation)?;
     let mut expunged = Vec::new();

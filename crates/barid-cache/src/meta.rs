@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use barid_mailbox::Stamp;
 use barid_types::{Keyword, KeywordTable, ModSeq, Uid, UidValidity};
-
-use crate::codec::{Put, Reader};
+use barid_vfs::le::{LeReader, PutLe};
 
 /// Data about the mailbox as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +67,7 @@ impl Meta {
 
     /// Decodes the result of [`Meta::encode`]; `None` for impossible values.
     pub(crate) fn decode(bytes: &[u8], generation: u64) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = LeReader(bytes);
         let stamp = Stamp::from_bytes(reader.take(Stamp::LEN)?.try_into().ok()?);
         let uidvalidity = UidValidity::new(reader.u32()?)?;
         let uidnext = Uid::new(reader.u32()?)?;

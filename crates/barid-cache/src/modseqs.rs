@@ -1,9 +1,9 @@
 //! Mod-sequences: the messages changed since one, and raising them.
 
 use barid_types::{ModSeq, Uid};
+use barid_vfs::le::{u32_at, u64_at};
 
 use crate::base::Cursor;
-use crate::codec::{u32_at, u64_at};
 use crate::column::ColumnKind;
 use crate::core_row::{Core, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};

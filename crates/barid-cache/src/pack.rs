@@ -3,9 +3,9 @@
 use barid_kv::Compression;
 use barid_kv::compress::{Packer, Unpacker};
 use barid_vfs::File;
+use barid_vfs::le::{PutLe, u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::{Put, u32_at, u64_at};
 use crate::column::{BLOCK_HEAD_LEN, BLOCK_LEN, COLUMN_COUNT, ColumnKind, Extent};
 
 /// Bytes of the buffer for packed blocks that a thread keeps for the next one.

@@ -1,8 +1,8 @@
 //! Header records (`docs/formats/cache.md`, "Header records").
 
 use barid_message::HeaderFields;
+use barid_vfs::le::{LeReader, PutLe, u32_at};
 
-use crate::codec::{Put, Reader, u32_at};
 use crate::limits::FIELD_LEN_MAX;
 
 /// Most header fields of a record.
@@ -108,7 +108,7 @@ impl<'a> Record<'a> {
 
     /// Decodes a record; `None` if `bytes` are not exactly one record.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = LeReader(bytes);
         let present = reader.u16()?;
         let cut = present & BIT_CUT != 0;
         if cut {

@@ -1,7 +1,7 @@
 //! New columns in an existing file: header records and all other unchanged parts stay in their
 //! place.
 //!
-//! New columns are written behind the log, where nobody reads. The commit point is the header page:
+//! New columns are written after the log, where nobody reads. The commit point is the header page:
 //! it overwrites the invalid one of the two pages, and becomes valid when its checksum is complete.
 //! Readers with the old page find everything unchanged.
 
@@ -58,7 +58,7 @@ impl Snapshot {
         (0..extent.blocks(kind)).map(block_len).sum()
     }
 
-    /// Writes new columns behind the `file_len` bytes of the file, and the header page that names
+    /// Writes new columns after the `file_len` bytes of the file, and the header page that names
     /// them. The caller has the writers' lock and has checked [`Snapshot::can_refresh`].
     pub(crate) fn refreshed(
         &self,

@@ -2,8 +2,8 @@
 
 use barid_mailbox::{Extent, MovedMessage};
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
+use barid_vfs::le::{PutLe, u32_at, u64_at};
 
-use crate::codec::{Put, u32_at, u64_at};
 use crate::core_row::{Core, RowLocation};
 use crate::error::{Error, Result, ScanFault};
 use crate::log::ChangedPlace;
@@ -11,47 +11,55 @@ use crate::log::ChangedPlace;
 /// Length in bytes of a message in a spool.
 pub(crate) const RESTATED_LEN: usize = 40;
 
+/// Bit of the flags of a message in a spool that has a position.
+const HAS_EXTENT: u32 = 1 << 8;
+
 /// The new state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Restated {
     pub(crate) uid: Uid,
     pub(crate) flags: FlagSet,
     pub(crate) keywords: KeywordMask,
-    separator_len: u32,
-    offset: u64,
-    header_len: u32,
-    body_len: u64,
+    /// `None` if the message is where its neighbours are.
+    extent: Option<Extent>,
 }
 
 impl Restated {
     pub(crate) fn of(message: &MovedMessage) -> Result<Self> {
         let MovedMessage { uid, flags, keywords, location } = *message;
-        let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-            return Err(Error::Scan(ScanFault::NoSpan));
+        let extent = match location {
+            Some(location) => Some(location.extent().ok_or(Error::Scan(ScanFault::NoSpan))?),
+            None => None,
         };
-        Ok(Self { uid, flags, keywords, separator_len, offset, header_len, body_len })
+        Ok(Self { uid, flags, keywords, extent })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let has_extent = if self.extent.is_some() { HAS_EXTENT } else { 0 };
+        let none = Extent { offset: 0, separator_len: 0, header_len: 0, body_len: 0 };
+        let Extent { offset, separator_len, header_len, body_len } = self.extent.unwrap_or(none);
         out.put_u32(self.uid.get());
-        out.put_u32(u32::from(self.flags.bits()));
+        out.put_u32(u32::from(self.flags.bits()) | has_extent);
         out.put_u64(self.keywords.0);
-        out.put_u32(self.separator_len);
-        out.put_u32(self.header_len);
-        out.put_u64(self.offset);
-        out.put_u64(self.body_len);
+        out.put_u32(separator_len);
+        out.put_u32(header_len);
+        out.put_u64(offset);
+        out.put_u64(body_len);
     }
 
     /// Decodes the result of [`Restated::encode`].
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        Some(Self {
-            uid: Uid::new(u32_at(bytes, 0))?,
-            flags: FlagSet::from_bits(bytes[4]),
-            keywords: KeywordMask(u64_at(bytes, 8)),
+        let extent = Extent {
             separator_len: u32_at(bytes, 16),
             header_len: u32_at(bytes, 20),
             offset: u64_at(bytes, 24),
             body_len: u64_at(bytes, 32),
+        };
+        Some(Self {
+            uid: Uid::new(u32_at(bytes, 0))?,
+            flags: FlagSet::from_bits(bytes[4]),
+            keywords: KeywordMask(u64_at(bytes, 8)),
+            extent: (u32_at(bytes, 4) & HAS_EXTENT != 0).then_some(extent),
         })
     }
 
@@ -60,17 +68,17 @@ impl Restated {
         (self.flags, self.keywords) == (core.flags, core.keywords)
     }
 
-    pub(crate) fn place(&self, physical: u32) -> ChangedPlace {
-        let Self { separator_len, offset, header_len, body_len, .. } = *self;
-        ChangedPlace { physical, separator_len, offset, header_len, body_len }
+    /// Returns the new position; `None` if the message is where its neighbours are.
+    pub(crate) fn place(&self, physical: u32) -> Option<ChangedPlace> {
+        let Extent { offset, separator_len, header_len, body_len } = self.extent?;
+        Some(ChangedPlace { physical, separator_len, offset, header_len, body_len })
     }
 
-    /// Updates a core; `modseq` applies if flags or keywords differ.
-    pub(crate) fn state_in(&self, core: &mut Core, modseq: ModSeq) {
+    /// Updates flags and keywords of a core; `modseq` applies if they differ.
+    pub(crate) fn flags_in(&self, core: &mut Core, modseq: ModSeq) {
         if !self.keeps_flags(core) {
             (core.flags, core.keywords, core.modseq) = (self.flags, self.keywords, modseq);
         }
-        self.place(0).state_in(core);
     }
 }
 

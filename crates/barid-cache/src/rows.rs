@@ -142,7 +142,7 @@ impl ChunkRows {
     }
 
     /// Returns the chunk in memory.
-    pub(crate) fn held(mut self) -> ColumnChunk {
+    pub(crate) fn into_memory(mut self) -> ColumnChunk {
         self.core.shrink();
         self.thread.shrink();
         self.references.shrink();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Rows that moved by the same distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowShift {
-    /// The first physical row, and the first behind them.
+    /// The first physical row, and the first after them.
     pub(crate) first: u32,
     pub(crate) end: u32,
     /// The number to add to their offsets, modulo 2^64.

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use barid_mailbox::{Location, MessageName};
 use barid_types::Uid;
+use barid_vfs::le::u32_at;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
-use crate::codec::u32_at;
 use crate::column::{BLOCK_HEAD_LEN, ColumnKind};
 use crate::core_row::{Core, RowLocation, UID_AT};
 use crate::error::{Damage, Error, Result};
@@ -115,7 +115,7 @@ impl Snapshot {
         };
         let options = Some(header.options);
         let Some(meta) = read_meta(&*file, &header, &page).map_err(Error::at(path))? else {
-            return Ok(Opened::Discarded { reason: "the meta data is damaged", options });
+            return Ok(Opened::Discarded { reason: "the metadata is damaged", options });
         };
         let base = Base::new(&vfs, file, metadata.inode, path, header);
         let mut snapshot = Self::from_new_file(vfs, base, meta);
@@ -123,7 +123,7 @@ impl Snapshot {
         if snapshot.meta_is_consistent() {
             Ok(Opened::Fresh(snapshot))
         } else {
-            Ok(Opened::Discarded { reason: "the meta data contradicts itself", options })
+            Ok(Opened::Discarded { reason: "the metadata is inconsistent", options })
         }
     }
 

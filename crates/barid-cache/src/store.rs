@@ -94,7 +94,7 @@ impl Snapshot {
         Ok(true)
     }
 
-    /// Returns `true` if the file, of `file_len` bytes, has no record behind `log_end`, except a
+    /// Returns `true` if the file, of `file_len` bytes, has no record after `log_end`, except a
     /// torn one.
     pub(crate) fn is_last(
         &self,

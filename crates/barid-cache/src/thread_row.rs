@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::codec::{u16_at, u32_at, u64_at};
+use barid_vfs::le::{u16_at, u32_at, u64_at};
 
 /// A message id or base subject, hashed with the cache's own random seed.
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use barid_types::Uid;
 use barid_vfs::Vfs;
+use barid_vfs::le::u32_at;
 
 use crate::base::{Cursor, HeapCursor};
-use crate::codec::u32_at;
 use crate::column::ColumnKind;
 use crate::core_row::{CORE_ROW_LEN, Core, RowLocation};
 use crate::error::{Damage, Error, Result};
@@ -25,7 +25,7 @@ pub struct VerifyReport {
     pub blocks: u64,
     /// Valid log records.
     pub log_records: u64,
-    /// Bytes behind the last of them: an interrupted record. Not damage.
+    /// Bytes after the last of them: an interrupted record. Not damage.
     pub torn_bytes: u64,
     /// The damage: why the cache cannot be opened, or the first damage found.
     pub damage: Option<String>,
@@ -88,7 +88,7 @@ pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
         let count = report.faulty_records;
         let path = snapshot.base.kv.as_ref().map_or(path, |kv| kv.store.path());
         report.damage = Some(format!(
-            "{}: header records that are not what was written: {count}, the first of UID {}: {}",
+            "{}: damaged header records: {count}, the first of UID {}: {}",
             path.display(),
             first.uid.get(),
             first.kind

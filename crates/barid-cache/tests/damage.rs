@@ -119,7 +119,7 @@ fn reasons_are_told() {
     };
     assert_eq!(reason(disk.snapshot(), id + 1), "of another mailbox");
     assert_eq!(reason(changed(0, 1), id), "not a cache file");
-    assert_eq!(reason(changed(8, 1), id), "of another version");
+    assert_eq!(reason(changed(8, 1), id), "written by another version");
     assert_eq!(reason(changed(700, 2), id), "the header is damaged");
     assert_eq!(reason(cut(100), id), "shorter than a header page");
     assert_eq!(reason(cut(8192), id), "truncated");

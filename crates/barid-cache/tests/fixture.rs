@@ -24,7 +24,7 @@ const FIXTURES: &[(&str, (&str, &str))] = &[
 ];
 /// A cache whose log contains moved messages.
 const MOVED: &str = "cache-v6-moved";
-/// Caches with rewritten columns behind the first ones.
+/// Caches with rewritten columns after the first ones.
 const REFRESHED: &[(&str, (&str, &str))] =
     &[("cache-v6-refreshed", ("native", "none")), ("cache-v6-refreshed-lz4", ("native", "lz4"))];
 
@@ -237,6 +237,9 @@ fn check_old(name: &str) {
     let kept = OsVfs.read(&fixture(name, "bhc"), SIZE_MAX).unwrap();
     let vfs = on_disk(&[(cache_path(), &kept)]);
     let opened = Snapshot::open(Arc::clone(&vfs), &cache_path(), ID).unwrap();
-    assert!(matches!(opened, Opened::Discarded { reason: "of another version", .. }));
-    assert_eq!(verify(vfs, &cache_path()).unwrap().damage, Some("of another version".to_owned()));
+    assert!(matches!(opened, Opened::Discarded { reason: "written by another version", .. }));
+    assert_eq!(
+        verify(vfs, &cache_path()).unwrap().damage,
+        Some("written by another version".to_owned())
+    );
 }

@@ -141,7 +141,7 @@ fn every_damaged_record_is_named() {
         for fault in &report.faults {
             assert_eq!(fault.uid.get(), model.messages[fault.row as usize].uid);
         }
-        assert!(report.damage.unwrap().contains("header records that are not what was written"));
+        assert!(report.damage.unwrap().contains("damaged header records"));
     }
 }
 

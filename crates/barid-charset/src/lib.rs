@@ -4,7 +4,10 @@
 //! The tables and the rules for single characters are those of the GNU C library, as comparisons
 //! with its `iconv` show; malformed bytes become U+FFFD. Input may be anything: every function
 //! takes linear time and keeps a few bytes of state.
+//!
+//! The digits of base64 are here, too, for the decoders of mail and of UTF-7.
 
+mod base64;
 mod iso2022;
 mod johab;
 mod names;
@@ -12,6 +15,7 @@ mod single;
 
 use encoding_rs::Encoding;
 
+pub use self::base64::base64_values;
 pub use self::names::encoding_named;
 pub use self::single::{single_byte_names, upper_half};
 

@@ -16,7 +16,7 @@ pub(crate) struct StoreParser;
 pub(crate) struct CompressionParser;
 
 /// The alternatives named in errors.
-const LISTED: &str = "`barid cache stores` tells of each, --compress compresses in any";
+const LISTED: &str = "`barid cache stores` describes each, --compress compresses in any";
 
 type Values = Box<dyn Iterator<Item = PossibleValue>>;
 

@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, spam,
-    status, thread, watch,
+    bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, serve, show,
+    spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -23,7 +23,7 @@ Examples:
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
   barid convert archive.mbox mix:archive   a mailbox in another format
-  barid spam classify ~/Maildir            which messages are spam, once it was taught some
+  barid spam classify ~/Maildir            which messages are spam, after training
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
@@ -33,10 +33,10 @@ Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could no
 
 /// Open any mailbox at once: list it, thread it, read it, change it
 ///
-/// barid keeps what it learned of a mailbox in a cache, so that opening it again costs a few
+/// barid caches the headers, flags and order of a mailbox, so that opening it again takes a few
 /// milliseconds whatever its size. Only messages never seen before are read. Commands that only
-/// read never change a message, and no change loses one, even if it is interrupted by a crash or
-/// another program uses the mailbox at the same time.
+/// read never change a message, and no change loses one, even if a crash interrupts it or another
+/// program uses the mailbox at the same time.
 #[derive(Debug, Parser)]
 #[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
 #[command(infer_subcommands = false)]
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Search(Lazy<search::SearchArgs>),
     Folders(Lazy<folders::FoldersArgs>),
     Watch(Lazy<watch::WatchArgs>),
+    Serve(Lazy<serve::ServeArgs>),
     Flag(Lazy<flag::FlagArgs>),
     Expunge(Lazy<expunge::ExpungeArgs>),
     Append(Lazy<append::AppendArgs>),
@@ -97,6 +98,7 @@ impl Command {
             Self::Search(args) => search::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Watch(args) => watch::run(context, args),
+            Self::Serve(args) => serve::run(context, args),
             Self::Flag(args) => flag::run(context, args),
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),

@@ -150,7 +150,7 @@ impl Context {
             Some(barid::Error::Mailbox(barid::FormatError::NotAMailbox { .. }))
                 if spec.format.is_some() =>
             {
-                let hint = "leave out the format before the path, and it is found out";
+                let hint = "leave out the format before the path to have it detected";
                 WithHint::error(error.to_string(), hint)
             }
             _ => error,
@@ -238,7 +238,7 @@ impl Context {
                 self.global.store = self.global.store.or(kept_in.map(|kept| kept.store));
                 self.global.compress =
                     self.global.compress.or(kept_in.map(|kept| kept.compression));
-                self.warn(&format!("{error}; it is made anew"));
+                self.warn(&format!("{error}; it is rebuilt"));
             }
             CacheRecovery::Without => {
                 self.global.no_cache = true;
@@ -271,7 +271,7 @@ impl Context {
             _ => style.cyan,
         };
         let line = format!("{color}{kind}:{} {text}\n", style.reset);
-        // If standard error is closed, nobody can be told.
+        // Nobody reads a closed standard error.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 }

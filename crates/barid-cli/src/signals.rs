@@ -38,7 +38,7 @@ static LAST: Mutex<Option<Progress>> = Mutex::new(None);
 const ENDING: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGXCPU];
 
 /// Makes the signals that ask for an end set a flag; the second one ends the program at once.
-pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
+pub(crate) fn set_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in ending() {
         flag::register_conditional_default(signal, Arc::clone(stop))?;
         flag::register(signal, Arc::clone(stop))?;
@@ -63,18 +63,18 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Does the same as [`set_when_told_to_end`], for work whose steps may be long: the first signal is
+/// Does the same as [`set_on_signal`], for work whose steps may be long: the first signal is
 /// answered on standard error, unless `quiet`.
-pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io::Result<()> {
-    set_when_told_to_end(stop)?;
-    let (mut told, teller) = UnixStream::pair()?;
+pub(crate) fn answer_signals(stop: &Arc<AtomicBool>, quiet: bool) -> io::Result<()> {
+    set_on_signal(stop)?;
+    let (mut woken, waker) = UnixStream::pair()?;
     let which = Arc::new(AtomicUsize::new(0));
     for signal in ending() {
         flag::register_usize(signal, Arc::clone(&which), signal as usize)?;
-        low_level::pipe::register(signal, teller.try_clone()?)?;
+        low_level::pipe::register(signal, waker.try_clone()?)?;
     }
     let answer = move || {
-        if told.read_exact(&mut [0]).is_err() {
+        if woken.read_exact(&mut [0]).is_err() {
             return;
         }
         if IS_IDLE.load(Ordering::SeqCst) {
@@ -83,7 +83,7 @@ pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io
         }
         std::thread::sleep(ANSWER_AFTER);
         if !quiet {
-            // If standard error is closed, nobody can be told.
+            // Nobody reads a closed standard error.
             let _ = io::stderr().write_all(answer().as_bytes());
         }
     };
@@ -117,7 +117,7 @@ pub(crate) fn note_progress(progress: &Progress) {
 /// Returns the answer to the first signal.
 fn answer() -> String {
     let done = LAST.lock().ok().and_then(|last| *last).map(|last| {
-        let of = |done: String, total: String| format!("{done} of {total} are done; ");
+        let of = |done: String, total: String| format!("{done} of {total} done; ");
         match last.unit {
             Unit::Bytes => of(size(last.done), size(last.total)),
             Unit::Messages => of(grouped(last.done), counted(last.total, "message")),
@@ -128,7 +128,9 @@ fn answer() -> String {
     let done = done.unwrap_or_default();
     // The terminal may show a progress line.
     let (start, end) = if io::stderr().is_terminal() { ("\r", "\x1b[K") } else { ("", "") };
-    format!("{start}note: told to end: {done}ending after this step; again ends at once{end}\n")
+    format!(
+        "{start}note: interrupted: {done}ending after this step; a second signal ends it now{end}\n"
+    )
 }
 
 /// Makes a write beyond the limit of file sizes an error, which leaves a mailbox unchanged, instead

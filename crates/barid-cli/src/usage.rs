@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of other programs for the work of subcommands, with the suggestions.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
-    (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of what was copied"),
+    (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of the copied messages"),
     (&["count", "wc", "info", "stat"], "`barid status`, or `barid search --count`"),
     (&["list", "index", "scan", "dir"], "`barid ls`"),
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
@@ -41,7 +41,7 @@ pub(crate) fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if !near.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     } else if let Some(meant) = meaning(&word) {
-        let text = format!("{meant} may be what you want");
+        let text = format!("{meant} may be the command you want");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     }
     error

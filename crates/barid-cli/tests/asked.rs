@@ -91,7 +91,7 @@ fn a_pending_change_that_may_mean_several_messages_is_a_warning() {
 #[test]
 fn a_header_that_cannot_be_written_is_a_warning_unless_it_was_asked_for() {
     let huge = format!("Subject: huge\nX-Long: {}\n\nbody\n", "x".repeat(1 << 20));
-    let warning = "nothing can be written into the headers of 1 message (UID 2)";
+    let warning = "the headers of 1 message (UID 2) cannot be rewritten";
     for verb in VERBS {
         let world = World::new();
         world.write("box.mbox", mbox(&[MESSAGES[0], &huge, MESSAGES[4]]).as_bytes());

@@ -113,7 +113,7 @@ fn damage_found_late_costs_a_warning() {
         let run = world.run(&args);
         assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
         assert!(run.text() == before, "{args:?}");
-        assert!(run.stderr.contains("made anew"), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains("rebuilt"), "{args:?}: {}", run.stderr);
         let again = world.run(&args);
         assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{args:?}");
     }
@@ -133,7 +133,7 @@ fn damage_found_while_listing_costs_a_warning() {
     barid_testkit::disk::write(file.as_ref(), &cache).unwrap();
     let run = world.run(&["ls", &path]);
     assert_eq!((run.code, String::from_utf8_lossy(&run.stdout).into_owned()), (0, before));
-    assert!(run.stderr.contains("made anew"), "{}", run.stderr);
+    assert!(run.stderr.contains("rebuilt"), "{}", run.stderr);
     let again = world.run(&["ls", &path]);
     assert_eq!((again.code, again.stderr.as_str()), (0, ""));
 }

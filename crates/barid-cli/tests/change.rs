@@ -452,16 +452,16 @@ fn what_cannot_be_is_refused() {
         mailbox.world.create_dir("folder");
         let before = (mailbox.flags(), mailbox.bytes());
         let cases: [(&str, &[&str], &str); 17] = [
-            ("flag", &["1", "seen"], "say +seen"),
+            ("flag", &["1", "seen"], "write +seen"),
             ("flag", &["1", "+recent"], "barid sync"),
             ("flag", &["1", "-\\Seem"], "the system flags are"),
             ("flag", &["1", "+a b"], "a keyword has"),
-            ("flag", &["1", "+seen", "-seen"], "is to be added and removed"),
+            ("flag", &["1", "+seen", "-seen"], "cannot be both added and removed"),
             ("flag", &["0", "+seen"], "a UID is a number"),
             ("flag", &["1", "+seen", "--read-only"], "--read-only"),
             ("expunge", &["--keep-expunged", "much"], "a size is a number"),
             ("expunge", &[], "no messages are named"),
-            ("expunge", &["1", "from:ann"], "UIDs do not stand"),
+            ("expunge", &["1", "from:ann"], "UIDs cannot be mixed"),
             ("append", &["nowhere.eml"], "nowhere.eml: No such file"),
             ("append", &["empty.eml"], "empty.eml: empty"),
             ("append", &["folder"], "folder: a folder"),

@@ -12,7 +12,7 @@ fn a_sound_mailbox_is_said_to_be_sound() {
     let maildir = world.maildir("box", &MESSAGES);
     for path in [mbox, maildir] {
         let run = world.run(&["check", &path]);
-        assert_eq!((run.code, run.text().contains("2 messages, nothing wrong")), (0, true));
+        assert_eq!((run.code, run.text().contains("2 messages, no damage")), (0, true));
         let run = world.run(&["check", "--repair", &path]);
         assert_eq!((run.code, run.text().contains("nothing was repaired")), (0, true));
         assert_eq!(world.run(&["check", "--undo", &path]).code, 1);
@@ -27,7 +27,7 @@ fn damage_is_told_repaired_and_undone() {
     let bytes = || world.read("box.mbox");
     for args in [&["check", &path][..], &["check", "--repair", "--dry-run", &path]] {
         let run = world.run(args);
-        let told = "100 zeros stand behind the last message";
+        let told = "100 zeros follow the last message";
         assert_eq!((run.code, run.text().contains(told)), (2, true), "{}", run.text());
         assert_eq!(bytes(), damaged);
     }
@@ -87,7 +87,7 @@ fn what_changed_since_is_not_undone() {
     world.write("box.mbox", (mbox(&MESSAGES) + &more).as_bytes());
     let run = world.run(&["check", "--undo", &path]);
     assert_eq!((run.code, run.stderr.contains("changed since it was repaired")), (2, true));
-    assert!(run.stderr.contains("hint: `barid check` tells how"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: `barid check` shows"), "{}", run.stderr);
     assert_eq!(world.json(&["status", &path])[0]["messages"], 3);
     let run = world.run(&["check", "--repair", "--read-only", &path]);
     assert_eq!(run.code, 2);

@@ -47,7 +47,7 @@ fn a_proof_has_a_line_for_each_message() {
     let texts: Vec<String> = (0..3).map(text).collect();
     let box_path = world.maildir("box", &texts.iter().map(String::as_str).collect::<Vec<_>>());
     let line = world.ok(&["convert", &box_path, "mix:new", "--proof", "proof"]);
-    assert!(line.contains("copied 3 messages, proved that 3 are the same"), "{line}");
+    assert!(line.contains("copied 3 messages, verified 3 as identical"), "{line}");
     let lines = proof(&world, "proof");
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
     assert_eq!(kinds, ["mailbox", "proof", "proof", "proof", "proven"]);
@@ -57,7 +57,7 @@ fn a_proof_has_a_line_for_each_message() {
     assert_eq!(lines[4]["same"], 3);
     let again = world.run(&["convert", &box_path, "mix:new"]);
     assert_eq!(again.code, 2);
-    assert!(again.stderr.contains("a mailbox with messages is there already"), "{}", again.stderr);
+    assert!(again.stderr.contains("already exists, with messages"), "{}", again.stderr);
 
     let told = world.json(&["convert", &box_path, "mbx:less", "--dedupe", "message-id"]);
     assert_eq!(
@@ -84,11 +84,11 @@ fn a_proof_that_cannot_be_written_can_be_had_again() {
     let to_full = ["convert", &path, "mix:new", "--proof", "/dev/full"];
     failed(&to_full, "give the command again");
     let line = world.ok(&["convert", &path, "mix:new", "--proof", "proof"]);
-    assert!(line.contains("copied 0 messages, found 2 there, proved that 2 are"), "{line}");
+    assert!(line.contains("copied 0 messages, found 2 there, verified 2 as"), "{line}");
     let mode = OsVfs.metadata(&world.path("proof")).unwrap().mode & 0o777;
     assert_eq!(mode, 0o600, "{mode:o}");
     let run = world.run(&["convert", &path, "mix:new"]);
-    assert!(run.code == 2 && run.stderr.contains("there already"), "{}", run.stderr);
+    assert!(run.code == 2 && run.stderr.contains("already exists"), "{}", run.stderr);
     let to_full = ["copy", &path, "all", "new", "--proof", "/dev/full"];
     failed(&to_full, "the messages are copied");
     world.write("tree/one.mbox", mbox(&["Subject: a\n\n"]).as_bytes());
@@ -261,7 +261,7 @@ fn check_killed(format: &str) {
             assert_eq!(told["losses"]["uids"], 0, "{context}");
         } else {
             // The target was complete when the conversion was killed.
-            let is_done = again.stderr.contains("is there already");
+            let is_done = again.stderr.contains("already exists");
             assert!(is_done, "{context}: {}", again.stderr);
             world.ok(&["convert", &target, "maildir:copy", "--proof", "proof"]);
             world.remove("copy");

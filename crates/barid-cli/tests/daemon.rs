@@ -205,7 +205,7 @@ fn a_socket_that_was_left_behind_is_replaced_and_one_in_use_is_not() {
     let world = World::new();
     world.write("wordlist.db.socket", b"precious");
     let run = world.run(&second);
-    assert_eq!((run.code, run.stderr.contains("something else")), (2, true), "{}", run.stderr);
+    assert_eq!((run.code, run.stderr.contains("not a socket")), (2, true), "{}", run.stderr);
     assert_eq!(world.read("wordlist.db.socket"), b"precious");
 }
 

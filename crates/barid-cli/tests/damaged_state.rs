@@ -69,7 +69,7 @@ fn uids_are_refused_after_a_renumbering() {
     ] {
         let run = world.run(args);
         assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains("other UIDs now"), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains("messages have new UIDs"), "{args:?}: {}", run.stderr);
     }
     assert_eq!(world.run(&["check", &path]).code, 2);
     assert_eq!(world.run(&["check", "--repair", &path]).code, 0);

@@ -89,5 +89,5 @@ fn an_empty_folder_has_none() {
     world.create_dir("mail");
     let run = world.run(&["folders", "mail"]);
     assert_eq!((run.code, run.stdout.len()), (1, 0));
-    assert!(run.stderr.contains("mail: no mailbox here or below"), "{}", run.stderr);
+    assert!(run.stderr.contains("mail: no mailbox in this folder or below it"), "{}", run.stderr);
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 43] = [
+const COMMANDS: [&[&str]; 44] = [
     &[],
     &["status"],
     &["ls"],
@@ -12,6 +12,7 @@ const COMMANDS: [&[&str]; 43] = [
     &["search"],
     &["folders"],
     &["watch"],
+    &["serve"],
     &["flag"],
     &["expunge"],
     &["append"],

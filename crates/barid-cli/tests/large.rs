@@ -268,7 +268,7 @@ fn an_append_that_fails_behind_a_large_last_message_says_how_to_go_on() {
         let failed = run(&world, &[&append[..], &["--from", "2", "source", "second"]].concat());
         let and_from = note(" and without `--from`");
         assert!(failed.stderr.ends_with(&and_from), "{target}: {}", failed.stderr);
-        // What would be named behind the last message appends nothing.
+        // What would be named after the last message appends nothing.
         ok(&world, &[&append[..], &["--from", "3", "source"]].concat());
         world.rename("elsewhere", "second");
         ok(&world, &[&append[..], &["second"]].concat());

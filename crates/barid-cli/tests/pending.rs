@@ -155,7 +155,7 @@ fn what_has_the_flag_already_is_not_counted() {
     assert_eq!(flag(&["1:2", "-todo", "--write-through"]), (2, 2));
     assert_eq!(flag(&["all", "-todo", "--write-through"]), (1, 1));
     let text = world.ok(&["flag", "--write-through", &path, "all", "-todo"]);
-    assert!(text.starts_with(&format!("{path}: no message is to be changed")), "{text}");
+    assert!(text.starts_with(&format!("{path}: no message needs a change")), "{text}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod pending;
 mod real_mail;
 mod repair_killed;
 mod search;
+mod serve;
 mod show;
 mod spam;
 mod spam_hostile;

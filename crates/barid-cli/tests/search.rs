@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_query_is_told() {
     for (query, message) in [
         ("form:ann", "unknown search key `form:`"),
         ("since:soon", "`soon` is not a valid date"),
-        ("FROM", "a value is missing behind `FROM`"),
+        ("FROM", "a value is missing after `FROM`"),
         ("(a", ") is missing"),
     ] {
         let run = world.run(&["search", &mailbox, query]);
@@ -107,7 +107,7 @@ fn a_message_that_cannot_be_read_is_reported() {
 fn today_is_the_day_that_clocks_show_here() {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let day = |hours: i16| Day::shown(OsVfs.now().unix_nanos / 1_000_000_000, hours * 60);
+    let day = |hours: i16| Day::in_zone(OsVfs.now().unix_nanos / 1_000_000_000, hours * 60);
     // The dates in the two zones always differ.
     for (zone, hours) in [("<+14>-14", 14), ("<-12>12", -12)] {
         let mut today = day(hours);

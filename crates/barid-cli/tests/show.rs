@@ -155,6 +155,14 @@ fn structure() {
 }
 
 #[test]
+fn bytes_that_are_not_text_are_fetched_as_base64() {
+    let (world, path) = world();
+    let lines = world.json(&["fetch", &path, "2", "BINARY[2]"]);
+    let text = lines[0].to_string();
+    assert!(text.contains(r#""base64":"AAEC/w==""#), "{text}");
+}
+
+#[test]
 fn parts_are_decoded() {
     let (world, path) = world();
     let part = |number: &str| world.run(&["show", "--part", number, &path, "2"]);

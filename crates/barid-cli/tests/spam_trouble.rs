@@ -165,7 +165,7 @@ fn what_the_drop_in_registered_is_taken_back_when_that_is_said() {
     ] {
         let run = with_db(&world, args);
         assert_eq!(run.code, code, "{args:?}: {}", run.stderr);
-        assert!(run.text().contains("without a receipt, and left as they are"), "{}", run.text());
+        assert!(run.text().contains("without a receipt, left unchanged"), "{}", run.text());
         assert!(run.stderr.contains("--registered"), "{}", run.stderr);
         assert_eq!(counts(&world), before, "{args:?}");
     }
@@ -180,9 +180,9 @@ fn what_the_drop_in_registered_is_taken_back_when_that_is_said() {
     // From now on there is a receipt, and nothing counts twice.
     let run = with_db(&world, &["retrain", "--registered", "--ham", &spam]);
     assert_eq!(run.text(), "1 message counted as ham before\n");
-    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message taken back\n");
+    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message untrained\n");
     let args = ["untrain", "--registered", "--ham", &its, &ham];
-    assert_eq!(with_db(&other, &args).text(), "2 messages taken back\n");
+    assert_eq!(with_db(&other, &args).text(), "2 messages untrained\n");
     assert_eq!(
         with_db(&other, &["untrain", "--registered", "--ham", &ham]).text().lines().count(),
         1
@@ -204,7 +204,7 @@ fn the_daemon_takes_back_what_the_drop_in_registered() {
         assert!(head.contains(&format!("\nbecame: {became}\n")), "{head}");
     }
     let (world, _) = daemon.end_and_keep();
-    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message taken back\n");
+    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message untrained\n");
     assert!(counts(&world).contains(&".MSG_COUNT 2 2".to_owned()), "{:?}", counts(&world));
 }
 
@@ -215,13 +215,13 @@ fn no_more_is_taken_back_than_was_registered() {
     let second = world.write("second.eml", all[1].as_bytes());
     let args = ["untrain", "--registered", "--ham", &ham, &ham, &second, &new];
     let run = with_db(&world, &args);
-    assert_eq!(run.text(), "2 messages taken back; 2 messages never taught\n");
+    assert_eq!(run.text(), "2 messages untrained; 2 messages never trained\n");
     assert_eq!(run.stderr, "");
     let left = counts(&world);
     assert!(left.contains(&".MSG_COUNT 3 0".to_owned()), "{left:?}");
     assert!(!left.iter().any(|line| line.contains("minutes")), "{left:?}");
     let run = with_db(&world, &args);
-    assert_eq!((run.code, run.text().as_str()), (1, "4 messages never taught\n"));
+    assert_eq!((run.code, run.text().as_str()), (1, "4 messages never trained\n"));
     assert_eq!(counts(&world), left);
     // No message is registered as ham any more, so this one is new.
     assert_eq!(with_db(&world, &["retrain", "--spam", &new]).text(), "1 message learned as spam\n");
@@ -253,8 +253,8 @@ fn an_mbox_on_standard_input_is_its_messages() {
     let one = messages("watches", 1).remove(0) + "\nFrom now on watches are cheap\n";
     let delivered = format!("From a@b.example Tue Mar  5 12:22:10 2024\n{one}");
     assert_eq!(spam(&["train", "--spam"], &delivered), "1 message learned as spam\n");
-    assert_eq!(spam(&["untrain"], &one), "1 message taken back\n");
-    assert_eq!(spam(&["untrain"], &junk), "5 messages taken back\n");
+    assert_eq!(spam(&["untrain"], &one), "1 message untrained\n");
+    assert_eq!(spam(&["untrain"], &junk), "5 messages untrained\n");
 }
 
 #[test]

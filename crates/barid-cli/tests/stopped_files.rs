@@ -41,7 +41,7 @@ fn nobody_waits_for_the_lock_of_a_maildir() {
     let delay = Duration::from_millis(700);
     let (run, took) = stop(&world, &["append", &path, &message], delay);
     assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("stopped when 0 of 1 messages were done"), "{}", run.stderr);
+    assert!(run.stderr.contains("stopped after 0 of 1 messages"), "{}", run.stderr);
     assert!(run.stderr.contains("hint: "), "{}", run.stderr);
     assert!(took < ANSWER_MAX, "{took:?}");
     world.remove("box/dovecot-uidlist.lock");
@@ -62,7 +62,7 @@ fn an_expunge_that_is_told_to_end_goes_on_later() {
         let left = messages(&world, &path);
         if run.code == 2 {
             stopped += 1;
-            assert!(run.stderr.contains("messages were done"), "{}", run.stderr);
+            assert!(run.stderr.contains("stopped after "), "{}", run.stderr);
             assert!(took < ANSWER_MAX, "{took:?}");
         }
         if left < MESSAGES as u64 {

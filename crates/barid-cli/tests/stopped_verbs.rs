@@ -146,25 +146,25 @@ fn verbs_that_write_say_what_is_done() {
     };
     let done = |text| End::Status(2, text);
     let copy = ["copy", "--create", "box", "all", "maildir:copied"];
-    stage.check(&copy, done("of 6000 messages were written"), &mut gone("copied"));
+    stage.check(&copy, done("of 6000 messages"), &mut gone("copied"));
     let copy = ["copy", "--create", "box", "all", "mboxrd:copied"];
-    stage.check(&copy, done("of 6000 messages were written"), &mut gone("copied"));
+    stage.check(&copy, done("of 6000 messages"), &mut gone("copied"));
     stage.check(
         &["convert", "box", "mix:converted"],
-        done("of 6000 messages were written"),
+        done("of 6000 messages"),
         &mut gone("converted"),
     );
     world.ok(&["spam", "train", "--spam", "--uids", "1:50", "box", "-q"]);
     world.ok(&["spam", "train", "--ham", "--uids", "51:100", "box", "-q"]);
     stage.check(
         &["spam", "classify", "--rescore", "box"],
-        done("told to end before all messages were read"),
+        done("interrupted before all messages were read"),
         &mut || {},
     );
     let train = ["spam", "train", "--spam", "--uids", "101:*", "box"];
-    stage.check(&train, done("told to end before all messages were read"), &mut || {});
+    stage.check(&train, done("interrupted before all messages were read"), &mut || {});
     let mut is_expunged = false;
-    stage.check(&["expunge", "box", "1:*"], done("messages were done"), &mut || {
+    stage.check(&["expunge", "box", "1:*"], done("stopped after "), &mut || {
         if is_expunged {
             world.run(&["undo", "box"]);
         }
@@ -172,7 +172,7 @@ fn verbs_that_write_say_what_is_done() {
     });
     world.run(&["expunge", "box", "1:*"]);
     let mut is_undone = false;
-    stage.check(&["undo", "box"], done("messages were done"), &mut || {
+    stage.check(&["undo", "box"], done("stopped after "), &mut || {
         if is_undone {
             world.run(&["expunge", "box", "1:*"]);
         }
@@ -204,7 +204,7 @@ fn a_repair_ends_between_two_steps_and_goes_on() {
     let found = world.run(&["check", &path]);
     println!("{}", found.text().lines().take(2).collect::<Vec<_>>().join("\n"));
     let stage = Stage { world: &world, times: RefCell::default() };
-    let end = End::Status(2, "steps of the repair were done");
+    let end = End::Status(2, "steps of the repair");
     stage.check(&["check", "--repair", &path], end, &mut || spoil());
     println!("{:?}", stage.times.borrow());
     let repaired = world.run(&["check", "--repair", &path]);
@@ -226,7 +226,7 @@ fn a_diagnosis_ends_before_a_repair() {
     barid_testkit::disk::set_len(path.as_ref(), LONG_LEN).unwrap();
     let stage = Stage { world: &world, times: RefCell::default() };
     let args = ["check", "--repair", "mboxrd:box"];
-    stage.check(&args, End::Status(2, "0 of 0 steps of the repair were done"), &mut || {});
+    stage.check(&args, End::Status(2, "0 of 0 steps of the repair"), &mut || {});
     println!("{:?}", stage.times.borrow());
     assert_eq!(barid_testkit::disk::size(path.as_ref()).unwrap(), LONG_LEN);
     assert!(!world.has("box.lock"));
@@ -240,7 +240,7 @@ fn waiting_for_the_lock_of_a_mix_ends() {
     let index = barid_testkit::disk::open_read_write(&world.path("box/.mixindex")).unwrap();
     rustix::fs::flock(&index, rustix::fs::FlockOperation::LockShared).unwrap();
     let stage = Stage { world: &world, times: RefCell::default() };
-    let end = End::Status(2, "told to end while waiting for another program");
+    let end = End::Status(2, "interrupted while waiting for another program");
     stage.check(&["append", "box", "one"], end, &mut || {});
     stage.check(&["expunge", "box", "1"], end, &mut || {});
     let end = End::Status(2, "box/.mixindex: locked by another program");

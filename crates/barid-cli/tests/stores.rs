@@ -191,7 +191,7 @@ fn what_mends_a_damaged_cache_is_told() {
         // The cache is rebuilt with its former options, although none are given.
         let run = world.run(&["ls", &path]);
         assert_eq!((run.code, run.text()), (0, expected.clone()), "{way:?}");
-        assert!(run.stderr.contains("made anew in "), "{way:?}: {}", run.stderr);
+        assert!(run.stderr.contains("rebuilt in "), "{way:?}: {}", run.stderr);
         let after = world.json(&["cache", "status", &path]);
         for key in ["store", "builtin", "compression"] {
             assert_eq!(after[0][key], before[0][key], "{way:?}");

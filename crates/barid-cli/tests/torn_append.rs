@@ -151,7 +151,7 @@ fn deliver_into(world: &World, place: &str) -> bool {
     true
 }
 
-/// Kills appends of many messages, and delivers behind each; `place` is procmail's name of it.
+/// Kills appends of many messages, and delivers after each; `place` is procmail's name of it.
 fn check_folder(format: &str, place: &str) {
     let world = World::new();
     let texts: Vec<String> = (0..MANY).map(|n| format!("Subject: {n}\n\nbody {n}\n")).collect();
@@ -215,7 +215,7 @@ fn size_of(path: &std::path::Path) -> u64 {
     files.iter().map(|file| barid_testkit::disk::size(file).unwrap_or(0)).sum()
 }
 
-/// Kills appends to a mailbox of c-client, which then delivers behind each.
+/// Kills appends to a mailbox of c-client, which then delivers after each.
 fn check_with_c_client(format: &str) {
     let Some(mut peer) = CClient::new() else { return };
     let (world, path) = (World::new(), peer.folder().join("box"));

@@ -175,7 +175,7 @@ fn a_command_is_told_in_its_environment() {
     send(&watching.child, Signal::TERM);
     let run = Run::of(watching.child.wait_with_output().unwrap());
     assert_eq!(run.code, 0);
-    assert!(run.stderr.contains("warning: the command of --exec ended with"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: the command of --exec failed:"), "{}", run.stderr);
     let told = String::from_utf8(world.read("told")).unwrap();
     let lines: Vec<&str> = told.lines().collect();
     assert!(

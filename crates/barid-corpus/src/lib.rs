@@ -6,4 +6,4 @@ mod calendar;
 mod corpus;
 
 pub use calendar::Calendar;
-pub use corpus::{Corpus, GeneratedMessage, Profile, Random, WORDS, base64_encode};
+pub use corpus::{Corpus, GeneratedMessage, Profile, Random, WORDS};

@@ -196,8 +196,8 @@ mod tests {
         check("mboxcl2:/mbox", Ok("mboxcl2"));
         check("mmdf:/mmdf", Ok("mmdf"));
         check("mbx:/mbx", Ok("mbx"));
-        check("mbx:/mbox", Err("does not begin as an mbx"));
-        check("mbx:/cut-mbx", Err("does not begin as an mbx"));
+        check("mbx:/mbox", Err("does not begin with the header of an mbx"));
+        check("mbx:/cut-mbx", Err("does not begin with the header of an mbx"));
         check("mh:/dir", Ok("mh"));
         check("mh:/mbox", Err("an MH folder is a directory"));
         check("maildir:/mbox", Err("a Maildir is a directory"));

@@ -96,6 +96,30 @@ impl FileStamps {
     }
 }
 
+/// Value of a listing as proof of what is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListingProof {
+    /// It shows all: nothing changed during it.
+    Whole,
+    /// Nothing changed as far as times show, but a change within a tick of the clock does not show:
+    /// a listing after this time may prove more. `None` if that is longer than a program should
+    /// wait.
+    Racy(Option<Duration>),
+    /// Something changed during it: a rename may have hidden any name.
+    Disturbed,
+}
+
+impl ListingProof {
+    /// Compares the stamps before and after a listing.
+    pub(crate) fn of(before: &FileStamps, after: &FileStamps) -> Self {
+        match after.same_files(before) {
+            false => Self::Disturbed,
+            true if before.are_settled() => Self::Whole,
+            true => Self::Racy(after.wait()),
+        }
+    }
+}
+
 impl From<FileStamps> for Stamp {
     fn from(stamps: FileStamps) -> Self {
         let mut content = [0; Self::CONTENT_LEN];

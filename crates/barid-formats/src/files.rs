@@ -17,6 +17,21 @@ pub(crate) const LONG_LEN: usize = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
 
+/// Appends a message of `size` bytes, which is a file of its own; returns the length of its header.
+pub(crate) fn read_message(
+    path: &Path,
+    file: &dyn File,
+    size: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<usize> {
+    Error::check_size(path, 0, size)?;
+    let from = buffer.len();
+    buffer.resize(from + size as usize, 0);
+    let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(path))?;
+    buffer.truncate(from + len);
+    Ok(header_end(&buffer[from..]).map_or(len, |end| end.len))
+}
+
 /// Opens a message that is a file of its own.
 pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) -> OpenMessage<'m> {
     OpenMessage::new(0, size, move |buffer, offset| {
@@ -261,7 +276,19 @@ pub(crate) fn is_changing(metadata: &Metadata, now: Timestamp) -> bool {
 /// Returns the defect of a mailbox with messages that are left out because they are being written.
 pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
     let messages = if count == 1 { "a message is" } else { "messages are" };
-    let what = format!("{messages} being written, as it seems, and left out for a moment: {count}");
+    let what = format!("{messages} that seem to be still being written are not shown yet: {count}");
+    let defect = MailboxDefect { kind: DefectKind::Arriving, offset: 0, uid: None, what };
+    (count > 0).then_some(defect)
+}
+
+/// Returns the defect of a mailbox with messages that are left out because other programs renamed
+/// or removed them and keep changing the folder, so that no listing shows which.
+pub(crate) fn unsure_defect(count: u64) -> Option<MailboxDefect> {
+    let messages = if count == 1 { "a message was" } else { "messages were" };
+    let what = format!(
+        "{messages} renamed or removed while others keep changing the folder, and left out for a \
+         moment: {count}"
+    );
     let defect = MailboxDefect { kind: DefectKind::Arriving, offset: 0, uid: None, what };
     (count > 0).then_some(defect)
 }

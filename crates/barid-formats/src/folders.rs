@@ -11,10 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use barid_mailbox::{Error, Format, Result, Subfolders};
+use barid_message::decode_utf7;
 use barid_vfs::{FileType, Vfs};
 
 use crate::detect::detect;
-use crate::utf7::decode_utf7;
+use crate::registry::FormatName;
 
 /// Maximum depth of directories that are followed.
 const DEPTH_MAX: u32 = 32;
@@ -36,18 +37,45 @@ pub struct Folder {
     pub format: Option<Format>,
 }
 
+/// Extent of a search for folders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FolderSearch {
+    /// A directory without mailboxes at any depth is a folder, too.
+    pub empty: bool,
+    /// Only the Maildir++ folders of the directory itself are searched for, even if it is not a
+    /// Maildir. Nothing else is listed.
+    pub dotted_only: bool,
+}
+
 /// Returns the tree of `dir` and below, every folder before its subfolders, in the order of names.
 /// A directory without mailboxes at any depth is left out, and so is one that cannot be read.
 ///
 /// # Errors
 /// [`Error::Io`] if `dir` itself cannot be read.
 pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
+    folders_with(vfs, dir, FolderSearch::default())
+}
+
+/// Returns the tree of `dir` and below as [`folders`] does, as far as `search` says.
+///
+/// # Errors
+/// As [`folders`].
+pub fn folders_with(vfs: &dyn Vfs, dir: &Path, search: FolderSearch) -> Result<Vec<Folder>> {
     let mut found = Vec::new();
     let format = detect(vfs, dir)?;
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
     found.push(Folder { path: dir.to_owned(), name, depth: 0, format });
+    if search.dotted_only {
+        let dotted = FormatName::all().map(FormatName::format);
+        let dotted = dotted.into_iter().find(|format| format.subfolders == Subfolders::Dotted);
+        if let Some(dotted) = dotted {
+            let children = plus_plus(vfs, (dir, dotted), 1, &entries(vfs, dir)?);
+            found.extend(children.into_iter().take(FOLDERS_MAX));
+        }
+        return Ok(found);
+    }
     let mut open = vec![(dir.to_owned(), 0, format, 1)];
-    // Subfolders go right behind their parent; deeper levels are visited from the last one on, so
+    // Subfolders go right after their parent; deeper levels are visited from the last one on, so
     // that the positions remembered for the others stay right.
     while let Some((path, depth, format, at)) = open.pop() {
         let children = match children(vfs, &path, depth + 1, format) {
@@ -65,12 +93,14 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
         }
         found.splice(at..at, children.into_iter().take(room));
     }
-    prune(&mut found);
+    if !search.empty {
+        prune(&mut found);
+    }
     Ok(found)
 }
 
-/// Returns the folders right below `path`; for Maildir++, all below it.
-fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> Result<Vec<Folder>> {
+/// Returns the entries of a directory by name; none for a file.
+fn entries(vfs: &dyn Vfs, path: &Path) -> Result<Vec<(Vec<u8>, FileType)>> {
     let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
     let dir = match vfs.open_dir(path) {
         Ok(dir) => dir,
@@ -84,6 +114,12 @@ fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> R
     })
     .map_err(Error::at(path))?;
     names.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(names)
+}
+
+/// Returns the folders right below `path`; for Maildir++, all below it.
+fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> Result<Vec<Folder>> {
+    let names = entries(vfs, path)?;
     let mut found = Vec::new();
     if let Some(format) = format
         && format.subfolders == Subfolders::Dotted
@@ -132,8 +168,10 @@ fn folder_at(
     Some(Folder { path, name, depth, format })
 }
 
+/// Returns `true` for a lock file, and for one that was being made: `NAME.lock.` with a host, a
+/// process or a random number behind it.
 fn is_lock(name: &[u8]) -> bool {
-    name.ends_with(b".lock")
+    name.ends_with(b".lock") || memchr::memmem::find(name, b".lock.").is_some()
 }
 
 /// Returns the Maildir++ folders of a Maildir, and the levels that exist only in their names.
@@ -167,7 +205,7 @@ fn plus_plus(
         let last = levels.last().copied().unwrap_or_default();
         Folder {
             path: root.join(OsStr::from_bytes(&file)),
-            name: decode_utf7(last),
+            name: decode_utf7(last).unwrap_or_else(|| String::from_utf8_lossy(last).into_owned()),
             depth: depth + levels.len() as u32 - 1,
             format,
         }
@@ -202,6 +240,15 @@ mod tests {
     use barid_vfs::{MemVfs, OpenOptions};
 
     fn check(dirs: &[&str], files: &[(&str, &str)], expected: &[(u32, &str, bool)]) {
+        check_with(FolderSearch::default(), dirs, files, expected);
+    }
+
+    fn check_with(
+        search: FolderSearch,
+        dirs: &[&str],
+        files: &[(&str, &str)],
+        expected: &[(u32, &str, bool)],
+    ) {
         let vfs = MemVfs::new();
         for dir in dirs {
             vfs.create_dir_all(&Path::new("/r").join(dir), 0o700).unwrap();
@@ -210,7 +257,7 @@ mod tests {
             let file = vfs.open(&Path::new("/r").join(path), OpenOptions::create_new(0o600));
             file.unwrap().write_all_at(content.as_bytes(), 0).unwrap();
         }
-        let found = folders(&vfs, Path::new("/r")).unwrap();
+        let found = folders_with(&vfs, Path::new("/r"), search).unwrap();
         let found: Vec<_> =
             found.iter().map(|f| (f.depth, f.name.as_str(), f.format.is_some())).collect();
         assert_eq!(found, expected);
@@ -252,6 +299,7 @@ mod tests {
             &[
                 ("inbox", "From a Thu Jan  1 00:00:00 1970\n\n"),
                 ("inbox.lock", ""),
+                ("inbox.lock.f695bd4aa853fa14.4242.host", ""),
                 ("notes", "nothing\n"),
                 ("sub/deep/old", "From a Thu Jan  1 00:00:00 1970\n\n"),
                 ("zero", ""),
@@ -266,6 +314,21 @@ mod tests {
                 (1, "zero", true),
             ],
         );
+    }
+
+    #[test]
+    fn a_search_has_an_extent() {
+        let dirs =
+            ["new", "cur", "tmp", ".A.B/new", ".A.B/cur", ".A.B/.C/new", ".A.B/.C/cur", "m/new"];
+        let dotted = FolderSearch { dotted_only: true, ..FolderSearch::default() };
+        let expected = [(0, "r", true), (1, "A", false), (2, "B", true)];
+        check_with(dotted, &dirs, &[], &expected);
+        check_with(dotted, &dirs[3..], &[], &[(0, "r", false), expected[1], expected[2]]);
+        let empty = FolderSearch { empty: true, ..FolderSearch::default() };
+        let dirs = ["a/b", "m/new", "m/cur", ".hidden"];
+        let file = [("text", "text\n")];
+        let expected = [(0, "r", false), (1, "a", false), (2, "b", false), (1, "m", true)];
+        check_with(empty, &dirs, &file, &expected);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod mbx;
 mod mh;
 mod mix;
 mod new_files;
+mod on_files;
 mod place;
 mod probe;
 mod redo;
@@ -25,13 +26,12 @@ mod registry;
 #[cfg(test)]
 mod remembered;
 mod spans;
-mod utf7;
 #[cfg(test)]
 mod worlds;
 
 pub use create::create;
 pub use detect::{detect, open, open_with};
-pub use folders::{Folder, folders};
+pub use folders::{Folder, FolderSearch, folders, folders_with};
 pub use mbox::{
     FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
 };
@@ -40,4 +40,3 @@ pub use new_files::CreateOptions;
 pub use place::{TreePlace, place_in_tree, resolve_name};
 pub use probe::compression_of;
 pub use registry::{FormatName, MailboxSpec, default_format};
-pub use utf7::decode_utf7;

@@ -6,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use barid_mailbox::{Format, Subfolders};
+use barid_message::encode_utf7;
 use barid_vfs::Vfs;
 
 use crate::detect::detect;
-use crate::utf7::encode_utf7;
 
 /// Maximum number of entries read from a directory to find the kind of its tree.
 const NEIGHBOURS_MAX: usize = 256;

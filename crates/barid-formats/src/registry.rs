@@ -14,7 +14,7 @@ use crate::{maildir, mbox, mbx, mh, mix};
 static REGISTRY: [&[RegisteredFormat]; 5] =
     [&maildir::FORMATS, &mh::FORMATS, &mix::FORMATS, &mbx::FORMATS, &mbox::FORMATS];
 
-/// A registered format, selected by the name that stands before a path (`mbox:PATH`).
+/// A registered format, selected by the name before a path (`mbox:PATH`).
 #[derive(Clone, Copy)]
 pub struct FormatName(&'static RegisteredFormat);
 

@@ -1,11 +1,22 @@
 //! Reading many messages of one file: neighbours are read with one call.
 
-use barid_mailbox::{Extent, Location, ReadAs, ReadMessage, Result, Stamp, Storage};
+use std::path::Path;
+
+use barid_mailbox::{Error, Extent, Location, ReadAs, ReadMessage, Result, Stamp, Storage};
 
 /// The most bytes that are read with one call; a larger message is read alone.
 const TOGETHER_LEN: u64 = 256 << 10;
 /// The most unwanted bytes between neighbours that are read with them.
 const GAP_LEN: u64 = 4 << 10;
+
+/// Returns the extent of a message in the mailbox at `path`.
+///
+/// # Errors
+/// [`Error::Unsupported`] if the location has a name instead, which another format gives.
+pub(crate) fn extent_of(path: &Path, location: &Location<'_>) -> Result<Extent> {
+    let what = "the message is located in another format";
+    location.extent().ok_or_else(|| Error::Unsupported { path: path.to_owned(), what })
+}
 
 /// Place of a message in a file, or in files that are numbered in the upper half of the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

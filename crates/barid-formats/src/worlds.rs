@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use barid_mailbox::{
 };
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
-use barid_vfs::{OpenOptions, Vfs};
+use barid_vfs::{CallKind, MeanwhileVfs, MemVfs, OpenOptions, Vfs};
 
 use crate::remembered::{Remembered, known_of_remembered};
 
@@ -107,6 +107,31 @@ impl ScanSink for Chunk<'_> {
         assert!(earlier.is_none(), "a chunk is finished once");
         Ok(())
     }
+}
+
+/// Returns what another program does that hides a file from that many listings of its folder: it
+/// renames the file before a listing, and back before the next `stat`.
+pub(crate) fn hider(
+    disk: &MemVfs,
+    path: &str,
+    listings: u32,
+) -> impl Fn(CallKind, &Path) + Send + Sync + use<> {
+    let (disk, path, left) = (disk.clone(), PathBuf::from(path), AtomicU32::new(listings));
+    let away = path.with_file_name(".away");
+    move |kind, called| {
+        let is_listing = kind == CallKind::List && Some(called) == path.parent();
+        if is_listing && left.load(Ordering::Relaxed) > 0 && disk.rename(&path, &away).is_ok() {
+            left.fetch_sub(1, Ordering::Relaxed);
+        }
+        if kind == CallKind::Stat {
+            let _ = disk.rename(&away, &path);
+        }
+    }
+}
+
+/// Returns a file system with such a program ([`hider`]).
+pub(crate) fn hiding(disk: &MemVfs, path: &str, listings: u32) -> Arc<dyn Vfs> {
+    Arc::new(MeanwhileVfs::new(disk.clone(), hider(disk, path, listings)))
 }
 
 /// A format with a file per message.

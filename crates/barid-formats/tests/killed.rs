@@ -137,7 +137,7 @@ impl Seen {
     }
 }
 
-/// Delivers mail as c-client does: behind the end of the file.
+/// Delivers mail as c-client does: after the end of the file.
 fn deliver(path: &Path, number: u64) {
     let file = OsVfs.open(path, OpenOptions::WRITE).unwrap();
     let size = file.metadata().unwrap().size;

@@ -9,7 +9,7 @@
 //! the repository has a libFuzzer program for each, which needs `cargo fuzz` and a nightly
 //! toolchain.
 //!
-//! Files are mutated where they stand: in a mailbox in memory, with its cache and its state
+//! Files are mutated in place: in a mailbox in memory, with its cache and its state
 //! ([`MemVfs`](barid_vfs::MemVfs)). Most of them are checksummed, so that mutations end at the
 //! first check. A target whose name ends in `-sealed` corrects the checksums of its input first, as
 //! an attacker would.

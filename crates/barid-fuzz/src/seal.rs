@@ -74,7 +74,7 @@ pub(crate) fn pending(bytes: &mut [u8]) {
     }
 }
 
-/// Length of a block of a ledger, which stands there twice.
+/// Length of a block of a ledger, which is there twice.
 const LEDGER_BLOCK_LEN: usize = 4_096;
 
 /// Seals a ledger: its first copy, which the second one then equals.
@@ -235,7 +235,7 @@ pub(crate) fn word_list(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the lower half of the checksum of a block behind its first four bytes to these.
+/// Writes the lower half of the checksum of a block after its first four bytes to these.
 fn half_sum(bytes: &mut [u8], start: usize, len: usize, seed: u64) {
     let block = bytes.get_mut(start..).and_then(|rest| rest.get_mut(..len));
     if let Some((checksum, rest)) = block.and_then(|block| block.split_first_chunk_mut::<4>()) {

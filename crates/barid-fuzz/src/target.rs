@@ -1,8 +1,8 @@
 //! The table of targets.
 
 use crate::seal;
-use crate::seeds::{self, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
-use crate::targets::{cache, mailbox, message, query, spam, state};
+use crate::seeds::{self, AUTH_WORDS, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
+use crate::targets::{auth, cache, folders, imap, mailbox, message, query, spam, state};
 
 /// A function that takes any bytes, and what inputs are made of.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,7 @@ pub static TARGETS: &[Target] = &[
     parser("search-imap", query::search_imap, seeds::imap_searches, QUERY_WORDS),
     parser("search-short", query::search_short, seeds::short_searches, QUERY_WORDS),
     parser("fetch", query::fetch, seeds::fetches, QUERY_WORDS),
+    parser("imap-decoder", imap::decoder, imap::decoder_seeds, imap::IMAP_WORDS),
     Target { inputs: SOME, ..parser("sort", query::sorting, seeds::sorts, QUERY_WORDS) },
     Target { inputs: SOME, ..parser("thread", query::threading, query::thread_seeds, &[]) },
     parser("stored-threads", query::stored_threads, query::stored_thread_seeds, &[]),
@@ -163,6 +164,16 @@ pub static TARGETS: &[Target] = &[
         |bytes| with_tail(bytes, state::note),
         || of(&state::CONVERTED, "/convert-"),
     ),
+    file("folder-names", folders::names, folders::names_seeds),
+    file("folder-names-sealed", |bytes| with_tail(bytes, folders::names), folders::names_seeds),
+    file("folder-journal", folders::journal, folders::journal_seeds),
+    file(
+        "folder-journal-sealed",
+        |bytes| with_tail(bytes, folders::journal),
+        folders::journal_seeds,
+    ),
+    file("folder-subscriptions", folders::subscriptions, folders::subscription_seeds),
+    file("folder-patterns", folders::patterns, folders::pattern_seeds),
     file("cache", |bytes| cache::unsealed(&mailbox::MBOX, ".bhc", bytes), cache::cache_seeds),
     file(
         "cache-maildir",
@@ -241,6 +252,10 @@ pub static TARGETS: &[Target] = &[
         || vec![spam::seed("/scores-")],
     ),
     file("spam-parameters", spam::parameters, || vec![spam::seed("wordlist.parameters")]),
+    Target { inputs: SOME, ..parser("sasl", auth::sasl, auth::sasl_seeds, AUTH_WORDS) },
+    parser("sasl-line", auth::sasl_line, auth::sasl_line_seeds, AUTH_WORDS),
+    parser("passwd-file", auth::passwd_file, auth::passwd_file_seeds, AUTH_WORDS),
+    parser("token", auth::token, auth::token_seeds, AUTH_WORDS),
 ];
 
 const DUMP: &[u8] = b".MSG_COUNT 3 2 20240603\n.ENCODING 2 0 0\nfree 3 0 20240603\n\

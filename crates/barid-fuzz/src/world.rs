@@ -28,7 +28,7 @@ const FILE_LEN_MAX: u64 = 8 << 20;
 const MESSAGES: usize = 7;
 /// Most calls of a change before which the disk is made to fail.
 const CALLS_MAX: u64 = 2_000;
-/// Most times that a cache is made anew for one answer.
+/// Most times that a cache is rebuilt for one answer.
 const HEALINGS_MAX: usize = 4;
 /// Folder of the mailbox, the caches and the states.
 const FOLDERS: [&str; 3] = ["/mail", "/cache", "/state"];

@@ -1,4 +1,4 @@
-//! What a session needs of the world: the mailboxes of an account, views of one, and changes.
+//! The traits that a session works on: the mailboxes of an account, views of one, and changes.
 //!
 //! All calls are synchronous and may wait for the disk or for locks of other programs; a server
 //! runs them on threads that may wait. No call is made while output is being written, and no
@@ -90,6 +90,8 @@ pub struct Copied {
     pub from: Vec<Uid>,
     /// Their UIDs in the target, in the same order.
     pub to: Vec<Uid>,
+    /// The reason for which messages that were to be moved could not be expunged in the source.
+    pub not_removed: Option<Refusal>,
 }
 
 /// A resource of a quota root (RFC 9208).
@@ -114,6 +116,9 @@ pub struct Namespace {
 pub trait Account: Send {
     /// A selected mailbox.
     type Mailbox: Mailbox;
+
+    /// Returns the name of the user, as an identifier of ACL: without spaces.
+    fn user(&self) -> &str;
 
     /// Returns the hierarchy separator.
     fn separator(&self) -> char;
@@ -143,17 +148,12 @@ pub trait Account: Send {
         items: &[StatusItem],
     ) -> Answer<Vec<(StatusItem, StatusValue)>>;
 
-    /// Creates a mailbox and its missing parents, durably; returns its identifier (RFC 8474), if
-    /// it has one.
+    /// Creates a mailbox and its missing parents, durably.
     ///
     /// # Errors
     /// `ALREADYEXISTS`, `CANNOT`, `USEATTR`, errors of the storage.
-    fn create(
-        &mut self,
-        name: &MailboxName,
-        is_folder: bool,
-        special_use: &[String],
-    ) -> Answer<Option<String>>;
+    fn create(&mut self, name: &MailboxName, is_folder: bool, special_use: &[String])
+    -> Answer<()>;
 
     /// Removes a mailbox, durably.
     ///
@@ -178,7 +178,14 @@ pub trait Account: Send {
     /// # Errors
     /// `TRYCREATE`, `OVERQUOTA`, `TOOBIG`, errors of the storage; the bytes still follow and are
     /// dropped, and [`Account::append`] is not called.
-    fn append_begin(&mut self, message: &AppendMessage, len: Option<u64>) -> Answer<()>;
+    fn append_begin(&mut self, message: &AppendMessage) -> Answer<()>;
+
+    /// Announces a literal of the message that was begun last; parts of the encoding `binary` are
+    /// kept exactly if `is_binary` (RFC 3516 §4.4).
+    ///
+    /// # Errors
+    /// As [`Account::append_begin`].
+    fn append_literal(&mut self, len: u64, is_binary: bool) -> Answer<()>;
 
     /// Takes bytes of the message that was begun last.
     ///
@@ -277,7 +284,7 @@ pub struct ViewNumbers {
     pub highest_modseq: ModSeq,
 }
 
-/// How a fetch is written.
+/// The form in which a fetch is written.
 #[derive(Clone, Copy)]
 pub struct FetchStyle<'a> {
     /// Returns the sequence number of a row of the view; 0 leaves the message out.
@@ -325,6 +332,12 @@ pub trait MailView: Clone + Send + Sync {
     /// # Errors
     /// Errors of the storage.
     fn uid_of(&self, row: u32) -> Answer<Uid>;
+
+    /// Returns the UIDs of rows, in their order.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn uids_of(&self, rows: &[u32]) -> Answer<Vec<Uid>>;
 
     /// Returns the first row whose UID is not below `uid`.
     ///
@@ -396,11 +409,12 @@ pub trait MailView: Clone + Send + Sync {
     /// Errors of the storage.
     fn sort(&self, program: &SortProgram) -> Answer<Vec<u32>>;
 
-    /// Returns the threads of all rows.
+    /// Returns the threads of all rows, or of the rows `among`, ascending. The rows in the answer
+    /// are then positions in `among`.
     ///
     /// # Errors
     /// Errors of the storage.
-    fn threads(&self, algorithm: ThreadAlgorithm) -> Answer<Threads>;
+    fn threads(&self, algorithm: ThreadAlgorithm, among: Option<&[u32]>) -> Answer<Threads>;
 
     /// Returns the internal date of a message.
     ///
@@ -453,6 +467,12 @@ pub trait Mailbox: Send {
     /// Returns `true` if new keywords can be stored.
     fn takes_keywords(&self) -> bool;
 
+    /// Returns the messages that are recent for no session yet.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn recent(&mut self) -> Answer<UidSet>;
+
     /// Takes the messages that are recent for no session yet, so that they are recent for this one
     /// and no other.
     ///
@@ -473,13 +493,16 @@ pub trait Mailbox: Send {
     /// Errors of the storage.
     fn expunge(&mut self, uids: Option<&[Uid]>) -> Answer<u32>;
 
+    /// Expunges messages, whatever flags they have; durable when this returns.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn remove(&mut self, uids: &[Uid]) -> Answer<()>;
+
     /// Copies messages to the end of another mailbox, all or none, and with `moves` expunges them
     /// here afterwards; durable when this returns.
     ///
     /// # Errors
     /// `TRYCREATE`, `OVERQUOTA`, `EXPUNGEISSUED` if one of them is gone, errors of the storage.
     fn copy(&mut self, uids: &[Uid], to: &MailboxName, moves: bool) -> Answer<Copied>;
-
-    /// Returns the identifier of the mailbox (RFC 8474).
-    fn id(&self) -> String;
 }

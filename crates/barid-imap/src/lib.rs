@@ -4,6 +4,7 @@
 //! - [`wire`] turns bytes from a client into commands, one at a time and within bounds, and has the
 //!   writers of responses.
 //! - [`command`] has the commands as values.
+//! - [`search`] has the syntax of SEARCH.
 //! - [`backend`] has the traits of what a session needs: the mailboxes of an account, and views of
 //!   them.
 //! - [`session`] runs commands on a backend and writes the responses.
@@ -13,6 +14,8 @@
 pub mod backend;
 pub mod command;
 pub mod fetch;
+mod lex;
 pub mod limits;
+pub mod search;
 pub mod session;
 pub mod wire;

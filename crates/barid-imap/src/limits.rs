@@ -1,7 +1,8 @@
 //! Bounds of everything that a client can make grow.
 
-/// Length of a command line before login, literals included, in bytes.
-pub const LINE_LEN_BEFORE_LOGIN_MAX: usize = 8 * 1024;
+/// Length of a command line before login, literals included, in bytes: room for the largest ID that
+/// RFC 2971 §3.3 allows.
+pub const LINE_LEN_BEFORE_LOGIN_MAX: usize = 36 * 1024;
 /// Length of a command line after login, literals included, in bytes. RFC 2683 §3.2.1.5 asks for
 /// 8,000; clients send sets of thousands of UIDs.
 pub const LINE_LEN_MAX: usize = 1024 * 1024;
@@ -9,8 +10,6 @@ pub const LINE_LEN_MAX: usize = 1024 * 1024;
 pub const LITERAL_LEN_BEFORE_LOGIN_MAX: u64 = 1024;
 /// Length of a literal that is not a message, in bytes.
 pub const LITERAL_LEN_MAX: u64 = 512 * 1024;
-/// Length of a non-synchronizing literal under LITERAL- (RFC 7888 §4), in bytes.
-pub const NON_SYNC_LITERAL_LEN_MAX: u64 = 4096;
 /// Depth of nested parentheses.
 pub const NESTING_MAX: usize = 32;
 /// Number of elements of a list: flags, keys, patterns, items.
@@ -29,7 +28,20 @@ pub const ID_VALUE_LEN_MAX: usize = 1024;
 pub const BAD_COMMANDS_MAX: u32 = 20;
 /// The same before login.
 pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
+/// Searches of a session whose results are kept up to date.
+pub const CONTEXTS_MAX: usize = 16;
 /// Messages of one MULTIAPPEND.
 pub const APPENDS_MAX: usize = 10_000;
 /// Number of items that are fetched of a message.
 pub const FETCH_ITEMS_MAX: usize = 1000;
+/// Length of a piece of a message as it leaves the decoder, in bytes.
+pub const DATA_PIECE_LEN: usize = 64 * 1024;
+/// Length of a line that is not a command: a response of SASL, or DONE. RFC 4954 §4 asks for
+/// 12,288.
+pub const SASL_LINE_LEN_MAX: usize = 16 * 1024;
+/// Bytes of invalid commands that are skipped before login.
+pub const SKIPPED_LEN_BEFORE_LOGIN_MAX: u64 = 64 * 1024;
+/// Length of the text of an error, in bytes.
+pub const ERROR_TEXT_LEN_MAX: usize = 240;
+/// Length of a name of ID in bytes (RFC 2971 §3.3).
+pub const ID_NAME_LEN_MAX: usize = 30;

@@ -191,7 +191,9 @@ impl Mirror {
             let at = self.index(moved.uid).expect("because a moved message is known");
             let row = &mut self.rows[at];
             (row.flags, row.keywords) = (moved.flags, moved.keywords);
-            row.location = MirrorLocation::new(&moved.location);
+            if let Some(location) = &moved.location {
+                row.location = MirrorLocation::new(location);
+            }
         }
         let before = self.report.as_mut().expect("because a change refers to a scan");
         (before.stamp, before.state) = (state.stamp, state.state.clone());

@@ -19,7 +19,7 @@ const CRASH_POINTS: usize = 40;
 /// Disks that each of them may leave.
 const SEEDS: u64 = 3;
 
-/// Line before and behind a message of an MMDF.
+/// Line before and after a message of an MMDF.
 const MMDF_SEPARATOR: &[u8] = b"\x01\x01\x01\x01\n";
 
 /// A format on a file system in memory.

@@ -12,6 +12,20 @@ fn memory_passes_every_check() {
     check_all(&MemoryBackend);
 }
 
+#[test]
+fn a_cache_can_follow_messages_with_names() {
+    let fixture = MemoryBackend.create();
+    let mut session = StorageHandle::scanned(&*fixture);
+    let uids = [b"Subject: 1\n\n", b"Subject: 2\n\n"].map(|text| session.append(text));
+    let add = FlagSet::EMPTY.with(Flag::Seen);
+    let flags = vec![(uids[1], FlagChange { add, ..FlagChange::default() })].into();
+    let changes = ChangeSet { flags, expunge: vec![uids[0]], ..ChangeSet::default() };
+    session.scan();
+    let report = session.try_sync(&changes, &[]).unwrap();
+    assert!(report.cache.is_some());
+    assert_eq!(session.contents(), StorageHandle::scanned(&*fixture).contents());
+}
+
 /// The known messages of a change in the middle of which another writer appends a message: a change
 /// asks for the UIDVALIDITY once it has loaded the head.
 struct Outrun<'a> {

@@ -48,8 +48,8 @@ pub enum Error {
     },
     /// The message is too large to be read as a whole.
     #[error(
-        "{}: a message of {size} bytes (offset {offset}) is too large to be read as a whole, \
-         which is done up to {most} bytes", path.display()
+        "{}: a message of {size} bytes (offset {offset}) is too large to be read as a whole: the \
+         limit is {most} bytes", path.display()
     )]
     MessageTooLarge {
         /// The file.
@@ -70,7 +70,7 @@ pub enum Error {
     },
     /// A change was begun and could not be finished; nothing is lost. The next opening, or
     /// [`crate::Storage::recover`], completes it.
-    #[error("{}: the change is unfinished ({what}); it goes on from {}", path.display(),
+    #[error("{}: the change is unfinished ({what}); it continues from {}", path.display(),
         journal.display())]
     Unfinished {
         /// The mailbox.
@@ -81,7 +81,7 @@ pub enum Error {
         what: String,
     },
     /// The change was stopped on request. Each message is either changed, durably, or unchanged.
-    #[error("{}: stopped when {done} of {total} messages were done", path.display())]
+    #[error("{}: stopped after {done} of {total} messages", path.display())]
     Stopped {
         /// The mailbox.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum Error {
         total: u64,
     },
     /// A repair was stopped on request. The steps done are durable, and can be undone.
-    #[error("{}: stopped when {done} of {total} steps of the repair were done", path.display())]
+    #[error("{}: stopped after {done} of {total} steps of the repair", path.display())]
     RepairStopped {
         /// The mailbox.
         path: PathBuf,

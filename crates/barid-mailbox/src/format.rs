@@ -11,7 +11,7 @@ pub struct Format(&'static FormatProperties);
 /// Properties of a mailbox format by which everybody but the backend decides.
 #[derive(Debug)]
 pub struct FormatProperties {
-    /// Name, as `status` prints it and as it stands before the colon of a forced format.
+    /// Name, as `status` prints it and as in front of the colon of a forced format.
     pub name: &'static str,
     /// Arrangement of the messages.
     pub layout: MessageLayout,
@@ -96,7 +96,7 @@ impl Format {
         Self(properties)
     }
 
-    /// Returns the name, as `status` prints it and as it stands before the colon of a forced
+    /// Returns the name, as `status` prints it and as before the colon of a forced
     /// format.
     pub const fn name(self) -> &'static str {
         self.0.name

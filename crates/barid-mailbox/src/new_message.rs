@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Takes bytes of a message.
 pub type TakeRest<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
-/// The bytes behind the header of a message that is too large for memory.
+/// The bytes after the header of a message that is too large for memory.
 pub trait MessageRest: fmt::Debug + Sync {
     /// Returns the number of bytes.
     fn size(&self) -> u64;
@@ -29,7 +29,7 @@ pub struct NewMessage<'a> {
     /// Header, blank line, body; with [`NewMessage::rest`] the bytes before that, in which the
     /// blank line must be.
     pub bytes: &'a [u8],
-    /// The bytes behind `bytes`, if the message is too large for memory. Read more than once.
+    /// The bytes after `bytes`, if the message is too large for memory. Read more than once.
     pub rest: Option<&'a dyn MessageRest>,
     /// Its internal date; now if `None`.
     pub internal_date: Option<InternalDate>,
@@ -84,7 +84,7 @@ impl NewMessage<'_> {
         Ok(size)
     }
 
-    /// Reads the bytes behind the first ones, if there are any.
+    /// Reads the bytes after the first ones, if there are any.
     pub fn read_rest(&self, take: &mut TakeRest<'_>) -> Result<()> {
         self.rest.map_or(Ok(()), |rest| rest.read(take))
     }

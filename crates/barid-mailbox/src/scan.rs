@@ -177,8 +177,8 @@ pub struct ChangedMessage {
 pub enum DefectKind {
     /// The structure of the mailbox is wrong; nothing is missing.
     Structure,
-    /// Another program seems to be writing messages, which have no UIDs yet. Every scan looks at
-    /// them again.
+    /// Another program seems to be writing messages, or keeps renaming them, so that they are left
+    /// out. Every scan looks at them again.
     Arriving,
     /// A message cannot be read now, so only its location is known. It is tried again: see
     /// [`crate::Storage::has_unread`].

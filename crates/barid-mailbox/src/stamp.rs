@@ -77,7 +77,7 @@ pub trait StampRules: Sync {
     fn unsettled_nanos(&self, stamp: &Stamp) -> i64;
 
     /// Returns `true` if nothing but appended messages shows between two stamps: a scan then costs
-    /// little. It is no proof that nothing else changed.
+    /// little. It does not prove that nothing else changed.
     fn has_grown(&self, before: &Stamp, now: &Stamp) -> bool;
 
     /// Returns a number that never falls from one change to the next.

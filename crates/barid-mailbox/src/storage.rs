@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use barid_state::Identity;
-use barid_types::{Keyword, KeywordTable};
+use barid_types::{Keyword, KeywordTable, UidValidity};
 
 use crate::{
     ChangeSet, Format, Known, Location, NewMessage, OpenMessage, Recovered, Result, ScanContext,
@@ -73,9 +73,14 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// Returns its capabilities, here and now.
     fn caps(&self) -> Caps;
 
-    /// Returns its path; a backend that is not a file system returns the name that errors show
-    /// instead.
-    fn path(&self) -> &Path;
+    /// Returns the name that errors and messages show; a backend on a file system returns its path.
+    fn name(&self) -> &Path;
+
+    /// Returns the path at which a file system reports changes of the mailbox; `None` if the
+    /// backend is not on a file system, and so can only be asked for its stamp.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 
     /// Determines who the mailbox is, whatever its name: its ledger and its cache are found by
     /// that. With `may_write` a mailbox that has no identity yet gets one, which may change its
@@ -84,6 +89,35 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Errors of the file system if the mailbox is not there or not accessible.
     fn identity(&self, may_write: bool) -> Result<Identity>;
+
+    /// Returns the UIDVALIDITY that the mailbox itself stores; `None` if it stores none, or none
+    /// that can be read. Reads a small file, or one header; takes no lock.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        Ok(None)
+    }
+
+    /// Changes the UIDVALIDITY that the mailbox itself stores, durably; messages keep their UIDs.
+    /// Returns `false` if the mailbox stores none, or the format cannot change it without a
+    /// rewrite.
+    ///
+    /// # Errors
+    /// Errors of the file system; [`crate::Error::Locked`].
+    fn set_uidvalidity(&self, uidvalidity: UidValidity) -> Result<bool> {
+        let _ = uidvalidity;
+        Ok(false)
+    }
+
+    /// Returns `true` if something else may have taken the place of the mailbox that had
+    /// `identity`, which then has to be opened anew. One system call on a file system.
+    ///
+    /// # Errors
+    /// As [`Storage::identity`].
+    fn is_replaced(&self, identity: &Identity) -> Result<bool> {
+        Ok(self.identity(false)?.id != identity.id)
+    }
 
     /// Returns the keywords that count against [`Caps::keywords_max`]; `known` is of the last scan.
     /// Reads a small file, or one header.

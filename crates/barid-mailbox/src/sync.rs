@@ -162,8 +162,9 @@ pub struct MovedMessage {
     pub flags: FlagSet,
     /// Its keywords now, by slots of [`SyncedState::keywords`].
     pub keywords: KeywordMask,
-    /// Its location now: an [`Extent`](crate::Extent).
-    pub location: Location<'static>,
+    /// Its location now; `None` if that follows from [`SyncReport::shifts`], as that of a message
+    /// with a name always does.
+    pub location: Option<Location<'static>>,
 }
 
 /// A stretch of the file that moved from `old_offset` to `new_offset`.
@@ -217,8 +218,8 @@ pub struct SyncReport {
     pub unwritable_count: u64,
     /// Known messages that were expunged, ascending.
     pub expunged: Vec<Uid>,
-    /// Moves of the messages for which [`SyncContext::moved`] was not called, ascending. A message
-    /// in none of these stretches did not move.
+    /// Moves of the messages whose location [`SyncContext::moved`] was not given, ascending. A
+    /// message in none of these stretches did not move.
     pub shifts: Vec<Shift>,
     /// State of the mailbox after the change, for a cache that follows `shifts` and the other
     /// fields instead of a scan; `None` where only a scan can find it. Not racy: it was taken under

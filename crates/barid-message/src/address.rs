@@ -6,8 +6,8 @@
 //! group      = phrase ":" [mailbox *("," mailbox)] ";"
 //! ```
 //!
-//! A comment behind an `addr-spec` counts as its name. Text that is not an address becomes one with
-//! a name alone or an empty host, and reading continues behind the next comma. Missing texts are
+//! A comment after an `addr-spec` counts as its name. Text that is not an address becomes one with
+//! a name alone or an empty host, and reading continues after the next comma. Missing texts are
 //! empty rather than absent, so that nothing looks like the mark of a group.
 
 use std::borrow::Cow;
@@ -299,7 +299,7 @@ impl<'a> AddressList<'a> {
         if !lexer.eat(b'>') {
             return Err(crate::lexer::Broken);
         }
-        // A comment behind the address may be unterminated; the address is still valid.
+        // A comment after the address may be unterminated; the address is still valid.
         lexer.skip_cfws().ok();
         Ok(())
     }

@@ -136,7 +136,7 @@ fn trim_line_end(out: &mut Vec<u8>, kept: usize) {
     }
 }
 
-/// Returns the length of the white space and line end behind a `=`; the end of the text also counts
+/// Returns the length of the white space and line end after a `=`; the end of the text also counts
 /// as a line end.
 fn soft_line_break(rest: &[u8]) -> Option<usize> {
     let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();

@@ -250,7 +250,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Reads `AM` or `PM` behind a time.
+    /// Reads `AM` or `PM` after a time.
     fn half_day(&mut self, time: &mut Time) {
         let before = self.at;
         self.skip_blanks();

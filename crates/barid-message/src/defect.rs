@@ -19,7 +19,7 @@ pub struct Defect {
 pub enum DefectKind {
     /// A header line without a colon that is not a continuation.
     JunkHeaderLine,
-    /// The header has no empty line behind it: the message ends with it.
+    /// The header has no empty line after it: the message ends with it.
     MissingBlankLine,
     /// A NUL byte in a header.
     NulInHeader,
@@ -37,7 +37,7 @@ pub enum DefectKind {
     EncodedContainer,
     /// Bytes in a base64 body that are outside the base64 alphabet.
     BadBase64,
-    /// A `=` in a quoted-printable body with invalid bytes behind it.
+    /// A `=` in a quoted-printable body with invalid bytes after it.
     BadQuotedPrintable,
     /// A charset that is unknown, or text that is invalid in the charset it declares.
     BadCharset,

@@ -40,7 +40,7 @@ pub struct HeaderFields<'a> {
     pub references: Option<&'a [u8]>,
     /// `true` if one of these fields occurs more than once.
     pub has_repeats: bool,
-    /// Offset of the body: behind the empty line, or the length of the input if there is none.
+    /// Offset of the body: after the empty line, or the length of the input if there is none.
     pub body_offset: usize,
 }
 
@@ -135,11 +135,11 @@ pub struct RawField<'a> {
     /// The raw body: still folded, white space and line ends around it trimmed; for a junk line,
     /// all of it.
     pub body: &'a [u8],
-    /// The raw body with the white space behind it, up to its last line end.
+    /// The raw body with the white space after it, up to its last line end.
     pub padded: &'a [u8],
     /// Offset of the field in the header.
     pub offset: usize,
-    /// Offset of the field's end in the header, behind its last line end.
+    /// Offset of the field's end in the header, after its last line end.
     pub end: usize,
 }
 
@@ -201,7 +201,7 @@ pub fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<RawField<'a>> {
     fields(header).find(|field| field.name.eq_ignore_ascii_case(name))
 }
 
-/// Returns the offset of the body of a message: behind the first empty line, or at the end if there
+/// Returns the offset of the body of a message: after the first empty line, or at the end if there
 /// is none.
 pub fn body_offset(message: &[u8]) -> usize {
     let mut at = 0;
@@ -236,7 +236,7 @@ fn value_start(line: &[u8], name: &[u8]) -> Option<usize> {
     (line[at] == b':').then_some(at + 1)
 }
 
-/// Returns the offset behind the line that starts at `at`.
+/// Returns the offset after the line that starts at `at`.
 #[inline]
 pub(crate) fn line_end(text: &[u8], at: usize) -> usize {
     memchr(b'\n', &text[at..]).map_or(text.len(), |line_feed| at + line_feed + 1)

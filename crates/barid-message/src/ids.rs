@@ -79,7 +79,7 @@ struct Ids<'a> {
     at: usize,
     dialect: Dialect,
     unquoted: Vec<u8>,
-    /// The first byte at or behind `at` that ends the quick check; cached so that each is searched
+    /// The first byte at or after `at` that ends the quick check; cached so that each is searched
     /// for once.
     stop: usize,
     /// Number of unquoting attempts that may still fail.
@@ -91,7 +91,7 @@ impl<'a> Ids<'a> {
         Self { raw, at: 0, dialect, unquoted: Vec::new(), stop: 0, attempts: BROKEN_IDS_MAX }
     }
 
-    /// Returns the offset of the first `>`, `"` or `(` at or behind `from` (for the RFC also `[`
+    /// Returns the offset of the first `>`, `"` or `(` at or after `from` (for the RFC also `[`
     /// and `<`).
     fn find_stop(&mut self, from: usize) -> Option<usize> {
         if self.stop < from {

@@ -101,7 +101,7 @@ impl<'a> Lexer<'a> {
         Err(Broken)
     }
 
-    /// Skips the byte behind a backslash. Line ends and NUL cannot be quoted and are not skipped.
+    /// Skips the byte after a backslash. Line ends and NUL cannot be quoted and are not skipped.
     fn skip_quoted(&mut self) -> Lexed<()> {
         let Some(quoted) = self.peek() else {
             self.unterminated = true;
@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads `quoted-string [CFWS]`, unquoted; the lexer stands on the opening quote.
+    /// Reads `quoted-string [CFWS]`, unquoted; the lexer is at the opening quote.
     pub(crate) fn quoted_string(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         let start = self.at + 1;
         self.at = start;
@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads `domain = dot-atom / domain-literal`; the lexer stands behind the `@`.
+    /// Reads `domain = dot-atom / domain-literal`; the lexer follows the `@`.
     pub(crate) fn domain(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         self.skip_cfws()?;
         if self.peek() == Some(b'[') { self.domain_literal(out) } else { self.dot_atom(out) }

@@ -30,6 +30,7 @@ mod sections;
 mod structure;
 mod subject;
 mod text;
+mod utf7;
 mod wire;
 mod words;
 
@@ -57,5 +58,6 @@ pub use text::{
     Attachment, NumberedPart, attachments, file_name, media_type, numbered_parts, part_by_number,
     readable_text, readable_text_of,
 };
+pub use utf7::{decode_utf7, encode_utf7};
 pub use wire::{wire_message, wire_message_in};
 pub use words::{decode_charset, decode_plain, decode_words, unfold};

@@ -175,7 +175,7 @@ fn section(lexer: &mut Lexer<'_>) -> Option<ParamSection> {
 
 /// Joins the sections of one name in the order of their numbers (RFC 2231 §3).
 ///
-/// A value with an extended section keeps its percent signs and gets a `*` behind its name.
+/// A value with an extended section keeps its percent signs and gets a `*` after its name.
 fn join(sections: Vec<ParamSection>) -> Vec<Parameter> {
     let mut parameters: Vec<Parameter> = Vec::new();
     let mut numbered: Vec<ParamSection> = Vec::new();

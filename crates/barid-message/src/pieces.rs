@@ -6,7 +6,7 @@ const FROM: &[u8] = b"From ";
 /// The longest beginning of a line that is held back: longer rows of `>` count as any text.
 const HELD_LEN_MAX: usize = 64 << 10;
 
-/// Cuts a text that comes in pieces so that no row of `>` and no `From ` behind it, at the start of
+/// Cuts a text that comes in pieces so that no row of `>` and no `From ` after it, at the start of
 /// a line, is cut.
 #[derive(Clone, Debug, Default)]
 pub struct LinePieces {

@@ -9,7 +9,7 @@ pub(crate) struct Plain<'a> {
     pub(crate) mailbox: &'a [u8],
     pub(crate) host: &'a [u8],
     pub(crate) addr_spec: &'a [u8],
-    /// Bytes up to the end of the list or the comma behind the address.
+    /// Bytes up to the end of the list or the comma after the address.
     pub(crate) len: usize,
 }
 

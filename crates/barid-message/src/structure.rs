@@ -19,7 +19,7 @@ use crate::{envelope, parameter, unfold};
 ///
 /// Parts contain only what their headers say: a text without a charset has none, where servers
 /// report `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. Parts
-/// nested deeper than [`DEPTH_MAX`] are not divided; behind [`PARTS_MAX`] parts no boundary counts.
+/// nested deeper than [`DEPTH_MAX`] are not divided; after [`PARTS_MAX`] parts no boundary counts.
 /// One pass.
 pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
     let mut walker = Walker::new();
@@ -334,7 +334,7 @@ impl Walker {
         }
     }
 
-    /// Ends a header that has no empty line behind it; whatever its type, there is no body to
+    /// Ends a header that has no empty line after it; whatever its type, there is no body to
     /// divide.
     fn end_header_at(&mut self, end: Mark) {
         let names_a_message = self.stack.len() == 1 || is_in_message(&self.stack);
@@ -465,7 +465,7 @@ fn read_header(
     }
 }
 
-/// Returns the rest of a field name behind `Content-`, in lower case.
+/// Returns the rest of a field name after `Content-`, in lower case.
 fn content_name(name: &[u8]) -> Option<Vec<u8>> {
     let (head, tail) = name.split_at_checked(8)?;
     head.eq_ignore_ascii_case(b"content-").then(|| tail.to_ascii_lowercase())

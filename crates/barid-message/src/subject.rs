@@ -167,7 +167,7 @@ fn strip_leader(text: &[u8], start: &mut usize, marked: &mut bool) -> bool {
     *start > begin
 }
 
-/// Returns the offset behind the blob that starts at `at`, its space included.
+/// Returns the offset after the blob that starts at `at`, its space included.
 fn blob(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'[') {
         return None;
@@ -177,7 +177,7 @@ fn blob(text: &[u8], at: usize) -> Option<usize> {
     (text[close] == b']').then(|| skip_space(text, close + 1))
 }
 
-/// Returns the offset behind the `subj-refwd` that starts at `at`.
+/// Returns the offset after the `subj-refwd` that starts at `at`.
 fn mark(text: &[u8], at: usize) -> Option<usize> {
     let rest = &text[at..];
     let word = [&b"RE"[..], b"FWD", b"FW"].into_iter().find(|word| rest.starts_with(word))?;

@@ -186,7 +186,7 @@ fn message_title(header: &[u8]) -> String {
     from + &date + &line("Subject", fields.subject)
 }
 
-/// Appends a text behind an empty line.
+/// Appends a text after an empty line.
 fn push_paragraph(text: &mut String, more: &str) {
     let more = more.trim_end_matches(['\n', ' ', '\t']);
     if more.is_empty() {

@@ -11,7 +11,7 @@ use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::memmem;
 
-/// Removes the line ends from a raw field body; the white space behind them stays.
+/// Removes the line ends from a raw field body; the white space after them stays.
 pub fn unfold(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\n', raw).is_none() {
         return Cow::Borrowed(raw);
@@ -223,8 +223,8 @@ pub(crate) fn hex(digit: u8) -> Option<u8> {
 
 /// Decodes base64 (RFC 4648 §4), skipping white space; returns the number of foreign bytes skipped.
 ///
-/// Padding ends a group of four; a new group starts behind it, since texts that were encoded
-/// separately and then joined occur.
+/// Padding ends a group of four; a new group starts after it, since texts that were encoded
+/// separately and then joined occur. The crate `base64` rejects such texts.
 pub(crate) fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> usize {
     let (mut bits, mut count, mut foreign) = (0u32, 0u32, 0);
     for &byte in text {
@@ -263,13 +263,7 @@ const SPACE: u8 = 65;
 const FOREIGN: u8 = 66;
 
 const BASE64: [u8; 256] = {
-    let mut table = [FOREIGN; 256];
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut value = 0;
-    while value < 64 {
-        table[alphabet[value] as usize] = value as u8;
-        value += 1;
-    }
+    let mut table = barid_charset::base64_values(FOREIGN);
     table[b'=' as usize] = PADDING;
     table[b' ' as usize] = SPACE;
     table[b'\t' as usize] = SPACE;

@@ -66,7 +66,7 @@ fn exercise(message: &[u8]) -> Vec<barid_message::Defect> {
     defects
 }
 
-/// Asserts that parts lie inside the part around them, one behind the other, with correct sizes.
+/// Asserts that parts lie inside the part around them, one after the other, with correct sizes.
 fn check_offsets(message: &[u8], root: &barid_types::BodyStructure) {
     assert_eq!((root.header_offset, root.body_end), (0, message.len() as u64));
     let mut open = vec![root];

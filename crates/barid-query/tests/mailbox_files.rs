@@ -30,7 +30,7 @@ pub(crate) fn write_mbox(path: &Path, messages: &[Message]) -> io::Result<()> {
     std::fs::write(path, mbox(messages))
 }
 
-/// Splits an mbox as simply as test data allows: at every `From ` behind an empty line.
+/// Splits an mbox as simply as test data allows: at every `From ` after an empty line.
 pub(crate) fn parse_mbox(mbox: &[u8]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut after_empty = true;

@@ -100,7 +100,7 @@ impl Filter {
         let mut done = 0;
         each(&*self.vfs, source, self.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            self.tell(LongOperation::Classify, done, total);
+            self.report_progress(LongOperation::Classify, done, total);
             match outcome {
                 ReadOutcome::Made(classified) => tell(at, Ok(Some(classified?)))?,
                 ReadOutcome::Gone => tell(at, Ok(None))?,

@@ -18,19 +18,19 @@ pub enum Error {
     #[error(transparent)]
     WordList(#[from] barid_wordlist::Error),
     /// Too few messages of a class to choose parameters.
-    #[error("parameters are chosen by {least} messages of each class and more")]
+    #[error("too few messages: at least {least} of each class are needed to choose parameters")]
     TooFewSamples {
         /// Number of messages needed.
         least: usize,
     },
     /// Too many messages to choose parameters.
-    #[error("the words of {messages} messages are more than parameters are chosen by")]
+    #[error("too many messages to choose parameters: {messages}")]
     TooManySamples {
         /// Number of messages read.
         messages: usize,
     },
     /// The operation was asked to stop.
-    #[error("told to end")]
+    #[error("interrupted")]
     Stopped,
     /// A file of parameters is malformed.
     #[error("{}: line {line}: {problem}", path.display())]
@@ -75,9 +75,9 @@ impl Error {
             Self::Mailbox(error) => return error.hint(),
             Self::WordList(error) => of_word_list(error).1?,
             Self::TooFewSamples { .. } => "give more of both, some hundred of each or more",
-            Self::TooManySamples { .. } => "give fewer: the newest tell most",
+            Self::TooManySamples { .. } => "give fewer: the newest are the most useful",
             Self::Parameters { .. } => {
-                "choose anew with `barid spam tune --save`, or remove the file"
+                "choose new ones with `barid spam tune --save`, or remove the file"
             }
             Self::Stopped | Self::Io { .. } => return None,
         };
@@ -94,19 +94,20 @@ impl Error {
 fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static str>) {
     use barid_wordlist::Error as List;
     match error {
-        List::NotFound { .. } => (
-            ErrorKind::User,
-            Some("`barid spam train` makes one, or name another with --wordlist PATH"),
-        ),
+        List::NotFound { .. } => {
+            (ErrorKind::User, Some("`barid spam train` creates one; --wordlist PATH names another"))
+        }
         List::Damaged { .. } => {
             (ErrorKind::Corrupt, Some("move it away, and `barid spam load` a dump of it"))
         }
         List::Version { .. } | List::Unsupported { .. } => (ErrorKind::Config, None),
         List::Store(barid_kv::Error::Unavailable { .. }) => (
             ErrorKind::Config,
-            Some("`bogoutil -d LIST | barid spam load` makes a list of barid's own of it"),
+            Some("`bogoutil -d LIST | barid spam load` copies it into a list of barid"),
         ),
-        List::Busy { .. } => (ErrorKind::Io, Some("run it again when the other has done")),
+        List::Busy { .. } => {
+            (ErrorKind::Io, Some("run it again when the other process has finished"))
+        }
         List::Io { source, .. } => (ErrorKind::Io, of_the_system(source.kind())),
         List::Text { .. } | List::Refused { .. } | List::Conflicts(_) => (ErrorKind::User, None),
         _ => (ErrorKind::Io, None),
@@ -118,8 +119,8 @@ fn of_the_system(kind: std::io::ErrorKind) -> Option<&'static str> {
     use std::io::ErrorKind as Kind;
     match kind {
         Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Some(
-            "a list is kept in a folder in which files can be made: name one that is yours with \
-             --wordlist PATH",
+            "a list needs a folder in which files can be created: name a list in a folder of \
+             yours with --wordlist PATH",
         ),
         Kind::StorageFull | Kind::QuotaExceeded => {
             Some("nothing was changed: make room and run it again")

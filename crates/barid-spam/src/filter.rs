@@ -165,7 +165,7 @@ impl Filter {
         self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn tell(&self, work: LongOperation, done: usize, total: usize) {
+    pub(crate) fn report_progress(&self, work: LongOperation, done: usize, total: usize) {
         if let Some(progress) = &self.options.progress {
             let (done, total) = (done as u64, total as u64);
             let unit = if work == LongOperation::Tune { Unit::Trials } else { Unit::Messages };

@@ -50,7 +50,7 @@ impl Filter {
         tell: &mut TellClassified<'_>,
     ) -> Result<MovedSpam> {
         if source.id() == target.id() {
-            let (path, what) = (target.path().to_owned(), "it is the mailbox itself");
+            let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
             return Err(barid::Error::TargetInTheWay { path, what }.into());
         }
         let uids: Vec<Uid> = source.uids()?.into_iter().filter_map(Uid::new).collect();

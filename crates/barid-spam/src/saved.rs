@@ -69,7 +69,9 @@ impl Filter {
 fn write(profile: Profile, parameters: &Parameters) -> String {
     let name = PROFILES.iter().find(|(_, known)| *known == profile).map_or("", |(name, _)| name);
     let lines = bogofilter_config(parameters);
-    format!("# Lines but `profile` are of bogofilter.cf, too.\nprofile={name}\n{lines}")
+    format!(
+        "# All lines except `profile` are valid in bogofilter.cf, too.\nprofile={name}\n{lines}"
+    )
 }
 
 /// Formats parameters as lines of bogofilter's configuration, for bogofilter itself and for the
@@ -95,7 +97,7 @@ fn profile_in(text: &str) -> std::result::Result<Profile, (usize, &'static str)>
     });
     let Some((value, number)) = named.last() else { return Ok(Profile::Bogofilter) };
     let known = PROFILES.iter().find(|(name, _)| *name == value);
-    Ok(known.ok_or((number, "no known profile"))?.1)
+    Ok(known.ok_or((number, "unknown profile"))?.1)
 }
 
 fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static str)> {
@@ -116,7 +118,7 @@ fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static st
             "ns_esf" => (&mut all.ns_esf, 0.0..=1e9),
             "profile" => continue,
             "token_count" | "token_count_min" | "token_count_max" => {
-                let count = value.parse().map_err(|_| (number, "no number of tokens"))?;
+                let count = value.parse().map_err(|_| (number, "not a number of tokens"))?;
                 *match key {
                     "token_count" => &mut all.token_count,
                     "token_count_min" => &mut all.token_count_min,
@@ -124,10 +126,10 @@ fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static st
                 } = count;
                 continue;
             }
-            _ => return Err((number, "no known parameter")),
+            _ => return Err((number, "unknown parameter")),
         };
         let value = value.parse().ok().filter(|value| range.contains(value));
-        *real = value.ok_or((number, "no number that this parameter can have"))?;
+        *real = value.ok_or((number, "not a valid value of this parameter"))?;
     }
     Ok(saved)
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use barid::Mailbox;
 use barid_bayes::Parameters;
 use barid_types::Uid;
+use barid_vfs::le::{u32_at, u64_at};
 use barid_vfs::{File, atomic_replace};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -202,14 +203,6 @@ fn classified(entry: &StoredScore, parameters: &Parameters) -> Classified {
         is_kept: true,
         explained: None,
     }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().rev().fold(0, |all, byte| all << 8 | u32::from(*byte))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at + 4)) << 32 | u64::from(u32_at(bytes, at))
 }
 
 /// Location of the scores of a mailbox.

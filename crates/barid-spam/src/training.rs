@@ -237,7 +237,7 @@ impl Trainer<'_> {
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            filter.tell(LongOperation::Train, done, total);
+            filter.report_progress(LongOperation::Train, done, total);
             self.take(at, outcome, tell)?;
             self.trained.is_stopped = filter.is_stopped();
             Ok(!self.trained.is_stopped)

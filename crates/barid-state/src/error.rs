@@ -30,7 +30,7 @@ pub enum Error {
         offset: u64,
     },
     /// A later version of this program wrote the file.
-    #[error("{}: version {version} of its format is not known here", path.display())]
+    #[error("{}: written by a later version of barid (format {version})", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The content exceeds the size limit of the file's format.
-    #[error("{}: more than it can hold", path.display())]
+    #[error("{}: full", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,

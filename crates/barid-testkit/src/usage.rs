@@ -1,27 +1,24 @@
 //! The resource usage of a process, from the kernel's accounting.
 //!
-//! Time, CPU and the peak of all resident memory come from `wait4`: exact, at no cost to the
-//! measured process. Faults and blocks are differences of `getrusage` over all children before and
-//! after it was reaped, which is exact as long as no other thread reaps a child meanwhile. The peak
-//! is at least that of the measuring process, which therefore must be small. Anonymous memory
-//! (`RssAnon`, the peak memory of DESIGN.md) has no peak counter in the kernel, so it is sampled
-//! from `/proc/PID/status`; that disturbs short runs, so it must be requested ([`Sampling::Every`])
-//! and such runs are not used for times. Samples start when the process executes the command:
-//! before that, it has the memory of the measuring process. A run shorter than the interval has no
-//! sample, and [`Usage::anon_peak`] is `None`.
+//! CPU, faults, blocks and the peak of all resident memory come from `wait4`: exact, at no cost to
+//! the measured process. The peak is at least that of the measuring process, which therefore must
+//! be small. Anonymous memory (`RssAnon`, the peak memory of DESIGN.md) has no peak counter in the
+//! kernel, so it is sampled from `/proc/PID/status`; that disturbs short runs, so it must be
+//! requested ([`Sampling::Every`]) and such runs are not used for times. Samples start when the
+//! process executes the command: before that, it has the memory of the measuring process. A run
+//! shorter than the interval has no sample, and [`Usage::anon_peak`] is `None`.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
-use wait4::Wait4;
 
 use crate::disk;
 
@@ -133,30 +130,32 @@ pub fn finish(
     let pid = child.id();
     let (done, watch) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || watch_process(pid, deadline, sampling, &watch));
-    let before = Counters::of_children();
     // After it has been reaped its reads and writes are unknown.
     let ended = await_end(pid);
     let wall = start.elapsed();
     let io = Io::of(pid);
-    let result = ended.and_then(|()| child.wait4());
-    let after = Counters::of_children();
+    let result = ended.and_then(|()| reap(child));
     drop(done);
     let anon_peak = watcher.join().expect("because the watcher does not panic");
-    let used = result?;
+    let (status, used) = result?;
+    let time = |time: libc::timeval| {
+        let micros = time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_usec);
+        Duration::from_micros(count(micros))
+    };
     Ok(Usage {
-        status: used.status,
+        status,
         wall,
-        user: used.rusage.utime,
-        sys: used.rusage.stime,
-        maxrss: used.rusage.maxrss,
+        user: time(used.ru_utime),
+        sys: time(used.ru_stime),
+        maxrss: count(used.ru_maxrss).saturating_mul(1024),
         anon_peak: match sampling {
             Sampling::Off => None,
             Sampling::Every(_) => Some(anon_peak).filter(|bytes| *bytes > 0),
         },
-        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
-        major_faults: after.major_faults.saturating_sub(before.major_faults),
-        blocks_in: after.blocks_in.saturating_sub(before.blocks_in),
-        blocks_out: after.blocks_out.saturating_sub(before.blocks_out),
+        minor_faults: count(used.ru_minflt),
+        major_faults: count(used.ru_majflt),
+        blocks_in: count(used.ru_inblock),
+        blocks_out: count(used.ru_oublock),
         io,
     })
 }
@@ -173,27 +172,30 @@ fn await_end(pid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The total usage of all children reaped so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    minor_faults: u64,
-    major_faults: u64,
-    blocks_in: u64,
-    blocks_out: u64,
-}
-
-impl Counters {
-    /// Reads the counters; zeroes if the kernel does not report them.
-    fn of_children() -> Self {
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Self::default() };
-        let count = |value: i64| u64::try_from(value).unwrap_or(0);
-        Self {
-            minor_faults: count(usage.minor_page_faults()),
-            major_faults: count(usage.major_page_faults()),
-            blocks_in: count(usage.block_reads()),
-            blocks_out: count(usage.block_writes()),
+/// Reaps a child and returns its usage, with that of the processes that it waited for. `rustix` has
+/// no `wait4`, which returns both.
+#[expect(unsafe_code, reason = "a call of the C library")]
+fn reap(child: Child) -> io::Result<(ExitStatus, libc::rusage)> {
+    let pid = child.id() as libc::pid_t;
+    let mut status = 0;
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both places are valid; the child was not reaped before, and is not waited for
+        // again.
+        if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
+            return Ok((ExitStatus::from_raw(status), usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
+}
+
+/// Returns a number of the kernel's, which is never negative.
+fn count(value: libc::c_long) -> u64 {
+    u64::try_from(value).unwrap_or(0)
 }
 
 /// Samples and enforces the deadline until the other end of `watch` is dropped. Returns the peak of

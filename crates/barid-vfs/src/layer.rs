@@ -51,7 +51,7 @@ pub(crate) trait Hook: Clone + Debug + Send + Sync + 'static {
     /// Observes that bytes were read or written.
     fn moved(&self, _path: &Path, _read: usize, _written: usize) {}
 
-    /// Returns the open file that stands in for the one at a path.
+    /// Returns the open file that replaces the one at a path.
     fn stand_in(&self, _path: &Path) -> Option<Arc<dyn File>> {
         None
     }

@@ -7,6 +7,7 @@
 //! - [`MemVfs`]: files in memory, with a clock and processes that tests control.
 //! - [`CountingVfs`]: counts calls and bytes.
 //! - [`FaultVfs`]: makes the n-th call fail.
+//! - [`MeanwhileVfs`]: lets other programs act between the calls.
 //! - [`CrashVfs`]: simulates a power failure after any change; see [`crash`].
 //!
 //! Writers use [`atomic_replace`], [`create_dir_durable`], [`DotLock`] and [`lock_file`];
@@ -21,8 +22,10 @@ mod dotlock;
 mod fault;
 mod host;
 mod layer;
+pub mod le;
 mod limits;
 mod many;
+mod meanwhile;
 mod mem;
 mod one_file;
 mod os;
@@ -44,6 +47,7 @@ pub use dotlock::{DotLock, DotLockOptions, LockError, lock_file};
 pub use fault::{Fault, FaultEffect, FaultVfs, Faults};
 pub use host::{Host, Process};
 pub use layer::{CallKind, Inner, Layer};
+pub use meanwhile::{MeanwhileVfs, Others};
 pub use mem::MemVfs;
 pub use one_file::{OneFile, OneFileVfs};
 pub use os::OsVfs;

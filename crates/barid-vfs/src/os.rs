@@ -3,6 +3,7 @@
 //! Files are opened with `O_CLOEXEC` and with `O_NONBLOCK`, which regular files ignore and which
 //! prevents blocking on a FIFO in a mailbox. Interrupted calls are repeated.
 
+mod ofd;
 mod system;
 
 use std::ffi::OsStr;
@@ -284,11 +285,7 @@ impl File for OsFile {
     /// `F_OFD_SETLK` or `flock`. An exclusive `Fcntl` lock requires a file opened for writing.
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {
         match kind {
-            LockKind::Fcntl => match ofd_lock(&self.0, fcntl_type(mode)) {
-                Ok(()) => Ok(true),
-                Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
-                Err(error) => Err(error.into()),
-            },
+            LockKind::Fcntl => ofd::try_lock(&self.0, mode),
             LockKind::Flock => {
                 let operation = match mode {
                     LockMode::Shared => rustix::fs::FlockOperation::NonBlockingLockShared,
@@ -305,7 +302,7 @@ impl File for OsFile {
 
     fn unlock(&self, kind: LockKind) -> io::Result<()> {
         match kind {
-            LockKind::Fcntl => Ok(ofd_lock(&self.0, nix::libc::F_UNLCK)?),
+            LockKind::Fcntl => ofd::unlock(&self.0),
             LockKind::Flock => {
                 let operation = rustix::fs::FlockOperation::Unlock;
                 Ok(retry_on_intr(|| rustix::fs::flock(&self.0, operation))?)
@@ -504,29 +501,6 @@ fn absent_is_fine(removed: rustix::io::Result<()>) -> io::Result<()> {
 
 fn timestamps(accessed: Timestamp, modified: Timestamp) -> Timestamps {
     Timestamps { last_access: timespec(accessed), last_modification: timespec(modified) }
-}
-
-fn ofd_lock(fd: &OwnedFd, lock_type: nix::libc::c_int) -> nix::Result<()> {
-    let lock = nix::libc::flock {
-        l_type: lock_type as nix::libc::c_short,
-        l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    loop {
-        match nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_OFD_SETLK(&lock)) {
-            Err(nix::Error::EINTR) => {}
-            result => return result.map(drop),
-        }
-    }
-}
-
-const fn fcntl_type(mode: LockMode) -> nix::libc::c_int {
-    match mode {
-        LockMode::Shared => nix::libc::F_RDLCK,
-        LockMode::Exclusive => nix::libc::F_WRLCK,
-    }
 }
 
 fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {

@@ -67,7 +67,7 @@ impl Ownership {
     /// [`io::ErrorKind::AlreadyExists`]; [`io::ErrorKind::PermissionDenied`] if the owner of the
     /// file that will be replaced could not use the new one; errors of the file system.
     pub fn create(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
-        let file = vfs.open(path, kept(MAKER_MODE))?;
+        let file = vfs.open(path, owned_by_creator(MAKER_MODE))?;
         give_or_remove(vfs, path, file, |file| self.give(vfs, file))
     }
 
@@ -87,7 +87,7 @@ impl Ownership {
         if self.is_of_file && uid != self.uid && !self.admits_owner(mode) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the owner of the file that it replaces could not use it",
+                "the owner of the replaced file could not use it",
             ));
         }
         if found.mode & 0o777 != mode {
@@ -124,7 +124,7 @@ pub fn create_for_owner_of(
     path: &Path,
     mode: u32,
 ) -> io::Result<Box<dyn File>> {
-    let file = vfs.open(path, kept(mode))?;
+    let file = vfs.open(path, owned_by_creator(mode))?;
     if vfs.user() != 0 {
         return Ok(file);
     }
@@ -135,7 +135,7 @@ pub fn create_for_owner_of(
 }
 
 /// Returns options for creating a file that belongs to its creator.
-fn kept(mode: u32) -> OpenOptions {
+fn owned_by_creator(mode: u32) -> OpenOptions {
     OpenOptions { no_follow: true, keep_owner: true, ..OpenOptions::create_new(mode) }
 }
 

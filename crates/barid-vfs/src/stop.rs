@@ -1,4 +1,4 @@
-//! Work of many calls that can be told to end.
+//! Work of many calls that can be interrupted.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Hook for Stopper {
         let ends = self.is_armed.load(Ordering::Relaxed) && self.stop.as_ref().is_some_and(is_set);
         match ends && !releases {
             // Not `Interrupted`, after which a call is made again.
-            true => Err(io::Error::other("it was told to end")),
+            true => Err(io::Error::other("interrupted")),
             false => Ok(Verdict::Make),
         }
     }

@@ -18,8 +18,8 @@ const BDB_MAGIC_OFFSET: usize = 12;
 const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
 
 /// Reason why a list of bogofilter's cannot be used, and what to do.
-const NO_LIBRARY: &str = "a list of bogofilter's whose library is missing or cannot be used (-V tells \
-                          why): install it, or load what bogofilter's own bogoutil -d prints";
+const NO_LIBRARY: &str = "a list of bogofilter whose library is missing or unusable (-V shows the \
+                          reason): install it, or load a dump of bogofilter's bogoutil -d";
 
 /// A word list that can be passed from thread to thread.
 pub type AnyList = Box<dyn WordList + Send>;

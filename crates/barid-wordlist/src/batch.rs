@@ -1,8 +1,10 @@
 //! Batches of changes, which are applied atomically.
 
+use std::collections::HashMap;
+
 use crate::entry::{Class, Counts, TokenEntry, keys};
 use crate::limits::TOKEN_LEN_MAX;
-use crate::{Error, Result};
+use crate::{Conflict, Error, Receipt, Result};
 
 /// Policy for messages that were trained before according to their receipts, or, when training is
 /// undone, never were.
@@ -56,6 +58,13 @@ pub(crate) struct Training {
     /// The class of the training, which is undone if `profile` is `None`.
     pub(crate) class: Class,
     pub(crate) profile: Option<u8>,
+}
+
+/// The receipts that a batch changes (`None` removes one), ascending by content, and conflicts.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiptChanges {
+    pub(crate) receipts: Vec<(u128, Option<Receipt>)>,
+    pub(crate) conflicts: Vec<Conflict>,
 }
 
 /// Numbers of counts that reached a limit of 32 bits, or would have become negative.
@@ -173,6 +182,36 @@ impl Batch {
 
     pub(crate) fn conflicts(&self) -> Conflicts {
         self.conflicts
+    }
+
+    /// Computes the receipts after the batch, and conflicts with those before it, which `find`
+    /// returns by content. `generation` is that of the list after the batch.
+    pub(crate) fn receipt_changes(
+        &self,
+        generation: u64,
+        mut find: impl FnMut(u128) -> Result<Option<Receipt>>,
+    ) -> Result<ReceiptChanges> {
+        let mut known: HashMap<u128, Option<Receipt>> = HashMap::new();
+        let mut conflicts = Vec::new();
+        for Training { content, class, profile } in self.trainings().iter().copied() {
+            let found = match known.get(&content) {
+                Some(found) => *found,
+                None => find(content)?,
+            };
+            let expected = match profile {
+                Some(_) => found.is_none(),
+                None => found.is_some_and(|found| found.class == class),
+            };
+            if !expected {
+                conflicts.push(Conflict { content, found });
+            }
+            let (generation, date) = (generation as u32, self.date());
+            let now = profile.map(|profile| Receipt { class, profile, generation, date });
+            known.insert(content, now);
+        }
+        let mut receipts: Vec<_> = known.into_iter().collect();
+        receipts.sort_unstable_by_key(|(content, _)| *content);
+        Ok(ReceiptChanges { receipts, conflicts })
     }
 
     pub(crate) fn trainings(&self) -> &[Training] {

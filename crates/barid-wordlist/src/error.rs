@@ -32,7 +32,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A later version of this program wrote the file.
-    #[error("{}: version {version} of its format is not known here", path.display())]
+    #[error("{}: written by a later version of barid (format {version})", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -58,7 +58,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Receipts contradict the batch, which has [`crate::Conflicts::Refuse`]. Nothing was changed.
-    #[error("{} of the messages were trained before, or never", .0.len())]
+    #[error("{} of the messages were already trained, or never", .0.len())]
     Conflicts(Vec<crate::Conflict>),
     /// A malformed line of a dump.
     #[error("line {line}: {what}")]

@@ -123,7 +123,8 @@ pub fn check_dump(input: &mut dyn BufRead) -> Result<()> {
         }
         let text = line.trim_ascii_end();
         if line.len() > LINE_LEN_MAX || !(text.is_empty() || is_of_dump(text)) {
-            let what = "no line of a dump: a word, how many spam and ham had it, a date";
+            let what = "not a line of a dump, which has a word, the counts of spam and ham, and a \
+                        date";
             return Err(Error::Text { line: number, what });
         }
     }
@@ -178,7 +179,7 @@ fn parse(line: &[u8]) -> std::result::Result<Option<(&[u8], TokenEntry)>, &'stat
     let mut number = || columns.next().map_or(0, number);
     let entry = TokenEntry { spam: number(), ham: number(), date: number() };
     match columns.next() {
-        Some(_) => Err("more than token, two counts and a date"),
+        Some(_) => Err("more fields than a token, two counts and a date"),
         None if start == line.len() => Ok(None),
         None => Ok(Some((&line[..end], entry))),
     }

@@ -23,7 +23,7 @@ const TRIES_MAX: u32 = 3;
 pub enum EntryState {
     /// Its header is sound.
     Ok,
-    /// It will be made anew, for this reason.
+    /// It will be rebuilt, for this reason.
     Damaged(String),
     /// It may be sound, but its store cannot be used here or now, for this reason.
     Unusable(String),

@@ -57,7 +57,7 @@ impl View {
         let mut candidates: BTreeSet<Uid> = since.changed.into_iter().collect();
         candidates.extend(before.shown.uids().chain(self.shown.uids()));
         for uid in candidates {
-            let (old, new) = (before.marks_of(uid)?, self.marks_of(uid)?);
+            let (old, new) = (before.marks_of_uid(uid)?, self.marks_of_uid(uid)?);
             if old.is_some() && new.is_some() && old != new {
                 changes.push(MailboxChange::Flags(uid));
             }
@@ -66,7 +66,7 @@ impl View {
         Ok(changes)
     }
 
-    fn marks_of(&self, uid: Uid) -> Result<Option<Marks>> {
+    fn marks_of_uid(&self, uid: Uid) -> Result<Option<Marks>> {
         let Some(row) = self.row_of(uid)? else { return Ok(None) };
         Ok(Some(self.marks(&self.snapshot.core(row)?)))
     }

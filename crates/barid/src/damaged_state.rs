@@ -13,7 +13,7 @@ use crate::Result;
 pub(crate) const ACKNOWLEDGE: &str = "`barid check --repair` acknowledges that";
 
 /// The effect of repairing damaged state.
-const REPAIR: &str = "the damaged file is kept, and told of no more";
+const REPAIR: &str = "the damaged file is kept and no longer reported";
 
 /// A report of damage.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ pub(crate) fn note_missing(
 pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
     let place = |offset: Option<u64>| match offset {
         Some(offset) => format!("damaged at byte {offset}"),
-        None => "a file that was damaged, and is kept".to_owned(),
+        None => "a damaged file that was kept".to_owned(),
     };
     let mut news = Vec::new();
     if let Some(damage) = pending.damage() {
         let count = damage.records.max(1);
         let changes = if count == 1 { "change" } else { "changes" };
         let what = format!(
-            "{}: {count} or more accepted {changes} of messages are lost",
+            "{}: at least {count} accepted {changes} of messages are lost",
             place(damage.offset)
         );
         let (kind, path, offset) = ("state-pending", damage.path.clone(), damage.offset);
@@ -60,11 +60,11 @@ pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
         };
         let what = match (notice.renumbered, notice.lost) {
             (true, _) => {
-                "the UIDs of messages were in it and are lost: the messages have other UIDs now, \
-                 under another UIDVALIDITY"
+                "it stored the UIDs of messages, which are lost; the messages have new UIDs and \
+                 the mailbox a new UIDVALIDITY"
             }
-            (false, true) => "UIDs that only it had are lost",
-            (false, false) => "nothing of it is lost, for it had everything twice",
+            (false, true) => "UIDs that only it stored are lost",
+            (false, false) => "nothing is lost, because it stores everything twice",
         };
         let what = format!("{}: {what}", place(notice.offset));
         let (kind, path, offset) = ("state-ledger", notice.path, notice.offset);

@@ -31,7 +31,7 @@ pub enum Error {
     #[error(transparent)]
     State(#[from] barid_state::Error),
     /// The operation was asked to stop.
-    #[error("told to end")]
+    #[error("interrupted")]
     Stopped,
     /// A thread that is updating a shared mailbox asked for an update of it.
     #[error("{}: cannot be updated within an update", path.display())]
@@ -82,7 +82,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The mailbox cannot hold a keyword.
-    #[error("{}: the keyword {:?} cannot be kept: {limit}", path.display(), keyword.as_str())]
+    #[error("{}: the keyword {:?} cannot be stored: {limit}", path.display(), keyword.as_str())]
     Keyword {
         /// The mailbox.
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A conversion would create a mailbox where one with messages exists.
-    #[error("{}: a mailbox with messages is there already", path.display())]
+    #[error("{}: already exists, with messages", path.display())]
     TargetNotEmpty {
         /// The target.
         path: PathBuf,
@@ -166,7 +166,7 @@ pub enum Error {
     },
     /// A conversion or a copy was asked to stop. The messages that are written stay, and the same
     /// conversion continues from there.
-    #[error("{}: stopped when {done} of {total} messages were written", path.display())]
+    #[error("{}: stopped after {done} of {total} messages", path.display())]
     ConversionStopped {
         /// The target.
         path: PathBuf,
@@ -201,10 +201,10 @@ pub enum KeywordLimit {
 impl fmt::Display for KeywordLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ascii => f.write_str("this format keeps ASCII characters only"),
-            Self::Length(most) => write!(f, "this format keeps no more than {most} bytes"),
-            Self::Name => f.write_str("this format uses the name for something else"),
-            Self::Count(most) => write!(f, "the mailbox can have no more than {most} keywords"),
+            Self::Ascii => f.write_str("this format stores ASCII characters only"),
+            Self::Length(most) => write!(f, "this format stores at most {most} bytes"),
+            Self::Name => f.write_str("this format reserves the name"),
+            Self::Count(most) => write!(f, "the mailbox can have at most {most} keywords"),
         }
     }
 }
@@ -223,9 +223,9 @@ pub enum ErrorKind {
 }
 
 /// Hint for a repair that cannot be undone.
-const CHANGED_SINCE: &str = "`barid check` tells how the mailbox is now; what the repair overwrote \
-                             stays in the state folder, under `repairs`, until `barid check \
-                             --discard`";
+const CHANGED_SINCE: &str = "`barid check` shows the present state of the mailbox; the bytes that \
+                             the repair overwrote stay in the state folder, under `repairs`, \
+                             until `barid check --discard`";
 
 impl Error {
     /// Returns the kind of the error: who can do something about it.
@@ -282,49 +282,44 @@ impl Error {
             Self::Mailbox(Formats::Locked { path, holder, .. }) => Some(of_lock(path, holder)),
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => {
-                Some("wait until the other barid has done with this mailbox".to_owned())
+                Some("wait until the other barid process has finished with this mailbox".to_owned())
             }
             Self::State(_) | Self::Mailbox(Formats::State(_)) => {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
             Self::Superseded { .. } => Some("run it again".to_owned()),
             Self::Cache(error) if error.is_damage() => {
-                Some("run it again: the cache is made anew".to_owned())
+                Some("run it again: the cache is rebuilt".to_owned())
             }
             Self::Cache(error) if is_unavailable(error).is_some() => Some(
-                "`barid cache stores` lists the stores, and how to get those that are missing"
-                    .to_owned(),
+                "`barid cache stores` lists the stores, and how to install missing ones".to_owned(),
             ),
             Self::Cache(barid_cache::Error::Store(barid_kv::Error::Busy { .. })) => {
                 Some("run it again when no other program uses the cache".to_owned())
             }
             Self::Mailbox(Formats::Unfinished { path, .. }) => {
-                Some(format!("run `barid sync {}` to go on", path.display()))
+                Some(format!("run `barid sync {}` to continue", path.display()))
             }
             Self::Mailbox(Formats::Unrecoverable { .. }) => Some(
-                "nothing is written to it in this state; bring back its journal, or copy what can \
-                 be read"
+                "nothing is written to it in this state; restore its journal, or copy the \
+                 messages that can be read"
                     .to_owned(),
             ),
             Self::Mailbox(Formats::ChangedSince { .. }) => Some(CHANGED_SINCE.to_owned()),
             Self::Mailbox(Formats::Damaged { path, .. }) => {
                 Some(format!("run `barid check` on the mailbox of {}", path.display()))
             }
-            Self::Renumbered { .. } => {
-                Some("`barid ls MAILBOX` lists the UIDs; give it new ones".to_owned())
-            }
+            Self::Renumbered { .. } => Some("`barid ls MAILBOX` lists the new UIDs".to_owned()),
             Self::ReadOnly { .. } => Some("run it without --read-only".to_owned()),
             Self::Mailbox(error) if is_full(error) => {
                 Some("nothing was changed: make room and run it again".to_owned())
             }
             Self::Mailbox(Formats::NotAppended { .. }) => Some(
-                "flags and expunges need not be given again, and nothing is pending; append the \
-                 messages once more"
+                "flags and expunges are written, and nothing is pending; append the messages again"
                     .to_owned(),
             ),
             Self::Keyword { limit: KeywordLimit::Count(_), .. } => Some(
-                "use one that it has: a keyword keeps its place also when no message has it"
-                    .to_owned(),
+                "use an existing keyword: one that no message has still takes its place".to_owned(),
             ),
             Self::Keyword { .. } => Some("choose another name".to_owned()),
             Self::CannotKeep { .. } => Some(
@@ -359,20 +354,20 @@ impl Error {
     /// Returns the hint for a conversion that cannot continue.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
-            Self::ConversionRunning { .. } => "wait until it has ended",
+            Self::ConversionRunning { .. } => "wait until it ends",
             Self::TargetNotEmpty { .. } => {
-                "choose another place, or add the messages with `barid copy SRC all DST`"
+                "choose another path, or add the messages with `barid copy SRC all DST`"
             }
             Self::OtherConversion { .. } => {
-                "finish that one, or move the target away and run this one again"
+                "finish that conversion, or move the target away and run this one again"
             }
             Self::TargetInTheWay { .. } => "move it away and run the conversion again",
-            Self::ConversionStopped { .. } => "run it again to go on",
+            Self::ConversionStopped { .. } => "run it again to continue",
             Self::Mailbox(barid_mailbox::Error::RepairStopped { .. }) => {
-                "no message is lost: run it again to go on; --undo takes back what is done"
+                "no message is lost: run it again to continue; --undo restores the state before"
             }
             Self::Mailbox(barid_mailbox::Error::Stopped { .. }) => {
-                "the other messages are as they were: run it again to go on"
+                "the other messages are unchanged: run it again to continue"
             }
             _ => return None,
         })
@@ -382,17 +377,15 @@ impl Error {
     fn of_undo(&self) -> &'static str {
         match self {
             Self::NothingToUndo { replaced: true, .. } => {
-                "another file has taken the place of the mailbox since: `barid undo --replaced \
-                 MAILBOX` brings back what was expunged from the former one"
+                "another file has replaced the mailbox since: `barid undo --replaced MAILBOX` \
+                 brings back messages expunged from the former one"
             }
             Self::NotKept { has_older: true, .. } => {
-                "expunges before it are kept: `barid undo --list MAILBOX` tells their numbers, and \
+                "earlier expunges are kept: `barid undo --list MAILBOX` lists their numbers, and \
                  `barid undo --number N MAILBOX` brings one back"
             }
-            Self::NoSuchExpunge { .. } => "`barid undo --list MAILBOX` tells the numbers",
-            _ => {
-                "what is expunged is kept for 30 days, unless `barid expunge` was told to forget it"
-            }
+            Self::NoSuchExpunge { .. } => "`barid undo --list MAILBOX` lists the numbers",
+            _ => "expunged messages are kept for 30 days, unless expunged with --forget",
         }
     }
 }
@@ -402,13 +395,13 @@ fn of_lock(path: &Path, holder: &str) -> String {
     let shown = path.display();
     if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"dovecot-")) {
         return format!(
-            "wait for {holder}, or remove {shown} if that does not run any more; a Maildir can be \
-             read with --read-only"
+            "wait for {holder}, or remove {shown} if it no longer runs; a Maildir can be read \
+             with --read-only"
         );
     }
     let wait = format!("wait for {holder}, or longer with --lock-timeout TIME");
     match holder.ends_with("(lock file)") {
-        true => format!("{wait}; if that does not run any more, remove {shown}.lock"),
+        true => format!("{wait}; if it no longer runs, remove {shown}.lock"),
         false => wait,
     }
 }
@@ -488,14 +481,14 @@ mod tests {
         check(
             "/mail/box",
             "process 7 on far (lock file)",
-            "wait for process 7 on far (lock file), or longer with --lock-timeout TIME; if that \
-             does not run any more, remove /mail/box.lock",
+            "wait for process 7 on far (lock file), or longer with --lock-timeout TIME; if it no \
+             longer runs, remove /mail/box.lock",
         );
         check(
             "/mail/dir/dovecot-uidlist.lock",
             "another program",
-            "wait for another program, or remove /mail/dir/dovecot-uidlist.lock if that does not \
-             run any more; a Maildir can be read with --read-only",
+            "wait for another program, or remove /mail/dir/dovecot-uidlist.lock if it no longer \
+             runs; a Maildir can be read with --read-only",
         );
     }
 }

@@ -6,7 +6,7 @@ use barid_vfs::Vfs;
 
 use crate::Result;
 
-pub use barid_formats::{Folder, TreePlace, place_in_tree, resolve_name};
+pub use barid_formats::{Folder, FolderSearch, TreePlace, detect, place_in_tree, resolve_name};
 
 /// Finds the mailboxes below `root`: Maildirs, Maildir++ folders, mboxes.
 ///
@@ -14,4 +14,12 @@ pub use barid_formats::{Folder, TreePlace, place_in_tree, resolve_name};
 /// Errors of the file system for `root` itself.
 pub fn folders(vfs: &dyn Vfs, root: &Path) -> Result<Vec<Folder>> {
     Ok(barid_formats::folders(vfs, root)?)
+}
+
+/// Finds the mailboxes below `root` as [`folders`] does, as far as `search` says.
+///
+/// # Errors
+/// As [`folders`].
+pub fn folders_with(vfs: &dyn Vfs, root: &Path, search: FolderSearch) -> Result<Vec<Folder>> {
+    Ok(barid_formats::folders_with(vfs, root, search)?)
 }

@@ -5,9 +5,9 @@ use barid_cache::{Derived, Snapshot};
 use crate::Window;
 use crate::opening::CachePlace;
 
-/// A derived snapshot is written anew when one row in this number is not covered by it.
+/// A derived snapshot is rewritten when one row in this number is not covered by it.
 const UNCOVERED_PART: u32 = 16;
-/// Number of uncovered rows up to which a derived snapshot is never written anew.
+/// Number of uncovered rows up to which a derived snapshot is never rewritten.
 const UNCOVERED_ROWS: usize = 1024;
 /// Bytes of a row number in a stored order.
 const ROW_LEN: u64 = 4;

@@ -253,7 +253,7 @@
 //! ```
 
 mod announcing;
-mod bytes;
+mod at_rest;
 pub mod caches;
 mod change;
 mod changes;
@@ -272,10 +272,12 @@ mod large_message;
 mod limits;
 mod links;
 mod mailbox;
+mod marks;
 mod message_file;
 mod opening;
 mod options;
 mod order;
+pub mod query;
 mod read;
 mod reading;
 mod recovery;
@@ -292,6 +294,7 @@ mod turns;
 mod view;
 mod watch;
 
+pub use at_rest::{MailboxAtRest, at_rest, identity_of, renumber};
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
     CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,
@@ -303,7 +306,6 @@ pub use barid_mailbox::{
     WHOLE_LEN_MAX,
 };
 pub use barid_message as message;
-pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_state::{Error as StateError, KeptSummary};
 pub use barid_types::*;
@@ -316,10 +318,13 @@ pub use changes::MailboxChange;
 pub use changes_modseq::ModSeqChanges;
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
-pub use folders::{Folder, TreePlace, folders, place_in_tree, resolve_name};
+pub use folders::{
+    Folder, FolderSearch, TreePlace, detect, folders, folders_with, place_in_tree, resolve_name,
+};
 pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use large_message::LargeMessage;
 pub use mailbox::Mailbox;
+pub use marks::{MessageMarks, ViewStatus};
 pub use message_file::FileRest;
 pub use options::{LongOperation, OpenOptions, Progress, ProgressFn, Unit};
 pub use order::{Sorted, Window};

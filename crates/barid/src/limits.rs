@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Maximum number of times that a scan is repeated because another process announced changes
-/// meanwhile; after that the cache is made anew.
+/// meanwhile; after that the cache is rebuilt.
 pub(crate) const OUTPACED_MAX: u32 = 16;
 
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
@@ -128,7 +128,7 @@ pub(crate) const STRUCTURE_LEN_MAX: usize = 64 * 1024;
 /// Maximum bytes of structures that are kept of a mailbox, and that wait in memory to be stored.
 pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
 
-/// Structures are written anew when one in this number is new.
+/// Structures are rewritten when one in this number is new.
 pub(crate) const STRUCTURES_KEPT_PART: usize = 16;
 
 /// Bytes of the messages of one block that is read for a copy; a larger message is a block of its

@@ -13,9 +13,9 @@ use barid_query::{
     Collision, Interner, KeyColumns, LinkColumns, NO_ID, QueryError, ThreadAlgorithm, ThreadState,
     Threads, threads_by_subject, threads_from_state,
 };
+use barid_vfs::le::{LeReader, PutLe};
 
 use crate::Result;
-use crate::bytes::{ByteReader, Put};
 
 /// The columns of all rows so far, and the links between their messages.
 pub(crate) struct Links {
@@ -143,7 +143,7 @@ impl Links {
     /// Serializes everything (`docs/formats/derived.md`).
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        out.put_bytes(&self.state.to_bytes());
+        out.put_long_bytes(&self.state.to_bytes());
         for numbers in [&self.ids, &self.subjects] {
             out.put_u64(numbers.hashes.len() as u64);
             for id in &numbers.hashes {
@@ -161,8 +161,8 @@ impl Links {
 
     /// Parses the bytes of [`Links::to_bytes`]; `None` if they are malformed.
     pub(crate) fn from_bytes(bytes: &[u8], seed: u64) -> Option<Self> {
-        let mut take = ByteReader(bytes);
-        let state = ThreadState::from_bytes(take.bytes()?).ok()?;
+        let mut take = LeReader(bytes);
+        let state = ThreadState::from_bytes(take.long_bytes()?).ok()?;
         let ids = Self::take_numbers(&mut take, seed)?;
         let subjects = Self::take_numbers(&mut take, seed)?;
         let rows = take.count(12)?;
@@ -183,7 +183,7 @@ impl Links {
         (links.state.rows() as usize == rows).then_some(links)
     }
 
-    fn take_numbers(take: &mut ByteReader<'_>, seed: u64) -> Option<Numbers> {
+    fn take_numbers(take: &mut LeReader<'_>, seed: u64) -> Option<Numbers> {
         let count = take.count(12)?;
         let interner = Interner::with_seed(count, seed);
         let mut numbers = Numbers { interner, hashes: Vec::with_capacity(count) };
@@ -195,10 +195,11 @@ impl Links {
     }
 }
 
-/// Threads a snapshot from the texts of its ids and subjects, after a collision or for another
-/// profile than that of the cache.
+/// Threads rows of a snapshot, ascending, from the texts of their ids and subjects, after a
+/// collision or for another profile than that of the cache.
 pub(crate) fn threads_of_texts(
     snapshot: &Snapshot,
+    rows: &[u32],
     algorithm: ThreadAlgorithm,
     profile: Profile,
 ) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
@@ -206,8 +207,7 @@ pub(crate) fn threads_of_texts(
     let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
     let mut texts = LinkTexts { folds, ..LinkTexts::default() };
     texts.subjects.number(b"");
-    let rows: Vec<u32> = (0..snapshot.len()).collect();
-    snapshot.records(&rows, &mut |_, core, record| {
+    snapshot.records(rows, &mut |_, core, record| {
         texts.push(record, sent_date(core, record, profile), profile);
     })?;
     Ok(texts.threads(algorithm, profile))

@@ -6,7 +6,7 @@
 //!    there is none, else into a log record of the one there is.
 //! 3. Assign the mod-sequence, and make it and the vanished UIDs durable in the ledger before
 //!    anyone sees the number.
-//! 4. Write the cache. It is never fsynced; if it cannot be written, the work goes on in memory.
+//! 4. Write the cache. It is never fsynced; if it cannot be written, the work continues in memory.
 //! 5. Overlay the pending changes.
 
 use std::ops::Deref;
@@ -27,7 +27,7 @@ use crate::opening::{CachePlace, Opening, is_current, storage_of};
 use crate::recovery::{ChangeRecovery, unfinished};
 use crate::shown::Shown;
 use crate::view::Newest;
-use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status, View};
+use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status, View, ViewStatus};
 
 /// An open mailbox: its newest [`View`], and the state needed to update the view and to change the
 /// mailbox. It dereferences to the view. Rows from an earlier call are invalid after any method
@@ -143,7 +143,7 @@ impl Mailbox {
             mailbox.show_pending_or_heal()?;
             return Ok(mailbox);
         }
-        Err(Error::KeepsChanging { path: storage.path().to_owned() })
+        Err(Error::KeepsChanging { path: storage.name().to_owned() })
     }
 
     fn show_pending_or_heal(&mut self) -> Result<()> {
@@ -257,12 +257,11 @@ impl Mailbox {
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
     }
 
-    /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If another file has taken
-    /// the place of the mailbox, which may be another mailbox, it is opened anew; a damaged cache
-    /// is rebuilt.
+    /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If something else
+    /// has taken the place of the mailbox, which may be another mailbox, it is opened anew; a
+    /// damaged cache is rebuilt.
     pub(crate) fn refresh_path(&mut self) -> Result<()> {
-        let at = Error::at(self.path());
-        if self.vfs.metadata(self.path()).map_err(at)?.inode != self.identity.inode {
+        if self.storage.is_replaced(&self.identity)? {
             *self = Self::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
             return Ok(());
         }
@@ -367,16 +366,17 @@ impl Mailbox {
 
     /// Returns the counts and numbers of the mailbox; costs nothing.
     pub fn status(&self) -> Status {
-        let meta = self.snapshot.meta();
+        let ViewStatus { messages, recent, unseen, uidvalidity, uidnext, highest_modseq } =
+            self.view_status();
         Status {
             format: self.format(),
-            messages: self.snapshot.len(),
-            recent: meta.recent,
-            unseen: self.shown.unseen(meta.unseen),
-            uidvalidity: meta.uidvalidity,
-            uidnext: meta.uidnext,
-            highestmodseq: self.highest_modseq(),
-            size_bytes: meta.size_bytes,
+            messages,
+            recent,
+            unseen,
+            uidvalidity,
+            uidnext,
+            highestmodseq: highest_modseq,
+            size_bytes: self.snapshot.meta().size_bytes,
             pending: self.pending.records().len() as u64,
             cache: self.cache,
         }

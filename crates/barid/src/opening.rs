@@ -72,7 +72,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) pending: &'a mut Pending,
     pub(crate) notes: Vec<Note>,
     pub(crate) messages_read: u64,
-    /// Options of a cache that is made anew: the requested ones, else those that it had.
+    /// Options of a cache that is rebuilt: the requested ones, else those that it had.
     cache_options: CacheOptions,
     /// The stamp after a change of our own: a scan that finds this stamp has found no other change,
     /// and needs no further verification.
@@ -134,7 +134,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Uses the options of this snapshot for a cache that is made anew, unless others were
+    /// Uses the options of this snapshot for a cache that is rebuilt, unless others were
     /// requested.
     pub(crate) fn keep_options_of(&mut self, snapshot: &Snapshot) {
         if self.place.on_disk {
@@ -190,7 +190,7 @@ impl<'a> Opening<'a> {
                 let path = path.display().to_string();
                 self.cache_options = self.options.cache_options(options.unwrap_or_default());
                 let anew = in_words(self.cache_options);
-                self.note_cache(format!("{path}: {reason}; the cache is made anew in {anew}"));
+                self.note_cache(format!("{path}: {reason}; the cache is rebuilt in {anew}"));
                 Ok(None)
             }
             Err(error) => {
@@ -208,7 +208,7 @@ impl<'a> Opening<'a> {
         }
         let result = snapshot.convert(&wanted);
         let (now, wanted) = (in_words(now), in_words(wanted));
-        let path = self.format.path().display();
+        let path = self.format.name().display();
         match result {
             Ok(Some(converted)) => {
                 let text = format!("{path}: the cache was moved from {now} to {wanted}");
@@ -222,7 +222,7 @@ impl<'a> Opening<'a> {
             }
             Err(error) if is_refused(&error, self.options) => Err(error.into()),
             Err(error) if is_unavailable(&error).is_some() => {
-                self.note_cache(format!("{path}: the cache is made anew in {wanted}: {error}"));
+                self.note_cache(format!("{path}: the cache is rebuilt in {wanted}: {error}"));
                 Ok(None)
             }
             Err(error) if error.is_damage() => {
@@ -289,7 +289,7 @@ impl<'a> Opening<'a> {
                 }
                 Err(error) => {
                     self.ledger.unlock();
-                    // An error of the cache is no reason to fail: start from nothing, or without
+                    // An error of the cache is not a reason to fail: start from nothing, or without
                     // the cache.
                     let cause = cache_error(error, intake)?;
                     self.do_over_unless_refused(&mut known, cause)?;
@@ -317,7 +317,7 @@ impl<'a> Opening<'a> {
                 Announced::Failed(error) => self.do_over_unless_refused(&mut known, error)?,
             }
         }
-        Err(Error::KeepsChanging { path: self.format.path().to_owned() })
+        Err(Error::KeepsChanging { path: self.format.name().to_owned() })
     }
 
     /// Returns the report of a scan, unless the mailbox was in the middle of a change: what is
@@ -356,7 +356,7 @@ impl<'a> Opening<'a> {
         match known.take() {
             Some(snapshot) if !is_out_of_reach(error) => {
                 let anew = in_words(self.cache_options);
-                self.note_cache(format!("{error}; the cache is made anew in {anew}"));
+                self.note_cache(format!("{error}; the cache is rebuilt in {anew}"));
                 let _ = snapshot.discard();
             }
             _ => self.do_without(error),
@@ -379,8 +379,8 @@ impl<'a> Opening<'a> {
         full_check: bool,
     ) -> Result<ScanReport> {
         let progress = self.options.progress.as_ref();
-        let progress =
-            progress.map(|tell| Progress::teller(tell, LongOperation::Scan, self.format.format()));
+        let progress = progress
+            .map(|tell| Progress::callback(tell, LongOperation::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
             read_only: self.options.read_only || self.in_a_change,
@@ -404,7 +404,7 @@ impl<'a> Opening<'a> {
                 None if is_one_file => format!("at offset {}: ", defect.offset),
                 None => String::new(),
             };
-            let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
+            let text = format!("{}: {place}{}", self.format.name().display(), defect.what);
             let kind = match defect.kind {
                 DefectKind::Structure => NoteKind::Mailbox,
                 DefectKind::Arriving => NoteKind::Arriving,

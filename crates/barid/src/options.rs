@@ -70,7 +70,7 @@ pub struct Progress {
 
 impl Progress {
     /// Returns the progress callback for a format.
-    pub(crate) fn teller(
+    pub(crate) fn callback(
         tell: &ProgressFn,
         work: LongOperation,
         format: Format,

@@ -105,7 +105,7 @@ impl View {
         };
         let header_len = self.storage.read_known(&location, read_first, stamp, bytes)?;
         let header = bytes.get(from..header_len).unwrap_or_default();
-        // Another message may be there now: then it is looked for.
+        // Another message may be there now: then search it.
         if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
             let path = self.path().to_owned();
             return Err(FormatError::MessageGone { path, offset: location.offset() }.into());
@@ -141,7 +141,7 @@ impl View {
         for ((found, location), (_, core)) in read.iter_mut().zip(&locations).zip(rows) {
             let (Ok(message), true) = (&found, may_be_others) else { continue };
             let header = &bytes[message.range.start..message.range.start + message.header_len];
-            // Another message may be there now: then it is looked for.
+            // Another message may be there now: then search it.
             if MessageKey(barid_message::header_key(header)) != core.key {
                 let path = self.path().to_owned();
                 *found = Err(FormatError::MessageGone { path, offset: location.offset() });

@@ -29,15 +29,14 @@ impl ChangeRecovery<'_> {
             true if self.storage.abandoned(Some(&self.options.state_dir))?.is_none() => {
                 return Ok(None);
             }
-            true => "it is not completed read-only".to_owned(),
+            true => "not completed, because the mailbox is opened read-only".to_owned(),
             false => match self.complete() {
                 Ok(()) => return Ok(None),
                 Err(error) => error.to_string(),
             },
         };
-        let path = self.storage.path().display();
-        let text =
-            format!("{path}: {} is unfinished: {why}; UIDs are not to be relied on", found.what);
+        let path = self.storage.name().display();
+        let text = format!("{path}: {} is unfinished: {why}; UIDs may change", found.what);
         self.notes.push(Note { kind: NoteKind::Unfinished, text });
         Ok(Some(found))
     }
@@ -63,7 +62,7 @@ impl ChangeRecovery<'_> {
         expect_writing(&**storage, self.now, ledger)?;
         let progress = options.progress.as_ref();
         let progress =
-            progress.map(|tell| Progress::teller(tell, LongOperation::Recover, storage.format()));
+            progress.map(|tell| Progress::callback(tell, LongOperation::Recover, storage.format()));
         let known = EmptyKnown::default();
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
         let mut context = SyncContext {
@@ -82,13 +81,13 @@ impl ChangeRecovery<'_> {
         if let Some(through) = recovered.pending_through {
             self.pending.drop_through(through)?;
         }
-        let path = self.storage.path().display().to_string();
+        let path = self.storage.name().display().to_string();
         let mut note = |kind, text: String| {
             self.notes.push(Note { kind, text: format!("{path}: {text}") });
         };
         if let Some(aside) = &recovered.quarantined {
-            let text = "another program rewrote it during a change, which is not completed; its \
-                        journal was put aside as";
+            let text = "another program rewrote the mailbox during a change, which is not \
+                        completed; the journal was moved to";
             note(NoteKind::Unfinished, format!("{text} {}", aside.display()));
         } else if recovered.completed {
             note(NoteKind::Recovered, "an interrupted change was completed".to_owned());
@@ -96,7 +95,7 @@ impl ChangeRecovery<'_> {
         if recovered.bytes_cut > 0 {
             let bytes = recovered.bytes_cut;
             let text =
-                format!("{bytes} bytes of an interrupted append, no whole message, are removed");
+                format!("{bytes} bytes of an interrupted append, less than a message, are removed");
             note(NoteKind::Recovered, text);
         }
         if recovered.bytes_delivered > 0 {
@@ -115,7 +114,7 @@ impl ChangeRecovery<'_> {
 
 /// Returns the error that a change is unfinished.
 pub(crate) fn unfinished(storage: &dyn barid_mailbox::Storage, found: Unfinished) -> FormatError {
-    let path = storage.path().to_owned();
+    let path = storage.name().to_owned();
     match found.journal {
         Some(journal) => FormatError::Unfinished { path, journal, what: found.what },
         None => FormatError::Unrecoverable { path, what: found.what },

@@ -60,7 +60,8 @@ pub enum NoteKind {
     Converted,
     /// The mailbox: something in it is wrong.
     Mailbox,
-    /// Messages: another program seems to be writing them. They are not listed yet.
+    /// Messages: another program seems to be writing them, or keeps renaming them. They are not
+    /// listed yet.
     Arriving,
     /// A message: it cannot be read now. It is listed with the data known from before, and every
     /// opening tries it again.

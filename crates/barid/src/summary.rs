@@ -27,8 +27,10 @@ pub struct Summary<'a> {
     pub size: u64,
     /// RFC822.SIZE, if known; see [`fill_rfc822_sizes`](crate::Mailbox::fill_rfc822_sizes).
     pub rfc822_size: Option<u64>,
-    /// The header fields as they stand in the message.
+    /// The header fields as in the message.
     pub fields: &'a Record<'a>,
+    /// Hash of the header and length of the body in bytes.
+    content: (u64, u64),
     names: &'a KeywordTable,
 }
 
@@ -36,6 +38,13 @@ impl<'a> Summary<'a> {
     /// Returns the names of its keywords, in the order of their slots.
     pub fn keyword_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.names.select(self.keywords).map(|keyword| keyword.as_str())
+    }
+
+    /// Returns an identifier of the content: that of a copy is the same, as long as the storage
+    /// does not change its header (RFC 8474 §5.1, EMAILID).
+    pub fn content_id(&self) -> String {
+        let (header, body_len) = self.content;
+        format!("M{header:016x}-{body_len:x}")
     }
 
     fn new(
@@ -57,6 +66,7 @@ impl<'a> Summary<'a> {
             size: core.size,
             rfc822_size: core.rfc822_size,
             fields,
+            content: (core.key.0, core.size.saturating_sub(core.header_len.into())),
             names,
         }
     }

@@ -6,8 +6,8 @@
 
 use barid_message::Profile;
 use barid_query::{ThreadAlgorithm, Threads};
+use barid_vfs::le::{LeReader, PutLe};
 
-use crate::bytes::{ByteReader, Put};
 use crate::kept::{DerivedSnapshot, worth_storing};
 use crate::links::{Links, threads_of_texts};
 use crate::{Result, View};
@@ -21,7 +21,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads(&self, algorithm: ThreadAlgorithm) -> Result<Threads> {
-        let kept = self.kept(format!("threads-{}", algorithm.name()));
+        let kept = self.derived(format!("threads-{}", algorithm.name()));
         if let Some(threads) = self.read_threads(&kept) {
             return Ok(threads);
         }
@@ -35,7 +35,7 @@ impl View {
         let threads = links.threads(algorithm);
         let outdated = !is_stored || worth_storing(new as usize, old);
         if outdated {
-            self.kept("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
+            self.derived("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
         }
         if outdated || new == 0 {
             kept.store(self.with_expunges(&threads.to_bytes()));
@@ -52,11 +52,39 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads_as(&self, algorithm: ThreadAlgorithm, profile: Profile) -> Result<Threads> {
-        let threads = self.done(threads_of_texts(&self.snapshot, algorithm, profile))?;
+        let rows: Vec<u32> = (0..self.len()).collect();
+        self.threads_of(&rows, algorithm, profile)
+    }
+
+    /// Returns the threads of some rows, ascending, as if the mailbox had no others. The rows of
+    /// the answer are positions in `among`.
+    ///
+    /// Reads the links of these rows; nothing is stored.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn threads_among(&self, algorithm: ThreadAlgorithm, among: &[u32]) -> Result<Threads> {
+        let mut links = Links::new(self.snapshot.hash_seed());
+        for run in among.chunk_by(|before, row| before + 1 == *row) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            if links.extend(&self.snapshot, *first..last + 1)?.is_err() {
+                return self.threads_of(among, algorithm, Profile::Rfc);
+            }
+        }
+        Ok(links.threads(algorithm))
+    }
+
+    fn threads_of(
+        &self,
+        rows: &[u32],
+        algorithm: ThreadAlgorithm,
+        profile: Profile,
+    ) -> Result<Threads> {
+        let threads = self.done(threads_of_texts(&self.snapshot, rows, algorithm, profile))?;
         Ok(threads.expect("because the columns were made together"))
     }
 
-    fn kept(&self, kind: String) -> DerivedSnapshot<'_> {
+    fn derived(&self, kind: String) -> DerivedSnapshot<'_> {
         DerivedSnapshot::new(&self.place, &self.snapshot, kind)
     }
 
@@ -67,7 +95,7 @@ impl View {
     }
 
     fn read_links(&self) -> Option<Links> {
-        let bytes = self.kept("links".to_owned()).load()?;
+        let bytes = self.derived("links".to_owned()).load()?;
         let links = Links::from_bytes(self.without_expunges(&bytes)?, self.snapshot.hash_seed())?;
         (links.rows() <= self.snapshot.len()).then_some(links)
     }
@@ -81,7 +109,7 @@ impl View {
     }
 
     fn without_expunges<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let mut take = ByteReader(bytes);
+        let mut take = LeReader(bytes);
         let expunged = take.u32()? as usize;
         (expunged == self.snapshot.expunged_rows().len()).then_some(take.0)
     }

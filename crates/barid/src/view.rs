@@ -122,9 +122,9 @@ impl View {
         self.storage.caps()
     }
 
-    /// Returns the path.
+    /// Returns the path, as it was given when the mailbox was opened.
     pub fn path(&self) -> &Path {
-        self.storage.path()
+        self.storage.name()
     }
 
     /// Returns the number of messages.
@@ -251,7 +251,7 @@ impl View {
             }
         }
         let mut own = self.newest.own();
-        // One that cannot be brought up to date is opened anew the next time.
+        // One that cannot be brought up to date is opened again the next time.
         let mailbox = match own.take() {
             None => Mailbox::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?,
             Some(mut mailbox) => {

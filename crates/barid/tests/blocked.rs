@@ -151,7 +151,7 @@ fn where_there_is_no_space_a_message_is_appended_alone() {
     let changed = mailbox.change(&append, &now()).unwrap();
     let told = (changed.appends, changed.flagged, changed.warnings.len());
     assert_eq!(told, (1, 0, 1), "{changed:?}");
-    assert!(changed.warnings[0].contains("stays pending"), "{:?}", changed.warnings);
+    assert!(changed.warnings[0].contains("stay pending"), "{:?}", changed.warnings);
     assert_eq!(mailbox.pending(), 1);
     let mailbox = arena.open();
     assert_eq!((mailbox.len(), mailbox.pending()), (201, 1));

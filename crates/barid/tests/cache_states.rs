@@ -144,7 +144,7 @@ fn messages() -> Vec<Vec<u8>> {
     ];
     all.extend(texts.iter().map(|text| text.clone().into_bytes()));
     all.push(texts[3].replace('\n', "\r\n").into_bytes());
-    // What is known in whole from the first read stands between what is not.
+    // A part known completely from the first read is between others.
     let half = all.len().div_ceil(2);
     let (early, late) = all.split_at(half);
     let mut mixed = Vec::new();

@@ -82,7 +82,7 @@ fn expected(mailbox: &mut Mailbox, texts: &BTreeMap<Vec<u8>, u64>) -> Vec<Expect
 }
 
 /// Returns the messages of a mailbox; an error if one is there twice or is not of the corpus,
-/// except for pieces of messages that nobody was told of, behind the `pieces_from`-th.
+/// except for pieces of messages that nobody was told of, after the `pieces_from`-th.
 fn state(
     mailbox: &mut Mailbox,
     texts: &BTreeMap<Vec<u8>, u64>,

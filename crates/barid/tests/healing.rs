@@ -120,7 +120,7 @@ fn a_message_moved_behind_a_verified_tail_is_found() {
     let mut world = World::mbox(1);
     world.deliver(4);
     world.open();
-    // One body loses what another gains, so that the last message and all behind it stay.
+    // One body loses what another gains, so that the last message and all after it stay.
     let mut bytes = world.read_mbox();
     let start = |bytes: &[u8], number: usize| {
         let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\nFrom "));

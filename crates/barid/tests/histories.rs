@@ -192,7 +192,7 @@ impl History {
         mailbox.change(&request, &now()).unwrap();
     }
 
-    /// Converts the mailbox, and goes on with what came of it.
+    /// Converts the mailbox, and continues with what came of it.
     fn convert(&mut self) {
         let source = self.spec();
         let mut before = self.open();

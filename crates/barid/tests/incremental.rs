@@ -38,7 +38,7 @@ fn history(mut world: World, seed: u64, change: fn(&mut World, &mut fastrand::Rn
         if random.bool() {
             world.wait();
         }
-        // One mailbox stays open, one is opened anew with the cache, one without.
+        // One mailbox stays open, one is opened again with the cache, one without.
         live.refresh().unwrap();
         let mut cached = world.open();
         let mut scratch = world.open_from_scratch();
@@ -90,7 +90,7 @@ fn change_mbox(world: &mut World, random: &mut fastrand::Rng) {
     let end = starts.get(at + 1).copied().unwrap_or(bytes.len());
     let mut changed = bytes[..start].to_vec();
     if choice > 1 {
-        // As a rewriting client does: a status line behind the From_ line.
+        // As a rewriting client does: a status line after the From_ line.
         let line_end = start + bytes[start..end].iter().position(|byte| *byte == b'\n').unwrap();
         changed.extend_from_slice(&bytes[start..=line_end]);
         let status = ["Status: R\n", "Status: RO\nX-Status: AF\n", "X-Status: D\n"];

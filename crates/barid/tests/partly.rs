@@ -75,7 +75,7 @@ fn a_source_that_is_renumbered_is_not_converted() {
         let again = convert_with(&arena, |_| {});
         assert!(matches!(again, Err(Error::OtherConversion { .. })), "{again:?}");
     };
-    // Nothing has to be looked for.
+    // Nothing has to be searched.
     check(5, 1, renumber);
     check(12, LARGE, |vfs| {
         renumber(vfs);

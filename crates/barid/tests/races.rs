@@ -1,15 +1,18 @@
 //! A real Maildir that others change while it is listed.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::arena::{Arena, add, expunge as expunge_of, flag as flag_of, found, memory, now};
 use crate::world::{World, told};
-use barid::{Error, Mailbox, OpenOptions};
+use barid::{Error, Flag, Mailbox, OpenOptions};
 use barid_mailbox::Error as FormatError;
 use barid_state::Error as StateError;
 use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};
+use barid_vfs::{CallKind, MeanwhileVfs, Vfs};
 
 /// Messages delivered at least while the mailbox is listed, and at most.
 const DELIVERED_MIN: u64 = 10_000;
@@ -55,7 +58,17 @@ fn no_message_is_missed_or_doubled_while_others_deliver_flag_and_expunge() {
     assert_eq!(there.len(), uids.len());
 }
 
+/// Ends the other threads, also when a check fails.
+struct EndAll<'a>(&'a History);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, Ordering::Release);
+    }
+}
+
 fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 {
+    let _end = EndAll(history);
     let mut lists = 0;
     let mut uid_of: BTreeMap<String, u32> = BTreeMap::new();
     while !history.done.load(Ordering::Acquire) {
@@ -65,7 +78,11 @@ fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 
         let after = history.removed.lock().unwrap().clone();
         for (name, gone) in &before {
             let throughout = !gone && !after[name];
-            assert!(!throughout || uids.contains_key(name), "{name} is missing");
+            assert!(
+                !throughout || uids.contains_key(name),
+                "{name} is missing from listing {lists}; files of that name: {:?}",
+                files_of(spec.as_ref(), name)
+            );
         }
         let mut seen = HashSet::new();
         for (name, uid) in uids {
@@ -78,6 +95,12 @@ fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 
     let all: HashSet<u32> = uid_of.values().copied().collect();
     assert_eq!(all.len(), uid_of.len(), "a UID was used for two messages");
     lists
+}
+
+/// The files that have a base name.
+fn files_of(maildir: &Path, name: &str) -> Vec<PathBuf> {
+    let has_name = |path: &PathBuf| path.to_string_lossy().contains(name);
+    disk::list_files(maildir).unwrap().into_iter().filter(has_name).collect()
 }
 
 /// The messages tell their names in their Message-ID.
@@ -96,10 +119,12 @@ fn uids_by_name(mailbox: &Mailbox) -> BTreeMap<String, u32> {
     uids
 }
 
-fn deliver(maildir: &std::path::Path, history: &History) {
+fn deliver(maildir: &Path, history: &History) {
     let corpus = Corpus::new(5, DELIVERED_MIN);
-    let is_enough =
-        |number| number >= DELIVERED_MIN && history.listed.load(Ordering::Acquire) >= LISTED_MIN;
+    let is_enough = |number| {
+        let is_listed = history.listed.load(Ordering::Acquire) >= LISTED_MIN;
+        number >= DELIVERED_MIN && is_listed || history.done.load(Ordering::Acquire)
+    };
     for number in (0..DELIVERED_MAX).take_while(|number| !is_enough(*number)) {
         let name = format!("{}.M{number}P1.host", Corpus::FIRST_DATE + number as i64);
         let (local, domain) = name.split_at(name.find('.').unwrap());
@@ -111,16 +136,16 @@ fn deliver(maildir: &std::path::Path, history: &History) {
         bytes.extend_from_slice(b"\n\n");
         let temporary = maildir.join("tmp").join(&name);
         disk::write(&temporary, &bytes).unwrap();
-        // Known to the checker only once it is in place.
+        // Known to the checker only once it is in place, if it has not been removed by then.
         disk::rename(&temporary, &maildir.join("new").join(&name)).unwrap();
-        history.removed.lock().unwrap().insert(name, false);
+        history.removed.lock().unwrap().entry(name).or_insert(false);
         history.delivered.fetch_add(1, Ordering::Release);
     }
     history.done.store(true, Ordering::Release);
 }
 
 /// Moves messages to `cur` and changes their flags, as a client does.
-fn flag(maildir: &std::path::Path, history: &History) {
+fn flag(maildir: &Path, history: &History) {
     let mut random = fastrand::Rng::with_seed(1);
     while !history.done.load(Ordering::Acquire) {
         for folder in ["new", "cur"] {
@@ -140,7 +165,7 @@ fn flag(maildir: &std::path::Path, history: &History) {
 }
 
 /// Removes one message in twenty.
-fn expunge(maildir: &std::path::Path, history: &History) {
+fn expunge(maildir: &Path, history: &History) {
     let mut random = fastrand::Rng::with_seed(2);
     while !history.done.load(Ordering::Acquire) {
         for file in disk::list_files(&maildir.join("cur")).unwrap() {
@@ -149,14 +174,68 @@ fn expunge(maildir: &std::path::Path, history: &History) {
             }
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             let base = name.split(':').next().unwrap().to_owned();
-            // Marked first: from now on it may be missing.
-            history.removed.lock().unwrap().insert(base.clone(), true);
+            // Marked first: from now on it may be missing. A listing under renames shows some files
+            // twice, and what is removed stays removed.
+            if history.removed.lock().unwrap().insert(base.clone(), true) == Some(true) {
+                continue;
+            }
             if disk::remove_file(&file).is_err() {
                 history.removed.lock().unwrap().insert(base, false);
             }
         }
         std::thread::yield_now();
     }
+}
+
+/// A Maildir of three messages, of which another program renames the second before it is changed.
+/// During that many listings afterwards it is away.
+fn renamed_when_it_is_changed(listings: u32) -> Arena {
+    let disk = memory();
+    let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 7);
+    arena.deliver(3);
+    let names = String::from_utf8(arena.content()).unwrap();
+    let (cur, old) = (arena.spec.path.join("cur"), names.lines().nth(1).unwrap());
+    let name = old.strip_prefix("new/").unwrap();
+    let (old, here, away) =
+        (arena.spec.path.join(old), cur.join(format!("{name}:2,R")), cur.join(".away"));
+    let left = AtomicU32::new(listings);
+    let vfs = MeanwhileVfs::new(disk.clone(), move |kind, path| {
+        if kind == CallKind::Name && path == old {
+            let _ = disk.rename(&old, &here);
+        }
+        let is_listing = kind == CallKind::List && path == cur;
+        if is_listing && left.load(Ordering::Relaxed) > 0 && disk.rename(&here, &away).is_ok() {
+            left.fetch_sub(1, Ordering::Relaxed);
+        }
+        if kind == CallKind::Stat {
+            let _ = disk.rename(&away, &here);
+        }
+    });
+    arena.on(Arc::new(vfs))
+}
+
+#[test]
+fn what_renames_hide_from_listings_is_changed_in_another_attempt() {
+    for listings in [0, 3, 15, 16, 20] {
+        let mut mailbox = renamed_when_it_is_changed(listings).open();
+        let changed = mailbox.change(&expunge_of(&[1, 2]), &now()).unwrap();
+        assert_eq!((changed.expunged, &changed.gone[..]), (2, &[][..]), "{listings} listings");
+        assert_eq!(mailbox.uids().unwrap(), [3]);
+        let mut mailbox = renamed_when_it_is_changed(listings).open();
+        let changed = mailbox.change(&flag_of(&[2, 3], &add(Flag::Flagged)), &now()).unwrap();
+        assert_eq!(changed.gone, [], "{listings} listings");
+        let flags = found(&mailbox).into_iter().map(|found| found.flags.iter().collect::<Vec<_>>());
+        let expected = [&[][..], &[Flag::Answered, Flag::Flagged], &[Flag::Flagged]];
+        assert_eq!(flags.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn what_renames_hide_for_ever_is_not_gone() {
+    let mut mailbox = renamed_when_it_is_changed(u32::MAX).open();
+    let error = mailbox.change(&expunge_of(&[1, 2]), &now()).unwrap_err();
+    assert!(matches!(error, Error::KeepsChanging { .. }), "{error}");
+    assert!(mailbox.uids().unwrap().contains(&2));
 }
 
 #[test]

@@ -29,7 +29,7 @@ struct Peer {
     name: &'static str,
     format: &'static str,
     deliver: Deliver,
-    /// The smallest number of deliveries that must take place behind interrupted appends.
+    /// The smallest number of deliveries that must take place after interrupted appends.
     deliveries_min: u32,
 }
 
@@ -274,7 +274,7 @@ impl Scene {
         }
     }
 
-    /// Crashes an append everywhere, and delivers behind it.
+    /// Crashes an append everywhere, and delivers after it.
     fn crash(
         &self,
         world_of: fn(&MemVfs) -> CrashVfs,
@@ -315,7 +315,7 @@ impl Scene {
         Ok(if delivered { vec![text] } else { Vec::new() })
     }
 
-    /// Crashes the opening that follows a crash; behind every other one comes another delivery.
+    /// Crashes the opening that follows a crash; after every other one comes another delivery.
     fn crash_again(
         &self,
         disk: &MemVfs,

@@ -3,7 +3,7 @@
 use super::filter::Answers;
 use super::mail::Random;
 
-/// Shares of false positives: of ham that may be taken for spam.
+/// Shares of false positives: of ham that may be classified as spam.
 pub(super) const RATES: [f64; 3] = [0.001, 0.003, 0.01];
 
 /// Messages in the order of their scores, those most like spam first.

@@ -1,4 +1,4 @@
-//! Error curves: the share of spam missed over the share of ham taken for spam.
+//! Error curves: the share of spam missed over the share of ham classified as spam.
 
 use std::error::Error;
 

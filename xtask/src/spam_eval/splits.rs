@@ -5,7 +5,7 @@ use std::ops;
 use super::corpus::Corpus;
 use super::mail::Random;
 
-/// Start and length of each training part, in sixteenths of the corpus. Everything behind it is
+/// Start and length of each training part, in sixteenths of the corpus. Everything after it is
 /// tested.
 const PARTS: [(usize, usize); 10] =
     [(0, 1), (0, 2), (0, 4), (0, 6), (0, 8), (2, 2), (2, 4), (2, 6), (4, 2), (4, 4)];

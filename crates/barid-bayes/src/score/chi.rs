@@ -13,7 +13,7 @@ const TERMS_MAX: usize = 1 << 26;
 /// below it.
 pub fn chi2q(x: f64, df: f64) -> f64 {
     let (a, y) = (df / 2.0, x / 2.0);
-    // What is no number compares as false.
+    // A value that is not a number compares as false.
     if !(y > 0.0 && a > 0.0) {
         return if y.is_nan() || a.is_nan() { f64::NAN } else { 1.0 };
     }

@@ -5,25 +5,18 @@ const NO_DIGIT: u8 = 0xFF;
 /// Value of `=`, which ends base64.
 const PAD: u8 = 0x7F;
 
-static BASE64: [u8; 256] = base64_values();
-
-const fn base64_values() -> [u8; 256] {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut table = [NO_DIGIT; 256];
-    let mut value = 0;
-    while value < digits.len() {
-        table[digits[value] as usize] = value as u8;
-        value += 1;
-    }
+static BASE64: [u8; 256] = {
+    let mut table = barid_charset::base64_values(NO_DIGIT);
     // Line ends inside a group count as zeros, a NUL as one bit too many.
     table[b'\n' as usize] = 0;
     table[b'\r' as usize] = 0;
     table[0] = 64;
     table[b'=' as usize] = PAD;
     table
-}
+};
 
-/// Decodes a line of base64 to the end of `to`. Returns `false` if the line has any other byte.
+/// Decodes a line of base64 to the end of `to`, broken groups as bogofilter decodes them. Returns
+/// `false` if the line has any other byte.
 pub(super) fn base64(line: &[u8], to: &mut Vec<u8>) -> bool {
     if line.iter().any(|&byte| BASE64[usize::from(byte)] == NO_DIGIT) {
         return false;

@@ -23,7 +23,7 @@ const MIME_FIELDS: [&[u8]; 3] =
 
 impl Scan<'_> {
     /// Matches a word in a header: `run` bytes of which the first `len` can be a word, with the
-    /// byte `next` behind them.
+    /// byte `next` after them.
     pub(super) fn header_word(
         &mut self,
         run: usize,
@@ -100,7 +100,7 @@ impl Scan<'_> {
         Some((TokenKind::Word, name_len, name_len))
     }
 
-    /// Matches a word with `=` or `#` behind it: a parameter, or the start of an encoded word or of
+    /// Matches a word with `=` or `#` after it: a parameter, or the start of an encoded word or of
     /// a return path that contains an address (VERP).
     fn word_and_more(
         &mut self,

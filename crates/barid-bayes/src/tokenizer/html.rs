@@ -1,7 +1,7 @@
 //! Rules of HTML.
 //!
 //! A word followed by tags ends there if one of the tags breaks the text, or if white space
-//! follows the tags. Otherwise the word goes on behind the tags (`vi<b>ag</b>ra`): it is moved
+//! follows the tags. Otherwise the word continues after the tags (`vi<b>ag</b>ra`): it is moved
 //! there, and the tags are scanned first.
 
 use super::classes::{self, BLANK, HEX};
@@ -77,12 +77,12 @@ const BREAKS_MODERN: [&[u8]; 24] = [
     b"video",
 ];
 
-/// Most bytes of a tag in which the end of its name is looked for.
+/// Most bytes of a tag in which the end of its name is searched.
 const NAME_LEN_MAX: usize = 16;
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE HTML PUBLIC ";
 
-/// Tags behind a word.
+/// Tags after a word.
 struct Tags {
     /// End of the last tag.
     end: usize,
@@ -163,7 +163,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Matches a word of `len` bytes with `<` behind it.
+    /// Matches a word of `len` bytes with `<` after it.
     pub(super) fn word_before_tags(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         let tags = self.tags(len);
         let next = self.peek(tags.end);
@@ -198,7 +198,7 @@ impl Scan<'_> {
         len - kept
     }
 
-    /// Returns the complete tags from `start` on, one behind the other.
+    /// Returns the complete tags from `start` on, one after the other.
     fn tags(&mut self, start: usize) -> Tags {
         let mut tags = Tags { end: start, last_start: start, count: 0, breaks: false };
         while self.peek(tags.end) == Some(b'<') {
@@ -212,7 +212,7 @@ impl Scan<'_> {
         tags
     }
 
-    /// Matches `&#101;` behind a word of `len` bytes (0: behind no word): a printable ASCII
+    /// Matches `&#101;` after a word of `len` bytes (0: after no word): a printable ASCII
     /// character replaces it, and is scanned again together with the word.
     pub(super) fn entity(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {
         if self.is_modern() {
@@ -274,7 +274,7 @@ impl Scan<'_> {
         Some((end + 1, value as i32))
     }
 
-    /// Matches `/` and the bytes behind it up to and including percent escapes (`%41`), in a tag:
+    /// Matches `/` and the bytes after it up to and including percent escapes (`%41`), in a tag:
     /// the escapes are decoded, and all of it is scanned again.
     pub(super) fn escapes(&mut self) -> Option<(TokenKind, usize, usize)> {
         let mut at = 1;

@@ -100,7 +100,7 @@ impl<'a> Scan<'a> {
         Some(line)
     }
 
-    /// Returns the line behind a skipped header line and its continuation lines.
+    /// Returns the line after a skipped header line and its continuation lines.
     fn behind_own_line(&mut self, limit: usize) -> Option<&'a [u8]> {
         loop {
             let line = self.piece(limit)?;

@@ -101,7 +101,7 @@ impl Part {
             word.eq_ignore_ascii_case(b"inline") || word.eq_ignore_ascii_case(b"attachment");
     }
 
-    /// Sets the boundary from the text behind `boundary=`. One that is longer than a piece of a
+    /// Sets the boundary from the text after `boundary=`. One that is longer than a piece of a
     /// line, [`LINE_PIECE_LEN`], is ignored.
     pub(super) fn set_boundary(&mut self, value: &[u8]) {
         self.boundary.clear();
@@ -113,7 +113,7 @@ impl Part {
     }
 }
 
-/// Returns the first word: behind blanks, up to the next blank or, if it starts with a quote, up to
+/// Returns the first word: after blanks, up to the next blank or, if it starts with a quote, up to
 /// the next quote.
 fn word(value: &[u8]) -> Option<&[u8]> {
     let start = value.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;

@@ -154,7 +154,7 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Delivers the simple words that come next, and the token behind them with the joined tokens
+    /// Delivers the simple words that come next, and the token after them with the joined tokens
     /// that end with it. Returns `false` at the end of the message.
     fn step(&mut self, scan: &mut Scan<'_>) -> bool {
         if !self.next_network(scan) {

@@ -12,7 +12,7 @@ const NUMBER_LEN_MAX: usize = 8;
 const HOST_LEN_MAX: usize = 60;
 
 impl Scan<'_> {
-    /// Replaces a character reference behind a word of `len` bytes (0: behind no word) and scans
+    /// Replaces a character reference after a word of `len` bytes (0: after no word) and scans
     /// the word again with it. A letter or digit replaces it, visible ASCII as well except `<`, `>`
     /// and `&`; characters of no width are dropped, all others become a space.
     pub(super) fn entity_modern(&mut self, len: usize) -> Option<(TokenKind, usize, usize)> {

@@ -7,7 +7,7 @@ use crate::limits::PAIRED_WORDS_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     words: [Vec<u8>; 2],
-    /// The field that they stand in.
+    /// The field that they are in.
     pub(super) tag: Option<Tag>,
     /// Words of the text so far.
     count: usize,

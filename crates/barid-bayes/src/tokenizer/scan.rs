@@ -1,7 +1,7 @@
 //! The scanner: longest match, the earlier rule among equals, as in bogofilter's `lexer_v3`.
 //!
 //! Every rule that can begin with the next byte returns the length of its match. A rule reads a
-//! further line only where its match could go on. If such a line is a MIME boundary, the state
+//! further line only where its match could continue. If such a line is a MIME boundary, the state
 //! changes while the rule runs: it gives up ([`Scan::is_interrupted`]), and matching begins again
 //! in the new state.
 
@@ -460,7 +460,7 @@ impl Scan<'_> {
     fn word(&mut self) -> Option<(TokenKind, usize, usize)> {
         let (mut run, mut len) = classes::word(self.text.rest());
         if self.text.get(run).is_none() {
-            // It may go on in the next line.
+            // It may continue in the next line.
             run = self.run(run, MID);
             let back = self.text.rest()[..run].iter().rposition(|&byte| classes::is(byte, BACK));
             len = back.map_or(1, |last| last + 1);
@@ -501,7 +501,7 @@ impl Scan<'_> {
         None
     }
 
-    /// Matches the queue id behind a blank and `id` in a header (RFC 5321 §4.4), which may be on a
+    /// Matches the queue id after a blank and `id` in a header (RFC 5321 §4.4), which may be on a
     /// continuation line.
     fn queue_id(&mut self) -> Option<(TokenKind, usize, usize)> {
         if !self.is_at(1, b"id") {

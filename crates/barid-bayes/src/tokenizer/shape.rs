@@ -40,7 +40,7 @@ const ORDERED: [&[u8]; 22] = [
 const FIELDS_MAX: usize = 500;
 /// Most bytes of a field's value that are read.
 const VALUE_LEN_MAX: usize = 1000;
-/// Most bytes behind the host of a URL that are read.
+/// Most bytes after the host of a URL that are read.
 const PATH_LEN_MAX: usize = 250;
 /// Longest name, and longest pattern, in a token.
 const NAME_LEN_MAX: usize = 20;

@@ -100,7 +100,7 @@ fn is_kept(scan: &Scan<'_>) -> bool {
         || scan.state == ScanState::PgpHead && is_text(scan)
 }
 
-/// Returns `true` if a queue id may follow a blank in a header: `next`, the byte behind the blank,
+/// Returns `true` if a queue id may follow a blank in a header: `next`, the byte after the blank,
 /// begins `id`, or is in a line that was not read yet.
 fn may_be_id(next: Option<&u8>) -> bool {
     matches!(next, None | Some(b'i' | b'I'))

@@ -73,7 +73,7 @@ impl Text {
         self.bytes[self.start..self.start + len].fill(byte);
     }
 
-    /// Moves the first `len` bytes behind the following ones up to `end`.
+    /// Moves the first `len` bytes after the following ones up to `end`.
     pub(super) fn rotate(&mut self, len: usize, end: usize) {
         work::note(end);
         self.note_push_back(self.start + end, end);

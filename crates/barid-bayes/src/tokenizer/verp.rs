@@ -10,7 +10,7 @@ struct Ways {
     /// In the first word, and where it may end.
     first: bool,
     first_end: bool,
-    /// Before the id, in it, behind a digit that is not its first byte, and where the id may end.
+    /// Before the id, in it, after a digit that is not its first byte, and where the id may end.
     id_start: bool,
     id: bool,
     id_digit: bool,

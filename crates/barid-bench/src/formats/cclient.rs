@@ -1,20 +1,19 @@
 //! UW c-client behind its driver, started as a new process for each operation.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 use barid_testkit::disk;
 use barid_testkit::peers::CClient as Peer;
-use barid_testkit::usage::{Sampling, Usage, measure};
-use barid_testkit::watch::so_far;
+use barid_testkit::usage::{Sampling, Usage};
 
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System, as_io, give, restore};
-use crate::lab::{Figures, fresh_folder, with_libraries};
-use crate::limits::{BODIES_AT_ONCE, STEP_DEADLINE};
-use crate::systems::answer::{Answer, content_hash, numbers, threads};
+use crate::lab::{Figures, fresh_folder};
+use crate::systems::answer::{Answer, numbers, threads};
+use crate::systems::cclient::{command, contents, count, figures_of, programs, sizes};
+use crate::systems::run_quietly;
 
 /// c-client with its copy of the mailbox.
 #[derive(Debug)]
@@ -25,9 +24,6 @@ pub(crate) struct CClient {
     /// The mbox that is converted.
     pub(crate) source: PathBuf,
 }
-
-/// The prefix of error messages of the library.
-const ERROR: &str = "2 ";
 
 /// The mailbox by c-client's name; c-client only looks in its home folder.
 const NAME: &str = "box";
@@ -58,29 +54,6 @@ impl CClient {
         }
     }
 
-    fn contents(session: &mut Peer) -> Result<Answer> {
-        let count = count(session)?;
-        let mut hashes = Vec::with_capacity(count as usize);
-        for first in (1..=count).step_by(BODIES_AT_ONCE) {
-            let last = first + BODIES_AT_ONCE as u64 - 1;
-            let mut message = Vec::new();
-            for line in command(session, &format!("bodies {first} {last}"))? {
-                match line.strip_prefix(' ') {
-                    Some(text) => {
-                        message.extend_from_slice(text.as_bytes());
-                        message.push(b'\n');
-                    }
-                    None => {
-                        ensure!(line == "=", "c-client says {line:?}");
-                        hashes.push(content_hash(&message));
-                        message.clear();
-                    }
-                }
-            }
-        }
-        Ok(Answer::Contents(hashes))
-    }
-
     /// Makes the initial mailbox.
     pub(crate) fn fill(&self) -> Result<()> {
         fresh_folder(&self.home())?;
@@ -94,41 +67,8 @@ impl CClient {
         let target = format!("#driver.{}/{name}", self.store.name());
         let mut command = Peer::mailutil_command(&self.home(), &["copy", "source", &target])?;
         ready()?;
-        run(&mut command)
+        run_quietly(&mut command)
     }
-}
-
-/// Runs a peer's command, which prints little, to completion.
-pub(crate) fn run(command: &mut Command) -> Result<Usage> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-    let usage = measure(command, STEP_DEADLINE, Sampling::Off).with_context(|| name.clone())?;
-    ensure!(usage.status.success(), "{name}: {}", usage.status);
-    Ok(usage)
-}
-
-/// Returns the answer to a command.
-///
-/// # Errors
-///
-/// Returns an error if the library reports one.
-fn command(session: &mut Peer, text: &str) -> Result<Vec<String>> {
-    session.messages.clear();
-    let lines = session.command(text).context("c-client")?;
-    let is_error = |said: &&String| {
-        said.starts_with(ERROR)
-            || ["needs ", "not opened", "unknown "].iter().any(|s| said.starts_with(s))
-    };
-    if let Some(said) = session.messages.iter().find(is_error) {
-        bail!("c-client at {text}: {said}");
-    }
-    Ok(lines)
-}
-
-fn count(session: &mut Peer) -> Result<u64> {
-    let status = command(session, "status")?.concat();
-    let count = status.split(' ').next().and_then(|word| word.parse().ok());
-    count.with_context(|| format!("c-client's status is {status:?}"))
 }
 
 impl System for CClient {
@@ -141,13 +81,7 @@ impl System for CClient {
     }
 
     fn programs(&self) -> Vec<PathBuf> {
-        let mut command = Command::new("cc");
-        let output = command.arg("-print-file-name=libc-client.so").output();
-        let text = output.map(|output| output.stdout).unwrap_or_default();
-        let library = PathBuf::from(String::from_utf8_lossy(&text).trim());
-        let mut files = if library.is_absolute() { with_libraries(&library) } else { Vec::new() };
-        files.push("/usr/bin/mailutil".into());
-        files
+        programs()
     }
 
     fn reset(&mut self) -> Result<()> {
@@ -168,10 +102,7 @@ impl System for CClient {
         if let Some(text) = Self::command_of(work) {
             command(&mut session, &text)?;
         }
-        let watched = so_far(session.pid().context("c-client has gone")?);
-        let usage = session.quit().context("c-client")?;
-        // The kernel's figure at exit includes the peak of the parent process.
-        Ok(Figures { maxrss_bytes: watched.maxrss, ..Figures::of_process(&usage) })
+        figures_of(session)
     }
 
     fn answer(&mut self, work: Work) -> Result<Answer> {
@@ -180,20 +111,13 @@ impl System for CClient {
             self.copy_to("converted", &mut || Ok(()))?;
             let mut session = self.start(&mut || Ok(()))?;
             command(&mut session, "open converted")?;
-            return Self::contents(&mut session);
+            return contents(&mut session);
         }
         let mut session = self.open()?;
         match work {
             Work::Select | Work::Convert => count(&mut session).map(Answer::Count),
-            Work::Fetch => Self::contents(&mut session),
-            Work::All => {
-                let lines = command(&mut session, "sizes")?;
-                let size = |line: &String| {
-                    let size = line.parse().with_context(|| format!("the size {line:?}"));
-                    size.map(|size| (size, None))
-                };
-                lines.iter().map(size).collect::<Result<_>>().map(Answer::Summaries)
-            }
+            Work::Fetch => contents(&mut session),
+            Work::All => sizes(&mut session),
             Work::Thread => {
                 let count = usize::try_from(count(&mut session)?)?;
                 threads(&command(&mut session, "thread REFERENCES")?.concat(), count)

@@ -8,7 +8,6 @@ use barid_testkit::disk;
 use barid_testkit::peers::{Dovecot as Peer, Imap};
 use barid_testkit::usage::Sampling;
 
-use super::cclient::run;
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System, as_io, give, restore};
@@ -18,6 +17,7 @@ use crate::systems::answer::{
     Answer, CONTENT_ITEMS, body, content_hash, numbers, summary, threads,
 };
 use crate::systems::dovecot::{exists, figures_of, select};
+use crate::systems::run_quietly;
 
 /// Dovecot with its copy of the mailbox.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Dovecot {
         let args = ["import", &source, "", "mailbox", "INBOX"];
         let mut command = self.peer.doveadm_command(location, &[], &args)?;
         ready()?;
-        Ok(Figures::of_process(&run(&mut command)?))
+        Ok(Figures::of_process(&run_quietly(&mut command)?))
     }
 
     fn start(&self, location: &str, ready: Ready<'_>) -> Result<Imap> {

@@ -29,8 +29,8 @@ use anyhow::{Result, ensure};
 use barid_testkit::disk;
 
 use crate::lab::{
-    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Screen, counted, dovecot,
-    drop_caches, grouped, is_interrupted, make_folder, version,
+    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Reported as _, Screen, counted,
+    dovecot, drop_caches, grouped, make_folder, version,
 };
 use maker::Maker;
 use material::Material;
@@ -97,13 +97,10 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let (is_cold, times, runs_folder) = (options.drop_caches, options.times, work.0.clone());
     let mut rounds = Rounds { systems, works, folder: runs_folder, is_cold, times, stop };
     let mut progress = Progress::new(screen, rounds.steps());
-    let mut results = Results { bytes: material.bytes, is_cold, ..Results::default() };
-    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
-    report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = is_interrupted(ended, &folder)?;
-    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
-    Ok(Report { folder, interrupted, results, text, json_lines })
+    let results = Results { bytes: material.bytes, is_cold, ..Results::default() };
+    results.report(folder, &facts, |results, after| {
+        rounds.run(&material, results, &mut progress, after)
+    })
 }
 
 fn ensure_room(options: &Options, work: &Path) -> Result<()> {

@@ -1,7 +1,5 @@
 //! The files that the bench writes.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -9,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Program, Side, Step, Turn, Work};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
+    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -22,21 +20,68 @@ const COLUMNS: [Column; 3] = [
     Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, replacing earlier ones.
-pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    save(folder, "raw.csv", &raw(results))?;
-    save(folder, "summary.md", &summary(facts, results, complete))
-}
+impl Reported for Results {
+    fn raw(&self) -> String {
+        let head = format!("round,side,work,turn,{CSV_HEAD},index_bytes\n");
+        let line = |Run { round, side, step, figures: f }: &Run| {
+            let turn = if step.turn == Turn::First { "first" } else { "again" };
+            let (work, common, index) = (step.work.name(), csv(f), f.index_bytes);
+            format!("{round},{side},\"{work}\",{turn},{common},{index}\n")
+        };
+        std::iter::once(head).chain(self.runs.iter().map(line)).collect()
+    }
 
-/// Returns all runs as CSV.
-fn raw(results: &Results) -> String {
-    let head = format!("round,side,work,turn,{CSV_HEAD},index_bytes\n");
-    let line = |Run { round, side, step, figures: f }: &Run| {
-        let turn = if step.turn == Turn::First { "first" } else { "again" };
-        let (work, common, index) = (step.work.name(), csv(f), f.index_bytes);
-        format!("{round},{side},\"{work}\",{turn},{common},{index}\n")
-    };
-    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
+    fn summary(&self, facts: &Facts, complete: bool) -> String {
+        let mut page = Page::new("Formats of mailboxes", complete);
+        page.facts(facts);
+        self.differences.iter().for_each(|it| page.item(&format!("Answered otherwise: {it}")));
+        page.bars(&bars::table(self));
+        page.section("The first time", FIRST, &times(self, Turn::First));
+        page.section("Again", AGAIN, &times(self, Turn::Again));
+        page.section("barid to the others", RATIOS, &ratios(self));
+        page.section("Everything else", DETAILS, &details(self));
+        page.commands(&facts.commands);
+        page.text
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
+            bars::table(self).text(),
+            times(self, Turn::First).text(),
+            times(self, Turn::Again).text(),
+            ratios(self).text()
+        )
+    }
+
+    fn json_lines(&self) -> Result<Vec<String>> {
+        #[derive(Serialize)]
+        struct Line {
+            v: u32,
+            r#type: &'static str,
+            side: Side,
+            #[serde(flatten)]
+            step: Step,
+            #[serde(flatten)]
+            spreads: Spreads,
+            read_bytes: Spread,
+            write_bytes: Spread,
+            index_bytes: Spread,
+        }
+        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
+            Some(Line {
+                v: VERSION,
+                r#type: "bench_formats",
+                side,
+                step,
+                spreads: Spreads::of(&measured)?,
+                read_bytes: measured.spread(|f| f.read_bytes as f64)?,
+                write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+                index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+            })
+        });
+        lab::json_lines(lines)
+    }
 }
 
 /// Returns real time, with a row for each side and a column for each operation.
@@ -78,61 +123,6 @@ fn ratios(results: &Results) -> Table {
 /// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
-}
-
-/// Returns the tables for people: bars, real time, ratios.
-pub(crate) fn text(results: &Results) -> String {
-    format!(
-        "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
-        bars::table(results).text(),
-        times(results, Turn::First).text(),
-        times(results, Turn::Again).text(),
-        ratios(results).text()
-    )
-}
-
-/// Returns the JSON lines, one for each side and step.
-pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
-    #[derive(Serialize)]
-    struct Line {
-        v: u32,
-        r#type: &'static str,
-        side: Side,
-        #[serde(flatten)]
-        step: Step,
-        #[serde(flatten)]
-        spreads: Spreads,
-        read_bytes: Spread,
-        write_bytes: Spread,
-        index_bytes: Spread,
-    }
-    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
-        Some(Line {
-            v: VERSION,
-            r#type: "bench_formats",
-            side,
-            step,
-            spreads: Spreads::of(&measured)?,
-            read_bytes: measured.spread(|f| f.read_bytes as f64)?,
-            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
-            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
-        })
-    });
-    lab::json_lines(lines)
-}
-
-/// Returns the page for people.
-fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut page = Page::new("Formats of mailboxes", complete);
-    page.facts(facts);
-    results.differences.iter().for_each(|it| page.item(&format!("Answered otherwise: {it}")));
-    page.bars(&bars::table(results));
-    page.section("The first time", FIRST, &times(results, Turn::First));
-    page.section("Again", AGAIN, &times(results, Turn::Again));
-    page.section("barid to the others", RATIOS, &ratios(results));
-    page.section("Everything else", DETAILS, &details(results));
-    page.commands(&facts.commands);
-    page.text
 }
 
 /// Caption of the first table of times.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use barid_testkit::peers::CClient as Peer;
-use barid_testkit::watch::{Watch, so_far};
-use barid_types::{Flag, FlagSet};
+use barid_testkit::watch::Watch;
+use barid_types::FlagSet;
 
 use super::material::Material;
 use super::model::{Model, lists};
@@ -13,6 +13,7 @@ use super::step::{Side, Step};
 use super::system::{Mode, System, take};
 use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
+use crate::systems::cclient::{command, figures_so_far, flags};
 
 /// c-client with its copy of the mailbox.
 #[derive(Debug)]
@@ -21,9 +22,6 @@ pub(crate) struct CClient {
     pub(crate) mode: Mode,
     pub(crate) session: Option<Peer>,
 }
-
-/// The prefix of error messages of the library.
-const ERROR: &str = "2 ";
 
 impl CClient {
     fn start(&mut self) -> Result<()> {
@@ -42,21 +40,8 @@ impl CClient {
         self.session.as_mut().context("no session of c-client")
     }
 
-    /// Returns the answer to a command.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the library reports one.
     fn command(&mut self, text: &str) -> Result<Vec<String>> {
-        let session = self.session()?;
-        session.messages.clear();
-        let lines = session.command(text).context("c-client")?;
-        let is_error = |said: &&String| said.starts_with(ERROR) || said.starts_with("needs ");
-        if let Some(said) = session.messages.iter().find(is_error) {
-            let words: String = text.chars().take(80).collect();
-            bail!("c-client at {words}: {said}");
-        }
-        Ok(lines)
+        command(self.session()?, text)
     }
 
     fn commands(&self, step: Step, model: &Model, material: &Material) -> Vec<String> {
@@ -138,13 +123,13 @@ impl System for CClient {
 
     fn view(&mut self) -> Result<Vec<(u32, FlagSet)>> {
         self.command("ping")?;
-        let (uids, flags) = (self.command("uids")?, self.command("flags")?);
-        ensure!(uids.len() == flags.len(), "{} UIDs, {} flags", uids.len(), flags.len());
-        let parse = |(uid, flags): (&String, &String)| {
+        let (uids, letters) = (self.command("uids")?, self.command("flags")?);
+        ensure!(uids.len() == letters.len(), "{} UIDs, {} flags", uids.len(), letters.len());
+        let parse = |(uid, letters): (&String, &String)| {
             let uid = uid.parse().with_context(|| format!("UID {uid}"))?;
-            Ok((uid, letters(flags)))
+            Ok((uid, flags(letters)))
         };
-        uids.iter().zip(&flags).map(parse).collect()
+        uids.iter().zip(&letters).map(parse).collect()
     }
 
     fn index_bytes(&self) -> Result<u64> {
@@ -165,32 +150,6 @@ impl CClient {
         self.command(&command)?;
         let session = self.session()?;
         let real_s = session.elapsed().as_secs_f64();
-        let watched = so_far(session.pid().context("c-client has gone")?);
-        Ok(Figures { real_s, barriers: session.barriers(), ..Figures::of_session(&watched) })
-    }
-}
-
-/// Parses the flags of a line of the driver.
-fn letters(line: &str) -> FlagSet {
-    let flag = |letter| match letter {
-        'A' => Some(Flag::Answered),
-        'D' => Some(Flag::Deleted),
-        'F' => Some(Flag::Flagged),
-        'S' => Some(Flag::Seen),
-        'T' => Some(Flag::Draft),
-        'R' => Some(Flag::Recent),
-        _ => None,
-    };
-    line.split('-').next().unwrap_or_default().chars().filter_map(flag).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_are_flags() {
-        assert_eq!(letters("FS- Seen"), FlagSet::EMPTY.with(Flag::Flagged).with(Flag::Seen));
-        assert_eq!(letters("-"), FlagSet::EMPTY);
+        Ok(Figures { real_s, barriers: session.barriers(), ..figures_so_far(session)? })
     }
 }

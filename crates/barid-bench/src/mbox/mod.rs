@@ -34,8 +34,8 @@ use barid_testkit::peers::{CClient as CClientPeer, Dovecot as DovecotPeer, progr
 use barid_testkit::usage::Sampling;
 
 use crate::lab::{
-    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Runner, Screen, counted, dovecot,
-    drop_caches, grouped, is_interrupted, make_folder, short, version,
+    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Reported as _, Runner, Screen,
+    counted, dovecot, drop_caches, grouped, make_folder, short, version,
 };
 use barid::Barid;
 use material::Material;
@@ -94,13 +94,9 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
     let facts = facts(options, &material, &work.0, notes)?;
     let mut progress = Progress::new(screen, rounds.steps());
-    let mut results = Results::default();
-    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
-    report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = is_interrupted(ended, &folder)?;
-    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
-    Ok(Report { folder, interrupted, results, text, json_lines })
+    Results::default().report(folder, &facts, |results, after| {
+        rounds.run(&material, results, &mut progress, after)
+    })
 }
 
 fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Material> {

@@ -1,7 +1,5 @@
 //! The files that the bench writes.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -9,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, optional, save,
+    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes, optional,
 };
 
 /// The version of the JSON lines.
@@ -24,21 +22,67 @@ const COLUMNS: [Column; 5] = [
     Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, replacing earlier ones.
-pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    save(folder, "raw.csv", &raw(results))?;
-    save(folder, "summary.md", &summary(facts, results, complete))
-}
+impl Reported for Results {
+    fn raw(&self) -> String {
+        let head = format!("round,side,step,{CSV_HEAD},barriers,file_bytes,index_bytes\n");
+        let line = |Run { round, side, step, figures: f }: &Run| {
+            let (common, barriers) = (csv(f), optional(f.barriers));
+            let (file, index) = (f.file_bytes, f.index_bytes);
+            format!("{round},{side},\"{step}\",{common},{barriers},{file},{index}\n")
+        };
+        std::iter::once(head).chain(self.runs.iter().map(line)).collect()
+    }
 
-/// Returns all runs as CSV.
-fn raw(results: &Results) -> String {
-    let head = format!("round,side,step,{CSV_HEAD},barriers,file_bytes,index_bytes\n");
-    let line = |Run { round, side, step, figures: f }: &Run| {
-        let (common, barriers) = (csv(f), optional(f.barriers));
-        let (file, index) = (f.file_bytes, f.index_bytes);
-        format!("{round},{side},\"{step}\",{common},{barriers},{file},{index}\n")
-    };
-    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
+    fn summary(&self, facts: &Facts, complete: bool) -> String {
+        let mut page = Page::new("Rewriting an mbox", complete);
+        page.facts(facts);
+        page.bars(&bars::table(self));
+        page.section("Real time", TIMES, &times(self));
+        page.section("barid to the others", RATIOS, &ratios(self));
+        page.section("Everything else", DETAILS, &details(self));
+        page.commands(&facts.commands);
+        page.text
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
+            bars::table(self).text(),
+            times(self).text(),
+            ratios(self).text(),
+            details(self).text()
+        )
+    }
+
+    fn json_lines(&self) -> Result<Vec<String>> {
+        #[derive(Serialize)]
+        struct Line {
+            v: u32,
+            r#type: &'static str,
+            side: Side,
+            step: Step,
+            #[serde(flatten)]
+            spreads: Spreads,
+            write_bytes: Spread,
+            barriers: Option<u64>,
+            file_bytes: Spread,
+            index_bytes: Spread,
+        }
+        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
+            Some(Line {
+                v: VERSION,
+                r#type: "bench_mbox",
+                side,
+                step,
+                spreads: Spreads::of(&measured)?,
+                write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+                barriers: measured.counted(|f| f.barriers),
+                file_bytes: measured.spread(|f| f.file_bytes as f64)?,
+                index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+            })
+        });
+        lab::json_lines(lines)
+    }
 }
 
 /// Returns real time, with a row for each step and a column for each side.
@@ -75,60 +119,6 @@ fn ratios(results: &Results) -> Table {
 /// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
-}
-
-/// Returns the tables for people: bars, real time, ratios, details.
-pub(crate) fn text(results: &Results) -> String {
-    format!(
-        "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
-        bars::table(results).text(),
-        times(results).text(),
-        ratios(results).text(),
-        details(results).text()
-    )
-}
-
-/// Returns the JSON lines, one for each side and step.
-pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
-    #[derive(Serialize)]
-    struct Line {
-        v: u32,
-        r#type: &'static str,
-        side: Side,
-        step: Step,
-        #[serde(flatten)]
-        spreads: Spreads,
-        write_bytes: Spread,
-        barriers: Option<u64>,
-        file_bytes: Spread,
-        index_bytes: Spread,
-    }
-    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
-        Some(Line {
-            v: VERSION,
-            r#type: "bench_mbox",
-            side,
-            step,
-            spreads: Spreads::of(&measured)?,
-            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
-            barriers: measured.counted(|f| f.barriers),
-            file_bytes: measured.spread(|f| f.file_bytes as f64)?,
-            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
-        })
-    });
-    lab::json_lines(lines)
-}
-
-/// Returns the page for people.
-fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut page = Page::new("Rewriting an mbox", complete);
-    page.facts(facts);
-    page.bars(&bars::table(results));
-    page.section("Real time", TIMES, &times(results));
-    page.section("barid to the others", RATIOS, &ratios(results));
-    page.section("Everything else", DETAILS, &details(results));
-    page.commands(&facts.commands);
-    page.text
 }
 
 /// Caption of the table of times.

@@ -31,8 +31,8 @@ use barid_testkit::disk;
 use barid_testkit::peers::{Dovecot as DovecotPeer, program};
 
 use crate::lab::{
-    self, Facts, Launcher, Litter, Machine as MachineFacts, Progress, Runner, Screen, counted,
-    fresh_folder, grouped, is_interrupted, make_folder, short, version,
+    self, Facts, Launcher, Litter, Machine as MachineFacts, Progress, Reported as _, Runner,
+    Screen, counted, fresh_folder, grouped, make_folder, short, version,
 };
 use crate::systems::barid::BaridProcess;
 use crate::systems::neomutt::{Build, NeoMuttProcess};
@@ -96,13 +96,9 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let (times, rest, runs_folder) = (options.times, options.rest, work.0.clone());
     let mut rounds = Rounds { systems, parts, folder: runs_folder, times, rest, stop };
     let mut progress = Progress::new(screen, rounds.steps());
-    let mut results = Results::default();
-    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
-    report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = is_interrupted(ended, &folder)?;
-    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
-    Ok(Report { folder, interrupted, results, text, json_lines })
+    Results::default().report(folder, &facts, |results, after| {
+        rounds.run(&material, results, &mut progress, after)
+    })
 }
 
 /// Returns a line about each mailbox.

@@ -1,7 +1,5 @@
 //! The files that the bench writes.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -9,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
+    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -22,19 +20,58 @@ const COLUMNS: [Column; 3] = [
     Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, replacing earlier ones.
-pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    save(folder, "raw.csv", &raw(results))?;
-    save(folder, "summary.md", &summary(facts, results, complete))
-}
+impl Reported for Results {
+    fn raw(&self) -> String {
+        let head = format!("round,side,step,{CSV_HEAD},index_bytes\n");
+        let line = |Run { round, side, step, figures: f }: &Run| {
+            format!("{round},{side},\"{step}\",{},{}\n", csv(f), f.index_bytes)
+        };
+        std::iter::once(head).chain(self.runs.iter().map(line)).collect()
+    }
 
-/// Returns all runs as CSV.
-fn raw(results: &Results) -> String {
-    let head = format!("round,side,step,{CSV_HEAD},index_bytes\n");
-    let line = |Run { round, side, step, figures: f }: &Run| {
-        format!("{round},{side},\"{step}\",{},{}\n", csv(f), f.index_bytes)
-    };
-    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
+    fn summary(&self, facts: &Facts, complete: bool) -> String {
+        let mut page = Page::new("Opening mailboxes", complete);
+        page.facts(facts);
+        self.compared.iter().for_each(|compared| page.item(&format!("Compared: {compared}")));
+        page.bars(&bars::table(self));
+        page.section("Real time", TIMES, &times(self));
+        page.section("Everything else", DETAILS, &lab::details(&self.measured(), &COLUMNS));
+        page.commands(&facts.commands);
+        page.text
+    }
+
+    fn text(&self) -> String {
+        let (bars, times) = (bars::table(self).text(), times(self).text());
+        format!("*** bars\n{bars}\n*** real time\n{times}")
+    }
+
+    fn json_lines(&self) -> Result<Vec<String>> {
+        #[derive(Serialize)]
+        struct Line {
+            v: u32,
+            r#type: &'static str,
+            side: Side,
+            step: Step,
+            #[serde(flatten)]
+            spreads: Spreads,
+            read_bytes: Spread,
+            write_bytes: Spread,
+            index_bytes: Spread,
+        }
+        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
+            Some(Line {
+                v: VERSION,
+                r#type: "bench_open",
+                side,
+                step,
+                spreads: Spreads::of(&measured)?,
+                read_bytes: measured.spread(|f| f.read_bytes as f64)?,
+                write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+                index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+            })
+        });
+        lab::json_lines(lines)
+    }
 }
 
 /// Returns real time, with a row for each step and a column for each side.
@@ -45,53 +82,6 @@ fn times(results: &Results) -> Table {
         table.row_of([step.name().to_owned()], Side::ALL.map(cell));
     }
     table
-}
-
-/// Returns the tables for people: bars and real time.
-pub(crate) fn text(results: &Results) -> String {
-    let (bars, times) = (bars::table(results).text(), times(results).text());
-    format!("*** bars\n{bars}\n*** real time\n{times}")
-}
-
-/// Returns the JSON lines, one for each side and step.
-pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
-    #[derive(Serialize)]
-    struct Line {
-        v: u32,
-        r#type: &'static str,
-        side: Side,
-        step: Step,
-        #[serde(flatten)]
-        spreads: Spreads,
-        read_bytes: Spread,
-        write_bytes: Spread,
-        index_bytes: Spread,
-    }
-    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
-        Some(Line {
-            v: VERSION,
-            r#type: "bench_open",
-            side,
-            step,
-            spreads: Spreads::of(&measured)?,
-            read_bytes: measured.spread(|f| f.read_bytes as f64)?,
-            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
-            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
-        })
-    });
-    lab::json_lines(lines)
-}
-
-/// Returns the page for people.
-fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut page = Page::new("Opening mailboxes", complete);
-    page.facts(facts);
-    results.compared.iter().for_each(|compared| page.item(&format!("Compared: {compared}")));
-    page.bars(&bars::table(results));
-    page.section("Real time", TIMES, &times(results));
-    page.section("Everything else", DETAILS, &lab::details(&results.measured(), &COLUMNS));
-    page.commands(&facts.commands);
-    page.text
 }
 
 /// Caption of the table of times.

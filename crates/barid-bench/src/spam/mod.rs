@@ -27,8 +27,8 @@ use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 
 use crate::lab::{
-    self, Facts, Launcher, Litter, Machine, Progress, Runner, Screen, drop_caches, grouped,
-    is_interrupted, make_folder, version,
+    self, Facts, Launcher, Litter, Machine, Progress, Reported as _, Runner, Screen, drop_caches,
+    grouped, make_folder, version,
 };
 use material::{Mail, Material};
 use rounds::Rounds;
@@ -108,13 +108,9 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let tokens = tokens(options);
     let rounds = Rounds { filters, steps, tokens, folder: runs_folder, times, stop };
     let mut progress = Progress::new(screen, rounds.steps());
-    let mut results = Results::default();
-    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
-    report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = is_interrupted(ended, &folder)?;
-    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
-    Ok(Report { folder, interrupted, results, text, json_lines })
+    Results::default().report(folder, &facts, |results, after| {
+        rounds.run(&material, results, &mut progress, after)
+    })
 }
 
 /// Returns the numbers of tokens of the small, the middle and the large list.

@@ -1,7 +1,5 @@
 //! The files that the bench writes.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -9,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
+    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -22,20 +20,63 @@ const COLUMNS: [Column; 3] = [
     Column::median("list MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, replacing earlier ones.
-pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    save(folder, "raw.csv", &raw(results))?;
-    save(folder, "summary.md", &summary(facts, results, complete))
-}
+impl Reported for Results {
+    fn raw(&self) -> String {
+        let head = format!("round,side,step,{CSV_HEAD},list_bytes\n");
+        let line = |Run { round, side, step, figures: f }: &Run| {
+            let (common, list) = (csv(f), f.index_bytes);
+            format!("{round},\"{side}\",\"{step}\",{common},{list}\n")
+        };
+        std::iter::once(head).chain(self.runs.iter().map(line)).collect()
+    }
 
-/// Returns all runs as CSV.
-fn raw(results: &Results) -> String {
-    let head = format!("round,side,step,{CSV_HEAD},list_bytes\n");
-    let line = |Run { round, side, step, figures: f }: &Run| {
-        let (common, list) = (csv(f), f.index_bytes);
-        format!("{round},\"{side}\",\"{step}\",{common},{list}\n")
-    };
-    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
+    fn summary(&self, facts: &Facts, complete: bool) -> String {
+        let mut page = Page::new("The spam filter", complete);
+        page.facts(facts);
+        page.bars(&bars::table(self));
+        page.section("Real time", TIMES, &times(self));
+        page.section("barid to bogofilter", RATIOS, &ratios(self));
+        page.section("Everything else", DETAILS, &details(self));
+        page.commands(&facts.commands);
+        page.text
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
+            bars::table(self).text(),
+            times(self).text(),
+            ratios(self).text()
+        )
+    }
+
+    fn json_lines(&self) -> Result<Vec<String>> {
+        #[derive(Serialize)]
+        struct Line {
+            v: u32,
+            r#type: &'static str,
+            side: Side,
+            step: Step,
+            #[serde(flatten)]
+            spreads: Spreads,
+            read_bytes: Spread,
+            write_bytes: Spread,
+            list_bytes: Spread,
+        }
+        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
+            Some(Line {
+                v: VERSION,
+                r#type: "bench_spam",
+                side,
+                step,
+                spreads: Spreads::of(&measured)?,
+                read_bytes: measured.spread(|f| f.read_bytes as f64)?,
+                write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+                list_bytes: measured.spread(|f| f.index_bytes as f64)?,
+            })
+        });
+        lab::json_lines(lines)
+    }
 }
 
 /// Returns real time, with a row for each step and a column for each side.
@@ -64,57 +105,6 @@ fn ratios(results: &Results) -> Table {
 /// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
-}
-
-/// Returns the tables for people: bars, real time, ratios.
-pub(crate) fn text(results: &Results) -> String {
-    format!(
-        "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
-        bars::table(results).text(),
-        times(results).text(),
-        ratios(results).text()
-    )
-}
-
-/// Returns the JSON lines, one for each step and side.
-pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
-    #[derive(Serialize)]
-    struct Line {
-        v: u32,
-        r#type: &'static str,
-        side: Side,
-        step: Step,
-        #[serde(flatten)]
-        spreads: Spreads,
-        read_bytes: Spread,
-        write_bytes: Spread,
-        list_bytes: Spread,
-    }
-    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
-        Some(Line {
-            v: VERSION,
-            r#type: "bench_spam",
-            side,
-            step,
-            spreads: Spreads::of(&measured)?,
-            read_bytes: measured.spread(|f| f.read_bytes as f64)?,
-            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
-            list_bytes: measured.spread(|f| f.index_bytes as f64)?,
-        })
-    });
-    lab::json_lines(lines)
-}
-
-/// Returns the page for people.
-fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut page = Page::new("The spam filter", complete);
-    page.facts(facts);
-    page.bars(&bars::table(results));
-    page.section("Real time", TIMES, &times(results));
-    page.section("barid to bogofilter", RATIOS, &ratios(results));
-    page.section("Everything else", DETAILS, &details(results));
-    page.commands(&facts.commands);
-    page.text
 }
 
 /// Caption of the table of times.

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
-use barid_testkit::peers::program;
 use barid_testkit::usage::Sampling;
 
 use super::answer::Answer;
@@ -16,6 +15,7 @@ use super::material::Material;
 use super::step::{List, Side, Step};
 use crate::lab::{Figures, Runner, fresh_folder, quoted, with_libraries};
 use crate::limits::{DAEMON_DEADLINE, SAMPLE_INTERVAL};
+use crate::systems::bogofilter::{BogofilterPrograms, database, each, shell};
 
 /// A filter with its own word lists.
 #[derive(Clone, Debug)]
@@ -24,72 +24,19 @@ pub(crate) struct Filter {
     /// The program under test.
     barid: PathBuf,
     /// The programs that filter messages and that read and write word lists.
-    programs: Programs,
+    programs: BogofilterPrograms,
     /// The filter's own folder.
     folder: PathBuf,
     runner: Runner,
 }
 
-/// The programs of a side, as called in a shell.
-#[derive(Clone, Debug)]
-struct Programs {
-    filter: String,
-    util: String,
-    files: Vec<PathBuf>,
-}
-
-impl Programs {
-    /// Returns the small programs beside barid if both are installed there, otherwise barid itself.
-    fn own(barid: &Path) -> Self {
-        let beside = ["bogofilter", "bogoutil"].map(|tool| barid.with_file_name(tool));
-        let is_own = |path: &PathBuf| database(path).is_some_and(|name| name.starts_with("barid"));
-        if beside.iter().all(is_own) {
-            let [filter, util] = beside.each_ref().map(|path| quoted(&path.to_string_lossy()));
-            return Self { filter, util, files: with_libraries(&beside[0]) };
-        }
-        let name = quoted(&barid.to_string_lossy());
-        let [filter, util] = ["bogofilter", "bogoutil"].map(|tool| format!("{name} {tool}"));
-        Self { filter, util, files: with_libraries(barid) }
-    }
-
-    /// Returns the programs of a build of bogofilter: by Debian's names, or by bogofilter's own
-    /// names if the installed one has the right database. Returns `None` if neither exists.
-    fn of_build(side: Side) -> Option<Self> {
-        let by_name = |suffix: &str| {
-            let [filter, util] =
-                ["bogofilter", "bogoutil"].map(|tool| program(&format!("{tool}{suffix}")));
-            let (filter, util) = (filter?, util?);
-            let is_right = database(&filter).is_some_and(|name| is_of(side, &name));
-            is_right.then(|| Self {
-                files: with_libraries(&filter),
-                filter: quoted(&filter.to_string_lossy()),
-                util: quoted(&util.to_string_lossy()),
-            })
-        };
-        by_name(&format!("-{}", side.build())).or_else(|| by_name(""))
-    }
-}
-
-/// Returns the database that a bogofilter reports in its version.
-fn database(filter: &Path) -> Option<String> {
-    let output = Command::new(filter).arg("-V").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find_map(|line| line.trim().strip_prefix("Database:"));
-    line.map(|name| name.trim().to_owned())
-}
-
-fn is_of(side: Side, database: &str) -> bool {
-    let name: String = database.to_ascii_lowercase().chars().filter(|c| *c != ' ').collect();
-    let wanted = if side == Side::Bdb { "berkeleydb" } else { side.build() };
-    name.starts_with(wanted)
-}
-
 impl Filter {
     /// Returns the filter of a side; `None` if it is not installed.
     pub(crate) fn new(side: Side, barid: &Path, folder: &Path, runner: Runner) -> Option<Self> {
-        let programs =
-            if side.is_own() { Some(Programs::own(barid)) } else { Programs::of_build(side) };
+        let programs = match side.is_own() {
+            true => Some(BogofilterPrograms::of_barid(barid)),
+            false => BogofilterPrograms::of_build(side.build()),
+        };
         let folder = folder.join(side.folder());
         let barid = barid.to_owned();
         programs.map(|programs| Self { side, barid, programs, folder, runner })
@@ -264,18 +211,6 @@ impl Drop for Daemon {
     }
 }
 
-/// Returns a script that runs a process for each message of a folder.
-fn each(command: &str, folder: &Path) -> String {
-    let folder = quoted(&folder.to_string_lossy());
-    format!("for file in {folder}/*; do {command} < \"$file\" || test $? -lt 3 || exit; done")
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
-}
-
 impl Side {
     fn folder(self) -> &'static str {
         match self {
@@ -295,22 +230,5 @@ impl List {
             Self::Middle => "middle",
             Self::Large => "large",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn builds_are_known_by_their_databases() {
-        let check = |database, expected: Option<Side>| {
-            let found = Side::PEERS.into_iter().find(|side| is_of(*side, database));
-            assert_eq!(found, expected, "{database}");
-        };
-        check("Berkeley DB 5.3.28: (September  9, 2013) AUTO-XA", Some(Side::Bdb));
-        check("TokyoCabinet (version 1.4.48, B+tree API)", Some(Side::TokyoCabinet));
-        check("SQLite 3.40.1", Some(Side::Sqlite));
-        check("LMDB", None);
     }
 }

@@ -21,7 +21,7 @@ const NAME_TOKYO: &str = "wordlist.tc";
 const UTF8: u32 = 2;
 const RAW: u32 = 1;
 /// Keys of a list's own values: encoding, messages, robx and version.
-const SAID: [&[u8]; 4] = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
+const METADATA: [&[u8]; 4] = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
 /// Version of lists from which IP addresses have a prefix of their own.
 const IP_VERSION: u32 = keys::VERSION;
 
@@ -145,9 +145,9 @@ impl Lists {
     pub fn ask(&mut self) -> Result<()> {
         for index in 0..self.lists.len() {
             if !self.lists[index].is_known {
-                let mut said = [Counts::default(); SAID.len()];
-                self.lists[index].list.counts(&SAID, &mut said)?;
-                self.take(index, said)?;
+                let mut metadata = [Counts::default(); METADATA.len()];
+                self.lists[index].list.counts(&METADATA, &mut metadata)?;
+                self.take(index, metadata)?;
             }
         }
         Ok(())
@@ -159,8 +159,8 @@ impl Lists {
     }
 
     /// Stores a list's own values.
-    fn take(&mut self, index: usize, said: [Counts; SAID.len()]) -> Result<()> {
-        let [encoding, totals, robx, version] = said;
+    fn take(&mut self, index: usize, metadata: [Counts; METADATA.len()]) -> Result<()> {
+        let [encoding, totals, robx, version] = metadata;
         let encoding = match encoding.spam {
             RAW => Some(WordEncoding::Raw),
             UTF8 => Some(WordEncoding::Utf8),
@@ -230,13 +230,13 @@ impl Lists {
             listed.list.counts(tokens, &mut self.counts)?;
             return Ok(());
         }
-        let asked = [tokens, &SAID[..]].concat();
+        let asked = [tokens, &METADATA[..]].concat();
         self.counts.resize(asked.len(), Counts::default());
         listed.list.counts(&asked, &mut self.counts)?;
-        let mut said = [Counts::default(); SAID.len()];
-        said.copy_from_slice(&self.counts[tokens.len()..]);
+        let mut metadata = [Counts::default(); METADATA.len()];
+        metadata.copy_from_slice(&self.counts[tokens.len()..]);
         self.counts.truncate(tokens.len());
-        self.take(index, said)
+        self.take(index, metadata)
     }
 
     /// Looks up the counts of words, in byte order, and replaces the content of `evidence`.

@@ -32,7 +32,7 @@ pub struct Reply {
     /// Bytes for standard output, or for the file of `-O`.
     pub out: Vec<u8>,
     /// Bytes for standard error, or with `-D` for standard output.
-    pub told: Vec<u8>,
+    pub diagnostics: Vec<u8>,
     /// Lines for the system's log.
     pub logged: Vec<Vec<u8>>,
 }
@@ -199,13 +199,13 @@ impl BogofilterRun {
         let messages = if words == 0 { 0 } else { messages };
         self.run = registration.letters();
         if self.judge.settings().logs {
-            self.say_registered(words, messages)?;
+            self.print_registered(words, messages)?;
         }
         if self.judge.settings().verbose > 0 {
             let plural = |count: u64| if count == 1 { "" } else { "s" };
             let (s, t) = (plural(words as u64), plural(u64::from(messages)));
             let args = format_args!("# {words} word{s}, {messages} message{t}\n");
-            printf::text(&mut reply.told, args);
+            printf::text(&mut reply.diagnostics, args);
         }
         let (add, sub) = registration.counts(messages);
         batch.messages(add, sub)?;
@@ -216,7 +216,7 @@ impl BogofilterRun {
     }
 
     /// Stores the log line of a registration. Its score is that of the previous message.
-    fn say_registered(&mut self, words: usize, messages: u32) -> Result<()> {
+    fn print_registered(&mut self, words: usize, messages: u32) -> Result<()> {
         let before = self.last.unwrap_or_else(|| self.judge.unjudged());
         let verdict = Verdict { words, number: messages, run: self.run, ..before };
         let format = self.judge.settings().formats.log_update.clone();

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use barid_wordlist::{AnyList, Change, Error, TokenEntry, keys};
 
 use super::UtilSettings;
-use crate::said::{Stop, tell};
+use crate::output::{Stop, print_error};
 
 /// Values of [`keys::ENCODING`].
 const UNKNOWN: u32 = 0;
@@ -94,8 +94,8 @@ impl UtilSettings {
         done?;
         match (upgrades, version.get() < keys::VERSION) {
             (false, _) => {}
-            (true, true) => tell(b"Upgrading wordlist.\n"),
-            (true, false) => tell(b"Wordlist has already been upgraded.\n"),
+            (true, true) => print_error(b"Upgrading wordlist.\n"),
+            (true, false) => print_error(b"Wordlist has already been upgraded.\n"),
         }
         Ok(true)
     }

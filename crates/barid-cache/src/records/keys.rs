@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use barid_kv::compress::RatioWatch;
+use barid_vfs::le::{LeReader, PutLe};
 
-use crate::codec::{Put, Reader};
 use crate::header::RecordsHead;
 use crate::options::CacheOptions;
 
@@ -86,8 +86,8 @@ impl About {
     /// Decodes a description; `None` if it has another version or differs from what was written.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
-        (Reader(checksum).u64()? == xxhash_rust::xxh3::xxh3_64(body)).then_some(())?;
-        let mut reader = Reader(body);
+        (LeReader(checksum).u64()? == xxhash_rust::xxh3::xxh3_64(body)).then_some(())?;
+        let mut reader = LeReader(body);
         (reader.u32()? == VERSION).then_some(())?;
         let (generation, next, dictionary) = (reader.u64()?, reader.u32()?, reader.u8()?);
         let mut watch = || {
@@ -108,7 +108,7 @@ pub(crate) fn dictionary_value(generation: u64, id: u8, bytes: &[u8]) -> Vec<u8>
 
 /// Returns the bytes of a dictionary; `None` if they differ from what was written.
 pub(crate) fn dictionary_in(generation: u64, id: u8, value: &[u8]) -> Option<&[u8]> {
-    let mut reader = Reader(value);
+    let mut reader = LeReader(value);
     let checksum = reader.u64()?;
     (checksum == dictionary_checksum(generation, id, reader.0)).then_some(reader.0)
 }

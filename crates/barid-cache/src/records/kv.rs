@@ -225,7 +225,7 @@ impl RecordStore for KvRecords {
     }
 }
 
-/// Records stored one behind the other.
+/// Records stored one after the other.
 struct Gathered {
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,

@@ -16,8 +16,8 @@ use crate::exit::Outcome;
 
 /// Do what bogofilter does: score, register and pass through messages
 ///
-/// Takes bogofilter's options and configuration files, uses its word list where that is, and gives
-/// its answers and exit codes. `barid bogofilter --help` tells the options.
+/// Accepts bogofilter's options and configuration files, uses its word list in place, and has the
+/// same output and exit codes. `barid bogofilter --help` lists the options.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct BogofilterArgs {
@@ -25,9 +25,9 @@ pub(crate) struct BogofilterArgs {
     args: AllArgs,
 }
 
-/// Do what bogoutil does: dump, load and tend bogofilter's word lists
+/// Do what bogoutil does: dump, load and maintain bogofilter's word lists
 ///
-/// Takes bogoutil's options. `barid bogoutil --help` tells them.
+/// Accepts bogoutil's options. `barid bogoutil --help` lists them.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct BogoutilArgs {
@@ -37,7 +37,7 @@ pub(crate) struct BogoutilArgs {
 
 /// Do what bogolexer does: print the words of messages
 ///
-/// Takes bogolexer's options. `barid bogolexer --help` tells them.
+/// Accepts bogolexer's options. `barid bogolexer --help` lists them.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct BogolexerArgs {
@@ -48,7 +48,7 @@ pub(crate) struct BogolexerArgs {
 /// All arguments, unparsed.
 #[derive(Debug, Args)]
 struct AllArgs {
-    /// Options and files as that program takes them
+    /// Options and files as for that program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
     all: Vec<OsString>,
 }

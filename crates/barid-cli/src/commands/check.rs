@@ -26,39 +26,39 @@ Examples:
   barid check ~/Maildir
   barid check archive.mbx --repair --dry-run   what a repair would do
   barid check archive.mbx --repair
-  barid check archive.mbx --undo               the bytes that were there before
+  barid check archive.mbx --undo               restore the bytes from before the repair
   barid check archive.mbx --list-kept          the repairs that can be undone
-  barid check archive.mbx --discard            forget what was there before
-  barid check mbx:archive.mbx                  an mbx that does not begin as one any more
+  barid check archive.mbx --discard            forget the bytes from before the repair
+  barid check mbx:archive.mbx                  an mbx whose first bytes are damaged
 
-Exit status: 2 if something is wrong that is not mended, 1 if no repair is kept.";
+Exit status: 2 if damage remains, 1 if no repair is kept.";
 
-/// Tell what is wrong with a mailbox, and mend it
+/// Check a mailbox for damage, and repair it
 ///
-/// Looks at every file that says where messages are and what their flags and UIDs are, and at as
-/// much of the messages as it takes. With --repair every message that is still whole is brought
-/// back; what is overwritten or removed is kept in the state folder first, and --undo puts it back
-/// byte for byte. With --verbose it also tells what is odd but harmless. A format that is named is
-/// believed, however the mailbox begins.
+/// Checks every file that stores the places, flags and UIDs of messages, and as much of the
+/// messages as that needs. --repair brings back every message that is still whole; before it
+/// overwrites or removes bytes it saves them in the state folder, and --undo restores them byte for
+/// byte. --verbose also reports harmless oddities. If the format is named, the mailbox is checked
+/// as that format even if it begins like another.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// Mend what can be mended
+    /// Repair the damage, as far as possible
     #[arg(long, group = "what")]
     repair: bool,
-    /// Write nothing: say what would be done
+    /// Write nothing: report what would be done
     #[arg(long, conflicts_with_all = ["undo", "list_kept", "discard"])]
     dry_run: bool,
-    /// Undo the last repair, unless the mailbox changed since
+    /// Undo the last repair, unless the mailbox has changed since
     #[arg(long, group = "what")]
     undo: bool,
-    /// List the repairs of which something is kept, the last first
+    /// List the repairs that can be undone, the last first
     #[arg(long, group = "what")]
     list_kept: bool,
-    /// Forget what is kept of all repairs, which then cannot be undone
+    /// Delete the bytes saved by all repairs, which then cannot be undone
     #[arg(long, group = "what")]
     discard: bool,
     /// Wait no longer than TIME for another program's lock (as in 500ms, 30s, 2m)
@@ -87,16 +87,16 @@ pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Out
         context.has_changed.set(true);
         let stop: Arc<AtomicBool> = Arc::default();
         let quiet = context.global.quiet;
-        signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
+        signals::answer_signals(&stop, quiet).context("signals cannot be caught")?;
         options.stop = Some(Arc::clone(&stop));
         let done = context.with_line(Some(stop), |progress| {
             options.progress = progress;
             check::repair(&vfs, &spec, &options)
         })?;
-        return tell(context, args, &done.found, Some(&done));
+        return print_report(context, args, &done.found, Some(&done));
     }
     let found = check::check(&vfs, &spec, &options)?;
-    tell(context, args, &found, None)
+    print_report(context, args, &found, None)
 }
 
 fn undo(
@@ -108,7 +108,7 @@ fn undo(
 ) -> anyhow::Result<Outcome> {
     let name = args.mailbox.as_encoded_bytes();
     let Some(undone) = check::undo_repair(vfs, spec, options)? else {
-        let text = format!("{}: there is no repair to undo", visible(name));
+        let text = format!("{}: no repair to undo", visible(name));
         return Err(NotThere::error(text, "each repair can be undone once, the last one first"));
     };
     if context.global.json {
@@ -119,14 +119,14 @@ fn undo(
         json.end_line();
     } else {
         let files = counted(undone.files, "file");
-        let text = format!("{}: {files} as before the repair", visible(name));
+        let text = format!("{}: restored {files} to the state before the repair", visible(name));
         context.out.line(&text)?;
     }
     Ok(Outcome::Done)
 }
 
 /// Prints what is wrong, and what was done about it.
-fn tell(
+fn print_report(
     context: &mut Context,
     args: &CheckArgs,
     found: &CheckReport,
@@ -157,7 +157,7 @@ fn tell(
     Ok(if left > 0 { Outcome::Incomplete } else { Outcome::Done })
 }
 
-fn line(damage: &Damage, tells_repair: bool) -> String {
+fn line(damage: &Damage, shows_repair: bool) -> String {
     let mut text = format!(
         "{}: {}",
         damage.severity.name(),
@@ -171,8 +171,8 @@ fn line(damage: &Damage, tells_repair: bool) -> String {
     }
     text.push_str(&format!(": {}", visible(damage.what.as_bytes())));
     match damage.repair {
-        Some(repair) if tells_repair => text.push_str(&format!(" (repair: {repair})")),
-        None if tells_repair => text.push_str(" (nothing can be done)"),
+        Some(repair) if shows_repair => text.push_str(&format!(" (repair: {repair})")),
+        None if shows_repair => text.push_str(" (cannot be repaired)"),
         _ => {}
     }
     text
@@ -183,27 +183,27 @@ fn summary(name: &[u8], found: &CheckReport, done: Option<&RepairReport>, bad: u
     let messages = counted(found.messages, "message");
     let more = match found.more {
         0 => String::new(),
-        more => format!(", {more} of them not named"),
+        more => format!(", {more} of them not listed"),
     };
     let mut lines = vec![match bad {
-        0 => format!("{name}: {messages}, nothing wrong"),
+        0 => format!("{name}: {messages}, no damage"),
         _ => format!("{name}: {messages}, {} wrong{more}", counted(bad, "thing")),
     }];
     match done {
         Some(RepairReport { kept: Some(kept), bytes_kept, .. }) => lines.push(format!(
-            "repaired; {} that were overwritten or removed are kept in {}",
+            "repaired; {} that were overwritten or removed are saved in {}",
             size(*bytes_kept),
             visible(kept.as_os_str().as_encoded_bytes())
         )),
         Some(_) => lines.push("nothing was repaired".to_owned()),
         None if found.is_too_large => {
             lines.push(
-                "a repair would have to write more than 200 MB at once, or keep more than it can"
+                "a repair would have to write more than 200 MB at once, or save more than it can"
                     .to_owned(),
             );
         }
         None if found.is_repairable => lines.push(
-            "`barid check --repair` mends what can be mended, and `--undo` undoes that".to_owned(),
+            "`barid check --repair` repairs what it can, and `--undo` undoes that".to_owned(),
         ),
         None => {}
     }

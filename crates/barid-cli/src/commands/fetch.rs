@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use barid::fetch::{FetchItem, FetchItems, Fetched, NumberSet};
 use barid::message::{decode_plain, decode_words, file_name, media_type, numbered_parts};
 use barid::{Address, BodyStructure, Envelope, Mailbox, Uid};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
@@ -21,25 +22,25 @@ Examples:
 
 ITEMS are those of IMAP: FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, BODY,
 BODYSTRUCTURE, BODY[SECTION]<FIRST.COUNT>, BINARY[PART], BINARY.SIZE[PART], and FAST, ALL, FULL. A
-SECTION is empty, a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES), TEXT,
-behind a part also MIME. No flag is changed: BODY[] is BODY.PEEK[].
+SECTION is empty, a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES) or TEXT,
+and after a part also MIME. No flag is changed: BODY[] works as BODY.PEEK[].
 
 Exit status: 1 if none of the messages is there, 2 if one cannot be read; the others are printed.";
 
-/// Print what IMAP's FETCH tells of messages
+/// Print message data as IMAP's FETCH returns it
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FetchArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges of them with commas between (1:5,9,*)
+    /// The messages: UIDs and ranges separated by commas (1:5,9,*)
     #[arg(value_name = "SET", value_parser = parse_set)]
     set: NumberSet,
-    /// The items to fetch of each
+    /// The items to fetch for each message
     #[arg(value_name = "ITEMS", required = true)]
     items: Vec<String>,
-    /// Take the numbers of SET as places in the mailbox, counted from 1
+    /// Read the numbers of SET as sequence numbers instead of UIDs
     #[arg(long)]
     seq: bool,
     /// Print answers as IMAP servers give them, with CRLF (the default)
@@ -123,6 +124,11 @@ fn write_json(fetched: &Fetched<'_>, out: &mut Vec<u8>) {
                 json.key(if *item == FetchItem::Body { "body" } else { "bodystructure" });
                 write_parts(&mut json, fetched.structure());
             }
+            // Servers answer NIL, too, where there is no value.
+            FetchItem::SaveDate => json.key("savedate").null(),
+            FetchItem::EmailId => json.key("emailid").str(&summary.content_id()),
+            FetchItem::ThreadId => json.key("threadid").null(),
+            FetchItem::Preview { .. } => json.key("preview").null(),
             FetchItem::Section { .. } | FetchItem::Binary { .. } | FetchItem::BinarySize(_) => {
                 sections.push(item);
             }
@@ -161,23 +167,12 @@ fn write_section(json: &mut Json<'_>, fetched: &Fetched<'_>, item: &FetchItem) {
     match bytes.as_deref().map(std::str::from_utf8) {
         None => json.key("text").null(),
         Some(Ok(text)) => json.key("text").str(text),
-        Some(Err(_)) => json.key("base64").plain(&base64(bytes.as_deref().unwrap_or_default())),
-    }
-    json.close(b'}');
-}
-
-fn base64(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            let value = bits >> (18 - 6 * digit) & 63;
-            out.push(if digit <= group.len() { DIGITS[value as usize] } else { b'=' });
+        Some(Err(_)) => {
+            let text = BASE64_STANDARD.encode(bytes.as_deref().unwrap_or_default());
+            json.key("base64").plain(text.as_bytes())
         }
     }
-    out
+    json.close(b'}');
 }
 
 fn write_envelope(json: &mut Json<'_>, envelope: &Envelope) {
@@ -240,19 +235,4 @@ fn write_parts(json: &mut Json<'_>, structure: &BodyStructure) {
         json.close(b'}');
     }
     json.close(b']');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_in_base64() {
-        for (bytes, expected) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), expected.as_bytes());
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), b"//79");
-    }
 }

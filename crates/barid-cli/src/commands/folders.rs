@@ -24,10 +24,10 @@ Exit status: 1 if there is no mailbox.";
 
 /// List the mailboxes below a folder as a tree, with their counts
 ///
-/// Maildir++ folders, nested Maildirs and mailbox files are found. Each is opened to count its
-/// messages, so the first time takes as long as reading what is new in all of them. The names with
-/// slashes between them, below DIR, are what the other commands take: `~/Maildir/Entwürfe` for the
-/// folder `.Entw&APw-rfe`.
+/// Finds Maildir++ folders, nested Maildirs and mailbox files. Each is opened to count its
+/// messages, so the first time takes as long as reading the new messages of all. Other commands
+/// accept the printed names, with slashes between them: `~/Maildir/Entwürfe` for the folder
+/// `.Entw&APw-rfe`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FoldersArgs {
@@ -50,8 +50,8 @@ struct Counts {
 pub(crate) fn run(context: &mut Context, args: &FoldersArgs) -> anyhow::Result<Outcome> {
     let folders = barid::folders(&OsVfs, &args.dir)?;
     if !folders.iter().any(|folder| folder.format.is_some()) {
-        let message = format!("{}: no mailbox here or below", args.dir.display());
-        return Err(NotThere::error(message, "Maildirs and mbox files are looked for"));
+        let message = format!("{}: no mailbox in this folder or below it", args.dir.display());
+        return Err(NotThere::error(message, "name a folder with Maildirs or mailbox files"));
     }
     let mut outcome = Outcome::Done;
     let mut counts = Vec::with_capacity(folders.len());

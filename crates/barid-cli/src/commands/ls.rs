@@ -20,8 +20,8 @@ Examples:
   barid ls --json archive.mbox | jq -r 'select(.size > 1000000) | .uid'
 
 Columns: UID, flags, date, sender, subject. The flags: N not seen, A answered, F flagged, D deleted,
-T draft. The date is the one it was sent at, as the sender's clock showed it; without one, the date
-of arrival. A line is cut to the width of the terminal, and is whole elsewhere.";
+T draft. The date is when the message was sent, in the sender's time zone, or when it arrived if
+that is unknown. Lines are cut to the width of a terminal, and complete elsewhere.";
 
 /// List the messages of a mailbox
 #[derive(Debug, Args)]
@@ -30,10 +30,10 @@ pub(crate) struct LsArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// Sort by KEY; may be given more than once, the first deciding first
+    /// Sort by KEY; if given more than once, the first takes precedence
     ///
     /// KEY is one of arrival, cc, date, from, size, subject, to (RFC 5256), displayfrom, displayto
-    /// (RFC 5957). `reverse:KEY` turns the order of that key around.
+    /// (RFC 5957). `reverse:KEY` reverses the order of that key.
     #[arg(short, long, value_name = "KEY", value_parser = parse_key)]
     sort: Vec<(SortKey, bool)>,
     /// Show only the last N of that order: the newest, by default
@@ -42,10 +42,10 @@ pub(crate) struct LsArgs {
     /// Show only the first N of that order
     #[arg(long, value_name = "N")]
     first: Option<u32>,
-    /// Print the size that IMAP clients are told as well, with --json
+    /// With --json, also print the size that IMAP servers report
     ///
-    /// RFC822.SIZE counts every line end as two bytes. The first time messages are read for it, as
-    /// they are for `--sort size`.
+    /// RFC822.SIZE counts every line end as two bytes. The first time, all messages are read for
+    /// it, as for `--sort size`.
     #[arg(long, requires = "json")]
     rfc822_size: bool,
 }

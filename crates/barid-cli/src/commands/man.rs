@@ -20,7 +20,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// The folder, which is made if it is missing
+    /// The folder, created if it is missing
     dir: PathBuf,
 }
 

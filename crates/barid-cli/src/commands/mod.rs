@@ -12,6 +12,7 @@ pub(crate) mod folders;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod spam;
 pub(crate) mod status;

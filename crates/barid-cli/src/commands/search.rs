@@ -22,30 +22,30 @@ Examples:
   barid search ~/Maildir from:ann subject:\"release plan\" since:2024-01-01
   barid search --list ~/Maildir has:attachment larger:1M is:unread -from:bob
   barid search archive.mbox '(from:ann or from:bob) budget'
-  barid search archive.mbox 'OR FROM ann TEXT budget'     the same, nearly, in IMAP's words
+  barid search archive.mbox 'OR FROM ann TEXT budget'     in IMAP's syntax
   barid search --imap archive.mbox 'RETURN (MIN COUNT) SINCE 1-Feb-2024 UNSEEN'
   barid show ~/Maildir $(barid search ~/Maildir id:4711@mail.example)
 
-A word alone is looked for in the whole message, headers included; \"quotes\" keep words together.
-`all` is every message.
+A word alone matches anywhere in the message, headers included; \"quotes\" keep words together.
+`all` matches every message.
   from: to: cc: bcc: subject: body: text: header:NAME=TEXT list: id:
   since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w; on:2024-01..2024-03
-                       by the date of sending; by that of arrival with received-since: and so on
-  older: newer:        so long ago by arrival: 90s, 15min, 2h, 7d, 2w, 3m, 1y
+                       by the date sent; received-since: and so on go by the date of arrival
+  older: newer:        time since arrival: 90s, 15min, 2h, 7d, 2w, 3m, 1y
   larger: smaller:     20000, 500k, 1M
   is:                  unread, read, flagged, unflagged, answered, unanswered, deleted, draft
                        or recent
   has:attachment  tag:KEYWORD  uid:1,5:9  seq:1:10  modseq:N
-Terms must all match. `or` joins what stands left of it with what stands right, `-` or `not` turns
-one around, parentheses group. Texts match anywhere, in any case, accents as they are written. A
-query that begins with a search key in capitals is read as IMAP's SEARCH (RFC 9051).
+All terms must match. `or` between two terms matches either, `-` or `not` before a term negates it,
+and parentheses group terms. Texts match anywhere, ignoring case but not accents. A query that
+begins with a search key in capitals is read as IMAP's SEARCH (RFC 9051).
 
 Exit status: 1 if nothing matches, 2 if a message could not be read.";
 
 /// Search the messages of a mailbox
 ///
 /// Prints the UIDs of the messages that match. Flags, dates, sizes, addresses and subjects are
-/// answered from the cache; messages are read only to look for a text in them, on all cores.
+/// looked up in the cache; messages are read only to search their text, on all cores.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SearchArgs {
@@ -54,7 +54,7 @@ pub(crate) struct SearchArgs {
     mailbox: OsString,
     /// The query; several words are joined by spaces
     ///
-    /// `barid search --help` ends with what it can be made of.
+    /// The end of `barid search --help` lists its terms.
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
     /// List the messages as `barid ls` does
@@ -143,7 +143,7 @@ pub(crate) fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<R
         return Ok((program, returns));
     }
     let seconds = OsVfs.now().unix_nanos / 1_000_000_000;
-    let today = Day::shown(seconds, local_zone_minutes(&OsVfs, seconds));
+    let today = Day::in_zone(seconds, local_zone_minutes(&OsVfs, seconds));
     let program = parse_short(&text, today).map_err(|error| explain(&error))?;
     Ok((program, None))
 }
@@ -174,8 +174,8 @@ fn explain(error: &SearchError) -> anyhow::Error {
         SearchError::UnknownKey(key) if key.ends_with(':') => {
             "`barid search --help` lists the keys; put \"quotes\" around a text with a colon in it"
         }
-        SearchError::Numbers(_) => "say which: `uid:`, `seq:` or `text:` before it",
-        _ => "`barid search --help` tells what a query can be",
+        SearchError::Numbers(_) => "put `uid:`, `seq:` or `text:` before it",
+        _ => "`barid search --help` describes queries",
     };
     WithHint::error(error.to_string(), hint)
 }

@@ -21,7 +21,7 @@ Examples:
   barid status --json archive.mbox
   barid status --full-check archive.mbox   compare every message with the cache";
 
-/// Tell what a mailbox holds and bring its cache up to date
+/// Show the counts of a mailbox and bring its cache up to date
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
@@ -52,8 +52,8 @@ pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Ou
     if earlier > 0 {
         let count = counted(earlier.into(), "change");
         context.warn(&format!(
-            "{count} pending for an earlier file at this path, which another took the place of: \
-             `barid sync --take-over` writes them to this one"
+            "{count} pending for an earlier file at this path, which was replaced by this one: \
+             `barid sync --take-over` writes them to it"
         ));
     }
     Ok(Outcome::Done)

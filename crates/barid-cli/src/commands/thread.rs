@@ -16,12 +16,12 @@ use crate::output::tree::{Branches, last_children};
 const EXAMPLES: &str = "\
 Examples:
   barid thread ~/Maildir
-  barid thread --algorithm refs --newest 10 ~/Maildir    the ten threads written to last
+  barid thread --algorithm refs --newest 10 ~/Maildir    the ten most recently active threads
   barid thread --imap --uid archive.mbox                 as an IMAP server would answer
 
-The columns are those of `barid ls`. `references` (RFC 5256) also joins threads of one subject and
-orders threads by their first message; `refs` follows only References and In-Reply-To and orders
-threads by their last message; `orderedsubject` (RFC 5256) looks at nothing but the subject.";
+The columns are those of `barid ls`. `references` (RFC 5256) also joins threads of the same subject
+and orders threads by their first message; `refs` follows only References and In-Reply-To and orders
+threads by their last message; `orderedsubject` (RFC 5256) uses only the subject.";
 
 /// Show the threads of a mailbox as trees
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct ThreadArgs {
 enum Algorithm {
     /// RFC 5256 REFERENCES
     References,
-    /// REFS, as Dovecot has it
+    /// REFS, as in Dovecot
     Refs,
     /// RFC 5256 ORDEREDSUBJECT
     #[value(name = "orderedsubject")]

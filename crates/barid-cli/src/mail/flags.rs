@@ -86,7 +86,7 @@ impl FromStr for FlagWord {
             Some('=') => Sign::Set,
             _ => {
                 return Err(format!(
-                    "say +{text} to add it, -{text} to remove it, or ={text} to have no other"
+                    "write +{text} to add it, -{text} to remove it, or ={text} to remove all others"
                 ));
             }
         };
@@ -101,7 +101,7 @@ impl FromStr for FlagWord {
                 .split(',')
                 .map(|name| format!("{first}{}", name.trim_start_matches(['+', '='])))
                 .collect();
-            return Err(format!("name each on its own, as in {}", words.join(" ")));
+            return Err(format!("write each separately, as in {}", words.join(" ")));
         }
         Ok(Self { sign, name: Some(name.parse()?) })
     }
@@ -159,9 +159,11 @@ impl FlagRequest {
         }
         let is_mixed = words.iter().any(|word| word.sign != Sign::Set);
         if request.is_exact && is_mixed {
-            return Err("`=` says all flags that a message is to have: it does not go with `+` \
-                        and `-`"
-                .to_owned());
+            return Err(
+                "`=` names all flags that a message will have: it cannot be combined with `+` and \
+                 `-`"
+                .to_owned(),
+            );
         }
         let twice = words.iter().filter_map(|word| word.name.as_ref());
         match twice
@@ -169,10 +171,10 @@ impl FlagRequest {
             .find(|name| request.add.contains(name) && request.remove.contains(name))
         {
             Some(FlagName::System(flag)) => {
-                Err(format!("{} is to be added and removed", flag.name()))
+                Err(format!("{} cannot be both added and removed", flag.name()))
             }
             Some(FlagName::Keyword(keyword)) => {
-                Err(format!("{} is to be added and removed", keyword.as_str()))
+                Err(format!("{} cannot be both added and removed", keyword.as_str()))
             }
             None => Ok(request),
         }
@@ -259,8 +261,8 @@ mod tests {
         check(&["-\\Recent"], Err("barid sync"));
         check(&["+seen,deleted"], Err("as in +seen +deleted"));
         check(&["-a,b"], Ok(("", "a,b")));
-        check(&["+seen", "-Seen"], Err("\\Seen is to be added and removed"));
-        check(&["+a", "-A"], Err("is to be added and removed"));
-        check(&["=seen", "+flagged"], Err("does not go with"));
+        check(&["+seen", "-Seen"], Err("\\Seen cannot be both added and removed"));
+        check(&["+a", "-A"], Err("cannot be both added and removed"));
+        check(&["=seen", "+flagged"], Err("cannot be combined with"));
     }
 }

@@ -9,7 +9,7 @@ use crate::exit::WithHint;
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct NumberingArgs {
     /// Refuse UIDs unless the mailbox has the UIDVALIDITY N, as `barid status` prints it. Needed
-    /// where the messages have other UIDs because the file that held them was damaged
+    /// if the messages have new UIDs because the file that stored them was damaged
     #[arg(long, value_name = "N")]
     uidvalidity: Option<u32>,
 }
@@ -26,16 +26,16 @@ impl NumberingArgs {
         match self.uidvalidity {
             Some(wanted) if wanted != has.get() => Err(WithHint::error(
                 format!("{path}: the UIDVALIDITY is {has}, not {wanted}: nothing is changed"),
-                "its UIDs mean other messages: `barid ls` lists them",
+                "its UIDs refer to other messages: `barid ls` lists them",
             )),
             None if names_uids && mailbox.is_renumbered() => Err(WithHint::error(
                 format!(
-                    "{path}: its messages have other UIDs than before, since the file that held \
-                     them was damaged: nothing is changed"
+                    "{path}: its messages have new UIDs, since the file that stored the old ones \
+                     was damaged: nothing is changed"
                 ),
                 format!(
-                    "`barid ls` lists them; --uidvalidity {has} says that the UIDs are the new \
-                     ones, and `barid check --repair` that all will be"
+                    "`barid ls` lists them; --uidvalidity {has} confirms that the given UIDs are \
+                     the new ones, and `barid check --repair` confirms it for all commands"
                 ),
             )),
             _ => Ok(()),

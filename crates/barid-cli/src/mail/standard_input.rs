@@ -52,7 +52,7 @@ impl StandardInput {
         })
     }
 
-    /// Returns the first bytes, which tell what the input is.
+    /// Returns the first bytes, which identify its kind.
     pub(crate) fn start(&self) -> io::Result<Vec<u8>> {
         let mut start = vec![0; START_LEN];
         let len = match self {
@@ -133,7 +133,7 @@ fn spool(
                     size(room),
                     folder.display()
                 ),
-                "save it to a file, and name the file",
+                "save it to a file, and give the name of that file",
             ));
         }
         file.write_all_at(&piece, offset).map_err(&at)?;

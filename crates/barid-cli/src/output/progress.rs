@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     started: Instant,
-    /// The flag that is set when the work was told to end.
+    /// The flag that is set when a signal requests the end.
     stop: Option<Arc<AtomicBool>>,
     line: Mutex<Line>,
 }

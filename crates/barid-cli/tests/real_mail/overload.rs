@@ -196,7 +196,8 @@ fn a_content_length_that_lies() {
     let told = run(&world, &["ls", "--no-cache", "-v", &path]);
     assert_eq!((told.code, told.text().lines().count()), (0, 3));
     for offset in [mail(5).len(), mail(5).len() + mail(500).len()] {
-        let place = format!("box.mbox: at offset {offset}: Content-Length leads to no From_ line");
+        let place =
+            format!("box.mbox: at offset {offset}: Content-Length does not lead to a From_ line");
         assert!(told.stderr.contains(&place), "{}", told.stderr);
     }
 }

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet};
 
-pub use header::base64_encode;
 pub use names::WORDS;
 pub use random::Random;
 use text::Texts;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use base64::alphabet::STANDARD;
+
 use super::names::{FOREIGN_WORDS, WORDS};
 use super::random::{self, Random};
 
@@ -114,13 +116,13 @@ fn base64(random: &mut Random) -> String {
 
 /// Appends `len` digits of base64.
 pub(crate) fn push_base64(random: &mut Random, len: usize, text: &mut String) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = STANDARD.as_str().as_bytes();
     let mut bits = 0;
     for i in 0..len {
         if i % 10 == 0 {
             bits = random.u64();
         }
-        text.push(DIGITS[bits as usize & 63] as char);
+        text.push(digits[bits as usize & 63] as char);
         bits >>= 6;
     }
 }

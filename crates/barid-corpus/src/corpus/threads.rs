@@ -1,5 +1,7 @@
 //! The thread structure of generated mail, with ids and subjects.
 
+use base64::alphabet::URL_SAFE;
+
 use super::Profile;
 use super::names::{self, ID_HOSTS};
 use super::random::{self, Random};
@@ -137,8 +139,8 @@ impl Threads {
 const ID_AT: &str = "1-git@patches";
 
 fn base64ish(value: u64) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    (0..10).map(|i| DIGITS[(value >> (6 * i)) as usize & 63] as char).collect()
+    let digits = URL_SAFE.as_str().as_bytes();
+    (0..10).map(|i| digits[(value >> (6 * i)) as usize & 63] as char).collect()
 }
 
 #[cfg(test)]

@@ -260,7 +260,7 @@ fn reversed(
     let mut segments = Vec::new();
     let mut at = 0;
     for (offset, stretch) in pieces {
-        // What is behind the old end was not there.
+        // What is after the old end was not there.
         let offset = *offset.min(old_size);
         segments.push(Segment::Keep(at..offset));
         segments.push(Segment::New(kept.bytes(*stretch).to_vec()));
@@ -270,7 +270,7 @@ fn reversed(
         segments.push(Segment::Keep(at..*old_size));
     }
     let edit = FileEdit::assemble(name, &*file, &segments).map_err(Error::at(&path))?;
-    let what = "what is to be put back is more than can be written at once";
+    let what = "more bytes are to be restored than can be written at once";
     edit.map(Some).ok_or(Error::Unsupported { path, what })
 }
 

@@ -137,7 +137,7 @@ impl Diagnosis {
         let damage = |kind, severity| Damage::new(kind, severity, folder.join(path));
         let damage = match size {
             0 => damage("empty", Severity::Warning).what("the message has no bytes"),
-            _ => damage("zeros", Severity::Error).what("the message is nothing but zeros"),
+            _ => damage("zeros", Severity::Error).what("the message contains only zeros"),
         };
         self.note(damage.repair("its file is removed"));
         let step = FolderStep::remove(vfs, folder, path)?;

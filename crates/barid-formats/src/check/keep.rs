@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use barid_mailbox::{Error, Result};
+use barid_vfs::le::{LeReader, PutLe as _};
 use barid_vfs::{OpenOptions, Timestamp, Vfs, create_dir_durable};
 
 use super::limits::{KEPT_LEN_MAX, MANIFEST_LEN_MAX, STEPS_MAX};
@@ -137,16 +138,16 @@ impl Manifest {
 
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = ManifestWriter(MAGIC.to_vec());
-        out.u32(VERSION);
-        out.u32(self.goes_on.into());
-        out.u32(self.entries.len() as u32);
-        out.u64(self.time.unix_nanos as u64);
-        out.u64(self.kept_len);
-        out.u64(self.kept_hash);
-        out.bytes(self.mailbox.as_os_str().as_bytes());
+        out.0.put_u32(VERSION);
+        out.0.put_u32(self.goes_on.into());
+        out.0.put_u32(self.entries.len() as u32);
+        out.0.put_u64(self.time.unix_nanos as u64);
+        out.0.put_u64(self.kept_len);
+        out.0.put_u64(self.kept_hash);
+        out.0.put_bytes(self.mailbox.as_os_str().as_bytes());
         self.entries.iter().for_each(|entry| out.entry(entry));
         let hash = hash(&out.0);
-        out.u64(hash);
+        out.0.put_u64(hash);
         out.0
     }
 
@@ -155,20 +156,27 @@ impl Manifest {
         if hash(body) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let mut input = ManifestReader(body.strip_prefix(MAGIC)?);
-        if input.u32()? != VERSION {
+        let mut input = ManifestReader(LeReader(body.strip_prefix(MAGIC)?));
+        if input.0.u32()? != VERSION {
             return None;
         }
-        let goes_on = input.u32()? != 0;
-        let count = input.u32().filter(|count| *count <= STEPS_MAX)?;
-        let time = Timestamp { unix_nanos: input.u64()? as i64 };
-        let (kept_len, kept_hash) = (input.u64()?, input.u64()?);
+        let goes_on = input.0.u32()? != 0;
+        let count = input.0.u32().filter(|count| *count <= STEPS_MAX)?;
+        let time = Timestamp { unix_nanos: input.0.u64()? as i64 };
+        let (kept_len, kept_hash) = (input.0.u64()?, input.0.u64()?);
         let mailbox = input.path()?;
         let mut entries = Vec::new();
         for _ in 0..count {
             entries.push(input.entry()?);
         }
-        input.0.is_empty().then_some(Self { mailbox, time, goes_on, kept_len, kept_hash, entries })
+        input.0.0.is_empty().then_some(Self {
+            mailbox,
+            time,
+            goes_on,
+            kept_len,
+            kept_hash,
+            entries,
+        })
     }
 }
 
@@ -247,7 +255,7 @@ pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<UndoableRepa
         let path = folder.join(KEPT);
         let bytes = vfs.read(&path, KEPT_LEN_MAX).map_err(Error::at(&path))?;
         if bytes.len() as u64 != manifest.kept_len || hash(&bytes) != manifest.kept_hash {
-            let kind = "what was kept of a repair is not what it was";
+            let kind = "the bytes saved by a repair are damaged";
             return Err(Error::Damaged { path, offset: 0, kind });
         }
         return Ok(Some(UndoableRepair { folder, manifest, bytes }));
@@ -290,99 +298,67 @@ pub(super) fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
 struct ManifestWriter(Vec<u8>);
 
 impl ManifestWriter {
-    fn u32(&mut self, number: u32) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn u64(&mut self, number: u64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.u32(bytes.len() as u32);
-        self.0.extend_from_slice(bytes);
-    }
-
     fn path(&mut self, path: &Path) {
-        self.bytes(path.as_os_str().as_bytes());
+        self.0.put_bytes(path.as_os_str().as_bytes());
     }
 
     fn stretch(&mut self, stretch: KeptRange) {
-        self.u64(stretch.at);
-        self.u64(stretch.len);
+        self.0.put_u64(stretch.at);
+        self.0.put_u64(stretch.len);
     }
 
     fn old(&mut self, old: &Old) {
         self.stretch(old.stretch);
-        self.u64(old.hash);
-        self.u64(old.modified.unix_nanos as u64);
-        self.u32(old.mode);
+        self.0.put_u64(old.hash);
+        self.0.put_u64(old.modified.unix_nanos as u64);
+        self.0.put_u32(old.mode);
     }
 
     fn entry(&mut self, entry: &ManifestItem) {
         match entry {
             ManifestItem::Edit { name, old_size, new_size, old_hash, new_hash, pieces } => {
-                self.u32(1);
-                self.bytes(name);
+                self.0.put_u32(1);
+                self.0.put_bytes(name);
                 for number in [old_size, new_size, old_hash, new_hash] {
-                    self.u64(*number);
+                    self.0.put_u64(*number);
                 }
-                self.u32(pieces.len() as u32);
+                self.0.put_u32(pieces.len() as u32);
                 for (offset, stretch) in pieces {
-                    self.u64(*offset);
+                    self.0.put_u64(*offset);
                     self.stretch(*stretch);
                 }
             }
             ManifestItem::Write { path, old, new_len, new_hash } => {
-                self.u32(if old.is_some() { 2 } else { 3 });
+                self.0.put_u32(if old.is_some() { 2 } else { 3 });
                 self.path(path);
-                self.u64(*new_len);
-                self.u64(*new_hash);
+                self.0.put_u64(*new_len);
+                self.0.put_u64(*new_hash);
                 old.iter().for_each(|old| self.old(old));
             }
             ManifestItem::Remove { path, old } => {
-                self.u32(4);
+                self.0.put_u32(4);
                 self.path(path);
                 self.old(old);
             }
             ManifestItem::Rename { from, to, size } => {
-                self.u32(5);
+                self.0.put_u32(5);
                 self.path(from);
                 self.path(to);
-                self.u64(*size);
+                self.0.put_u64(*size);
             }
             ManifestItem::MakeDir { path } => {
-                self.u32(6);
+                self.0.put_u32(6);
                 self.path(path);
             }
         }
     }
 }
 
-struct ManifestReader<'a>(&'a [u8]);
+struct ManifestReader<'a>(LeReader<'a>);
 
 impl ManifestReader<'_> {
-    fn u32(&mut self) -> Option<u32> {
-        let (head, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u32::from_le_bytes(*head))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        let (head, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*head))
-    }
-
-    fn bytes(&mut self) -> Option<Vec<u8>> {
-        let len = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(head.to_vec())
-    }
-
     fn path(&mut self) -> Option<PathBuf> {
-        Some(PathBuf::from(OsStr::from_bytes(&self.bytes()?)))
+        Some(PathBuf::from(OsStr::from_bytes(self.0.bytes()?)))
     }
 
     /// Reads a path that stays within the folder of the mailbox.
@@ -392,36 +368,36 @@ impl ManifestReader<'_> {
     }
 
     fn stretch(&mut self) -> Option<KeptRange> {
-        Some(KeptRange { at: self.u64()?, len: self.u64()? })
+        Some(KeptRange { at: self.0.u64()?, len: self.0.u64()? })
     }
 
     fn old(&mut self) -> Option<Old> {
-        let (stretch, hash) = (self.stretch()?, self.u64()?);
-        let modified = Timestamp { unix_nanos: self.u64()? as i64 };
-        Some(Old { stretch, hash, modified, mode: self.u32()? })
+        let (stretch, hash) = (self.stretch()?, self.0.u64()?);
+        let modified = Timestamp { unix_nanos: self.0.u64()? as i64 };
+        Some(Old { stretch, hash, modified, mode: self.0.u32()? })
     }
 
     fn entry(&mut self) -> Option<ManifestItem> {
-        Some(match self.u32()? {
+        Some(match self.0.u32()? {
             1 => {
                 let name = self.inner_path()?.into_os_string().as_bytes().to_vec();
-                let (old_size, new_size) = (self.u64()?, self.u64()?);
-                let (old_hash, new_hash) = (self.u64()?, self.u64()?);
+                let (old_size, new_size) = (self.0.u64()?, self.0.u64()?);
+                let (old_hash, new_hash) = (self.0.u64()?, self.0.u64()?);
                 let mut pieces = Vec::new();
-                for _ in 0..self.u32()? {
-                    pieces.push((self.u64()?, self.stretch()?));
+                for _ in 0..self.0.u32()? {
+                    pieces.push((self.0.u64()?, self.stretch()?));
                 }
                 ManifestItem::Edit { name, old_size, new_size, old_hash, new_hash, pieces }
             }
             tag @ (2 | 3) => {
-                let (path, new_len, new_hash) = (self.inner_path()?, self.u64()?, self.u64()?);
+                let (path, new_len, new_hash) = (self.inner_path()?, self.0.u64()?, self.0.u64()?);
                 let old = if tag == 2 { Some(self.old()?) } else { None };
                 ManifestItem::Write { path, old, new_len, new_hash }
             }
             4 => ManifestItem::Remove { path: self.inner_path()?, old: self.old()? },
             5 => {
                 let (from, to) = (self.inner_path()?, self.inner_path()?);
-                ManifestItem::Rename { from, to, size: self.u64()? }
+                ManifestItem::Rename { from, to, size: self.0.u64()? }
             }
             6 => ManifestItem::MakeDir { path: self.inner_path()? },
             _ => return None,

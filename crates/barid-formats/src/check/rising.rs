@@ -3,7 +3,7 @@
 use barid_vfs::Vfs;
 
 /// Damage text: UIDs that stay could come to mean other messages.
-pub(crate) const DOUBT: &str = "UIDs that messages had may be given to other messages";
+pub(crate) const DOUBT: &str = "UIDs of expunged messages may be assigned again";
 /// Repair text for that damage.
 pub(crate) const NEW_UIDVALIDITY: &str = "the mailbox gets a new UIDVALIDITY";
 

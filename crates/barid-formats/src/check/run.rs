@@ -142,26 +142,26 @@ pub fn repair(
     let mut done: Option<RepairReport> = None;
     let mut steps = 0;
     for round in 0..limits::ROUNDS_MAX {
-        options.look(doctor.path(), steps)?;
+        options.look(doctor.name(), steps)?;
         let diagnosis = stopping.ending(|| look(&*doctor, &held, options));
         // An error may be that of the request to stop.
-        options.look(doctor.path(), steps)?;
+        options.look(doctor.name(), steps)?;
         let diagnosis = diagnosis?;
         if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
-            let what = "the repair would have to write more than 200 MB at once, or to keep \
-                        more than could be put back";
-            return Err(Error::Unsupported { path: doctor.path().to_owned(), what });
+            let what = "the repair would have to write more than 200 MB at once, or save more \
+                        than could be restored";
+            return Err(Error::Unsupported { path: doctor.name().to_owned(), what });
         }
         let (found, plan) = report(&*doctor, diagnosis);
         let report = done.get_or_insert(RepairReport { found, kept: None, bytes_kept: 0 });
         if plan.is_empty() {
             break;
         }
-        let manifest = Manifest::of(&plan, doctor.path(), vfs.now(), round > 0);
+        let manifest = Manifest::of(&plan, doctor.name(), vfs.now(), round > 0);
         report.bytes_kept += manifest.kept_len;
         let kept = keep::keep(&**vfs, side_dir, &manifest, &plan)?;
         report.kept.get_or_insert(kept);
-        carry::out(&**vfs, &held, &plan, (doctor.path(), options))?;
+        carry::out(&**vfs, &held, &plan, (doctor.name(), options))?;
         steps += plan.steps.len() + usize::from(!plan.edits.is_empty());
     }
     Ok(done.expect("because there is one round at least"))
@@ -222,10 +222,10 @@ fn look(doctor: &dyn Doctor, held: &LockedMailbox, options: &CheckOptions) -> Re
         return doctor.diagnose(held);
     };
     let mut diagnosis = Diagnosis::default();
-    let file = found.journal.unwrap_or_else(|| doctor.path().to_owned());
+    let file = found.journal.unwrap_or_else(|| doctor.name().to_owned());
     diagnosis.note(
         Damage::new("unfinished", Severity::Error, file)
-            .what(format!("{} was begun and not finished", found.what))
+            .what(format!("{} is unfinished", found.what))
             .repair("it is completed"),
     );
     Ok(diagnosis)
@@ -244,7 +244,7 @@ fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
     match doctor.unfinished(options.state_dir.as_deref())? {
         None => Ok(()),
         Some(found) => {
-            let path = doctor.path().to_owned();
+            let path = doctor.name().to_owned();
             let journal = found.journal.unwrap_or_else(|| path.clone());
             Err(Error::Unfinished { path, journal, what: found.what })
         }
@@ -262,4 +262,4 @@ fn expect_free(vfs: &dyn Vfs, held: &LockedMailbox) -> Result<()> {
     }
 }
 
-const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names it");
+const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names the obstacle");

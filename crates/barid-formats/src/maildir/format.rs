@@ -23,7 +23,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     probe: Some(|probe| probe.has_folders(PROPERTIES.message_folders)),
     mismatch: |probe| {
         if probe.head().is_some() {
-            return Ok(Some(Mismatch::Other("it is a file, and a Maildir is a directory")));
+            return Ok(Some(Mismatch::Other("it is a file, but a Maildir is a directory")));
         }
         let is_one = probe.has_folders(PROPERTIES.message_folders)?;
         Ok((!is_one).then_some(Mismatch::Damaged(NO_MAILDIR)))

@@ -35,7 +35,7 @@ impl Keywords {
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match parse_line(line) {
                 Some((letter, keyword)) => keywords.names[letter] = Some(keyword),
-                None => keywords.defects = vec!["dovecot-keywords: a line is no keyword"],
+                None => keywords.defects = vec!["dovecot-keywords: a line is not a keyword"],
             }
         }
         keywords

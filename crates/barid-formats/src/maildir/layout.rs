@@ -28,6 +28,8 @@ pub(super) const NAME_LEN_MAX: usize = 4096;
 pub(super) const NAMES_LEN_MAX: usize = u32::MAX as usize;
 /// The largest `dovecot-uidlist` that is read, in bytes.
 pub(super) const UIDLIST_LEN_MAX: u64 = 1 << 31;
+/// The longest first line of `dovecot-uidlist` that is read without the others, in bytes.
+pub(super) const HEADER_LINE_MAX: usize = 4096;
 /// The largest `dovecot-keywords` that is read, in bytes.
 pub(super) const KEYWORDS_LEN_MAX: u64 = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
@@ -36,18 +38,20 @@ pub(super) const HEADER_LEN_MAX: usize = 16 << 20;
 pub(super) const HEAD_LEN: usize = 16 << 10;
 /// Messages of one chunk of a scan.
 pub(super) const CHUNK_MESSAGES: usize = 512;
-/// Maximum number of listings before a name hidden by renames is given up.
+/// Maximum number of listings in a row, each disturbed by renames, before a name is given up that
+/// none of them showed. That proves nothing: the message is not taken to be gone.
 pub(super) const PASSES_MAX: u32 = 16;
 /// Number of consecutive listings that must bring no new name before the listing of a directory is
 /// trusted that may change within one clock tick.
 pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
 /// The same for a directory that was seen to change: each listing may miss a name that is renamed
-/// meanwhile, so that a name renamed all the time may stay unseen a few times in a row.
+/// meanwhile, so that a name renamed all the time may stay unseen a few times in a row. Also the
+/// number of listings without a name after which it counts as gone where nothing seems to change,
+/// but the clock of the file system is too coarse to wait for its next tick.
 pub(super) const PASSES_UNDER_CHANGE: u32 = 7;
-/// Maximum number of repeated listings in one scan, for messages renamed meanwhile.
-pub(super) const RELISTS_MAX: u32 = 256;
-/// Maximum number of searches for a message under another name before it counts as gone.
-pub(super) const RENAME_RETRIES_MAX: u32 = 10;
+/// Maximum number of repeated listings in one scan or change, for messages renamed meanwhile. If
+/// all of 100,000 messages are renamed each second, a scan needs about 400.
+pub(super) const RELISTS_MAX: u32 = 4096;
 /// Names without a file that the state stores; beyond, `dovecot-uidlist` is read whole.
 pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Unreadable messages that the state stores; beyond, the next scan reads the whole Maildir again.
@@ -60,7 +64,7 @@ pub(super) const DEFECTS_MAX: usize = 1_000;
 pub(super) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Time waited for it before a request to stop is noticed.
 pub(super) const LOCK_SLICE: std::time::Duration = std::time::Duration::from_millis(500);
-/// Maximum number of unique names tried before a delivery fails.
+/// Maximum number of names tried before a delivery or a rename fails.
 pub(super) const NAME_TRIES_MAX: u32 = 100;
 /// Beyond this next UID a new UIDVALIDITY is due, so that a scan never runs out of UIDs.
 pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);

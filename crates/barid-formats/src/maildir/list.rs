@@ -1,20 +1,23 @@
 //! Listing `new` and `cur` while others rename, deliver and remove.
 //!
-//! `new` comes first, so that a message moved to `cur` meanwhile is seen at least once. A rename
-//! within a directory may hide a name from a listing in progress. So a known name that is seen
-//! nowhere counts as gone only after a listing during which the directories did not change and were
-//! long unchanged, or after two listings during which they did not change. Where they never stop
-//! changing, the name is kept.
+//! `new` comes first, so that a message moved to `cur` meanwhile is seen at least once: that needs
+//! a listing of `cur`, also if only `new` had changed before. A rename within a directory may hide
+//! a name from a listing in progress. So a known name that is seen nowhere counts as gone only
+//! after a listing during which the directories did not change and were long unchanged, or, where
+//! the file system's clock is too coarse to wait for that, after several listings during which they
+//! did not seem to change. Where they never stop changing, the name is kept.
+
+use std::collections::{HashMap, HashSet};
 
 use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileType, Vfs};
 
 use super::Dirs;
-use super::before::KnownMaildir;
+use super::before::{KnownMaildir, KnownName};
 use super::layout::{PASSES_MAX, PASSES_UNDER_CHANGE, PASSES_WITHOUT_NEWS};
 use super::name;
 use super::table::{Index, NameRange, Names};
-use crate::file_stamps::FileStamps;
+use crate::file_stamps::{FileStamps, ListingProof};
 
 /// A name that is new, or of which something changed.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +59,10 @@ pub(super) struct MaildirListing {
     pub(super) dirs_listed: u32,
     /// Defects found.
     pub(super) defects: Vec<String>,
+    /// `true` if the last pass showed all that is there.
+    pub(super) is_whole: bool,
+    /// Hashes of the base names that several files have or had.
+    pub(super) twin_bases: HashSet<u64>,
     seen_pass: Vec<u8>,
     index: Index,
     doubles: Vec<Sighting>,
@@ -81,6 +88,8 @@ pub(super) fn list(
         renamed: Vec::new(),
         dirs_listed: 0,
         defects: Vec::new(),
+        is_whole: false,
+        twin_bases: HashSet::new(),
         seen_pass: vec![NEVER; rows],
         index: Index::default(),
         doubles: Vec::new(),
@@ -114,24 +123,35 @@ impl MaildirListing {
             self.pass(dirs, before, wanted, pass as u8)?;
             let mut after = FileStamps { taken: vfs.now(), ..stamp };
             [after.files[0], after.files[1]] = dirs.stamps()?;
-            let quiet = after.same_files(&stamp);
-            let missing = self.is_missing(before, wanted);
-            let settled = stamp.is_settled(0) && stamp.is_settled(1);
-            if after.files[1] != stamp.files[1] {
+            let changed = [0, 1].map(|at| after.files[at] != stamp.files[at]);
+            if (0..2).any(|at| changed[at] && !wanted[at]) {
+                // A message may have moved there from the other directory before that was listed.
+                wanted = [true; 2];
+                stamp = after;
+                continue;
+            }
+            let missing =
+                self.is_missing(before, wanted) || self.lacks_twins(before, wanted, pass as u8);
+            let proof = ListingProof::of(&stamp, &after);
+            self.is_whole = proof == ListingProof::Whole;
+            if changed[1] {
                 believed_after = PASSES_UNDER_CHANGE;
             }
             if !missing {
                 // Within one clock tick a rename does not change the stamp, but may hide a new
                 // name.
-                let may_have_moved = !stamp.is_settled(1) || after.files[1] != stamp.files[1];
+                let may_have_moved = !stamp.is_settled(1) || changed[1];
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
                 if !(wanted[1] && may_have_moved) || passes_without_news >= believed_after {
                     return Ok([false; 2]);
                 }
-            } else if quiet {
+            } else if proof == ListingProof::Whole {
+                return Ok(wanted);
+            } else if let ListingProof::Racy(wait) = proof {
                 quiet_passes += 1;
-                let wait = after.wait();
-                if settled || (wait.is_none() && quiet_passes >= 2 && wanted == [true; 2]) {
+                let are_enough = quiet_passes >= PASSES_UNDER_CHANGE;
+                if wait.is_none() && are_enough && wanted == [true; 2] {
+                    self.is_whole = true;
                     return Ok(wanted);
                 }
                 vfs.sleep(wait.unwrap_or_default());
@@ -180,7 +200,7 @@ impl MaildirListing {
 
     fn hidden(&mut self, name: &[u8]) {
         if name.first() != Some(&b'.') && self.defects.is_empty() {
-            self.defects.push("a file name with a line end in it is passed over".to_owned());
+            self.defects.push("a file name that contains a line end is skipped".to_owned());
         }
     }
 
@@ -247,6 +267,37 @@ impl MaildirListing {
             .iter()
             .zip(&self.seen_pass)
             .any(|(row, pass)| *pass == NEVER && wanted[usize::from(!row.in_new)] && !row.is_twin())
+    }
+
+    /// Returns `true` if a pass showed fewer names of a base than there are known messages of it in
+    /// the listed directories.
+    fn lacks_twins(&self, before: &KnownMaildir, wanted: [bool; 2], pass: u8) -> bool {
+        if before.twins.is_empty() {
+            return false;
+        }
+        let mut lacking: HashMap<u64, i64> = HashMap::new();
+        for row in before.twins.iter().map(|at| &before.rows[*at as usize]) {
+            let (hash, base) = (row.name.hash, before.names.base(row.name));
+            let expected = |row: &KnownName| i64::from(wanted[usize::from(!row.in_new)]);
+            let of_first = || match before.find(hash, base) {
+                Some(at) => {
+                    let is_seen = self.seen_pass[at as usize] == pass;
+                    expected(&before.rows[at as usize]) - i64::from(is_seen)
+                }
+                None => {
+                    let fresh = self.find_fresh(hash, base);
+                    let is_seen = |at: u32| self.sightings[at as usize].pass == pass;
+                    -i64::from(fresh.is_some_and(is_seen))
+                }
+            };
+            *lacking.entry(hash).or_insert_with(of_first) += expected(row);
+        }
+        for double in &self.doubles {
+            if let Some(lacking) = lacking.get_mut(&double.name.hash) {
+                *lacking -= 1;
+            }
+        }
+        lacking.values().any(|lacking| *lacking > 0)
     }
 
     fn mark_gone(&mut self, before: &KnownMaildir, gone: [bool; 2]) {

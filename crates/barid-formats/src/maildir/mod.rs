@@ -25,6 +25,7 @@ mod twins;
 mod uidlist;
 mod uids;
 mod unread;
+mod validity;
 mod written;
 
 #[cfg(test)]
@@ -37,15 +38,14 @@ use std::sync::Arc;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, MessageName, NewMessage, OpenMessage, ReadAs,
-    Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
+    Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
 };
-use barid_state::Identity;
-use barid_types::{Keyword, KeywordTable};
+use barid_types::{Keyword, KeywordTable, UidValidity};
 use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 
 /// A Maildir.
 #[derive(Debug)]
@@ -105,6 +105,13 @@ impl Dirs {
         };
         Ok([stamp(&self.paths[0])?, stamp(&self.paths[1])?])
     }
+
+    /// Returns the stamps of both, with the time at which they were taken.
+    fn file_stamps(&self) -> Result<FileStamps> {
+        let taken = self.vfs.now();
+        let [new, cur] = self.stamps()?;
+        Ok(FileStamps { files: [new, cur, FileStamp::default(), FileStamp::default()], taken })
+    }
 }
 
 impl Maildir {
@@ -155,6 +162,8 @@ impl Storage for Maildir {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -170,28 +179,21 @@ impl Storage for Maildir {
         }
     }
 
-    fn path(&self) -> &Path {
-        &self.path
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        validity::stored(&*self.vfs, &self.path)
     }
 
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    /// Replaces the first line of `dovecot-uidlist`, under its lock.
+    fn set_uidvalidity(&self, uidvalidity: UidValidity) -> Result<bool> {
+        validity::renumber(&self.vfs, &self.path, uidvalidity)
     }
 
     fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {
         Ok(keywords::Keywords::read(&*self.vfs, &self.paths.keywords)?.names().cloned().collect())
     }
 
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
     fn names_messages(&self) -> bool {
         true
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -216,12 +218,7 @@ impl Storage for Maildir {
     ) -> Result<usize> {
         let (path, file) = self.open_file(location)?;
         let size = file.metadata().map_err(Error::at(&path))?.size;
-        Error::check_size(&path, 0, size)?;
-        let from = buffer.len();
-        buffer.resize(from + size as usize, 0);
-        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
-        buffer.truncate(from + len);
-        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+        crate::files::read_message(&path, &*file, size, buffer)
     }
 
     fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {

@@ -14,10 +14,10 @@ use barid_vfs::{FileType, Metadata, OpenOptions, Timestamp, Workers};
 
 use super::Dirs;
 use super::keywords::LetterSlots;
-use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RENAME_RETRIES_MAX};
+use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX};
 use super::list::{MaildirListing, Sighting};
 use super::name;
-use super::relist::Relisted;
+use super::relist::{Relisted, RenameSearch};
 use super::unread::Unread;
 use crate::files::{blank_line, header_end, is_ours, is_unfinished};
 
@@ -39,8 +39,10 @@ pub(super) struct MaildirReadTotals {
     pub(super) bytes: u64,
     /// Bytes of the messages.
     pub(super) size_bytes: u64,
-    /// Keys of messages that were gone before they could be read.
+    /// Keys of messages that were not read: gone, or to be looked for by the next scan.
     pub(super) lost: Vec<u64>,
+    /// Number of messages that may be there under a name that no listing showed.
+    pub(super) unsure: u64,
     /// Number of messages that exist only in part: other programs are writing them.
     pub(super) arriving: u64,
     /// Messages that could not be read.
@@ -61,6 +63,7 @@ impl MaildirReadTotals {
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
         self.lost.extend(other.lost);
+        self.unsure += other.unsure;
         self.arriving += other.arriving;
         self.unread.append(other.unread);
         self.defects.extend(other.defects);
@@ -188,14 +191,20 @@ impl FileReader<'_> {
             return Ok(());
         }
         let mut stale = name.to_vec();
-        for _ in 0..RENAME_RETRIES_MAX {
-            let Some((name, in_new)) = self.find_renamed(sighting, &stale)? else {
-                break;
-            };
-            if self.read(job, sighting, &name, in_new, sink)? {
-                return Ok(());
+        loop {
+            match self.find_renamed(sighting, &stale)? {
+                RenameSearch::Renamed(name, in_new) => {
+                    if self.read(job, sighting, &name, in_new, sink)? {
+                        return Ok(());
+                    }
+                    stale = name;
+                }
+                RenameSearch::Gone => break,
+                RenameSearch::Unsure => {
+                    self.totals.unsure += 1;
+                    break;
+                }
             }
-            stale = name;
         }
         self.totals.lost.push(sighting.key);
         Ok(())
@@ -223,7 +232,10 @@ impl FileReader<'_> {
             None if len == 0 || whole || metadata.size <= len as u64 => len,
             None => {
                 in_long = true;
-                self.read_long(job, name, in_new, &metadata, len)?
+                let Some(len) = self.read_long(job, name, in_new, &metadata, len)? else {
+                    return Ok(false);
+                };
+                len
             }
         };
         let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
@@ -287,7 +299,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Reads a header that is longer than the first read; returns its length in `long`.
+    /// Reads a header that is longer than the first read; returns its length in `long`, or `None`
+    /// if there is no file of that name any more.
     fn read_long(
         &mut self,
         job: &MaildirRead,
@@ -295,7 +308,7 @@ impl FileReader<'_> {
         in_new: bool,
         metadata: &Metadata,
         len: usize,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let at = usize::from(!in_new);
         let dir = &self.reading.dirs.handles[at];
         let path = || super::path_of(&self.reading.dirs.paths[at], name);
@@ -303,8 +316,12 @@ impl FileReader<'_> {
         self.long.extend_from_slice(&self.head[..len]);
         let file = match dir.open(name, OpenOptions::READ) {
             Ok(file) => file,
-            // Renamed or removed at this moment: nothing more can be read.
-            Err(_) => return Ok(len),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) if is_ours(&source) => return Err(Error::at(&path())(source)),
+            Err(source) => {
+                self.totals.unread.add(job.uid, in_new, name, &source);
+                return Ok(Some(len));
+            }
         };
         let whole = usize::try_from(metadata.size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);
         while self.long.len() < whole {
@@ -323,10 +340,10 @@ impl FileReader<'_> {
             self.long.truncate(from + more);
             // The blank line may straddle the reads.
             if let Some(found) = blank_line(&self.long, from.saturating_sub(3)) {
-                return Ok(found);
+                return Ok(Some(found));
             }
             if more == 0 {
-                return Ok(self.long.len());
+                return Ok(Some(self.long.len()));
             }
         }
         if self.long.len() == HEADER_LEN_MAX {
@@ -335,7 +352,7 @@ impl FileReader<'_> {
                 format!("the header is longer than {HEADER_LEN_MAX} bytes and is cut"),
             );
         }
-        Ok(self.long.len())
+        Ok(Some(self.long.len()))
     }
 
     fn defect(&mut self, job: &MaildirRead, what: String) {
@@ -346,9 +363,10 @@ impl FileReader<'_> {
     }
 
     /// Looks for the file that was `stale` a moment ago.
-    fn find_renamed(&self, sighting: &Sighting, stale: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
-        if sighting.key != sighting.name.hash {
-            return Ok(None);
+    fn find_renamed(&self, sighting: &Sighting, stale: &[u8]) -> Result<RenameSearch> {
+        // Of several files with one base name, only the next scan knows which is which.
+        if self.reading.listing.twin_bases.contains(&sighting.name.hash) {
+            return Ok(RenameSearch::Unsure);
         }
         let base = self.reading.listing.names.base(sighting.name);
         lock(&self.shared.relisted, |relisted| {

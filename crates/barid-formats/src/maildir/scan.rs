@@ -23,7 +23,7 @@ use super::uids::{MaildirLedger, UidInputs};
 use super::written::{LedgerChange, UidAssignment};
 use super::{Dirs, Maildir, arriving, name, unread};
 use crate::file_stamps::FileStamps;
-use crate::files::arriving_defect;
+use crate::files::{arriving_defect, unsure_defect};
 
 /// Timeout of the lock of the ledger, held by another process that gives out UIDs.
 const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -134,7 +134,7 @@ impl MaildirScan<'_> {
             }
             Some(Err(error)) => {
                 // Nothing is lost: the ledger stores the UIDs until the file can be written.
-                assigned.defects.push(format!("UIDs go to the ledger: {error}"));
+                assigned.defects.push(format!("UIDs are stored in the ledger instead: {error}"));
                 change = assigned.fallback.take();
                 assigned.list = None;
             }
@@ -160,7 +160,7 @@ impl MaildirScan<'_> {
         assigned: UidAssignment,
         totals: MaildirReadTotals,
     ) -> ScanReport {
-        if totals.arriving > 0 {
+        if totals.arriving + totals.unsure > 0 {
             // An equal stamp proves nothing: a file being written alters only its own stamp.
             stamp.taken = Timestamp::default();
         }
@@ -184,6 +184,7 @@ impl MaildirScan<'_> {
         defects.extend(assigned.defects.into_iter().map(defect));
         defects.extend(listing.defects.iter().cloned().map(defect));
         defects.extend(arriving_defect(totals.arriving));
+        defects.extend(unsure_defect(totals.unsure));
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
         let slots = words.slots;

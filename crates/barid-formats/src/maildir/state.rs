@@ -2,13 +2,14 @@
 //! bytes.
 
 use barid_types::{Uid, UidValidity};
+use barid_vfs::le::LeReader;
 
 use super::keywords::LetterSlots;
 use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::UidListHeader;
 
 const VERSION: u8 = 3;
-/// The version with the bytes of all messages behind the slots, which are not needed.
+/// The version with the bytes of all messages after the slots, which are not needed.
 const VERSION_WITH_SIZE: u8 = 2;
 const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;
@@ -94,13 +95,13 @@ impl MaildirState {
     /// damaged, or if more messages could not be read than can be stored, so that all are to be
     /// tried again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut input = Input(bytes);
-        let has_size = match input.byte()? {
+        let mut input = LeReader(bytes);
+        let has_size = match input.u8()? {
             VERSION => false,
             VERSION_WITH_SIZE => true,
             _ => return None,
         };
-        let bits = input.byte()?;
+        let bits = input.u8()?;
         let mut state = Self::default();
         state.slots.of_letter.copy_from_slice(input.take(LETTERS)?);
         if has_size {
@@ -130,8 +131,8 @@ impl MaildirState {
     }
 }
 
-fn read_list(input: &mut Input<'_>, has_guid: bool) -> Option<ListState> {
-    let version = input.byte()?;
+fn read_list(input: &mut LeReader<'_>, has_guid: bool) -> Option<ListState> {
+    let version = input.u8()?;
     let uidvalidity = UidValidity::new(input.u32()?)?;
     let uidnext = Uid::new(input.u32()?)?;
     let guid = if has_guid { Some(input.take(32)?.try_into().ok()?) } else { None };
@@ -140,25 +141,6 @@ fn read_list(input: &mut Input<'_>, has_guid: bool) -> Option<ListState> {
     let extensions = input.0.to_vec();
     let header = UidListHeader { version, uidvalidity, uidnext, guid, extensions };
     Some(ListState { header, inode, offset, last_uid, lines })
-}
-
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.take(4).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)))
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.take(8).and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Nothing is ever linked, so no message ever exists twice. A file that is no longer where it was
 //! is searched by its base name, since another program may have changed its flags; the change is
-//! then applied to its present flags.
+//! then applied to its present flags. Where that does not show if it is there, everything else is
+//! done, and the error [`Error::Changed`] asks for a scan and another attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
@@ -11,6 +12,7 @@
 //! made durable as ever.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use barid_mailbox::{
     ChangeProgress, ChangeSet, Error, FlagChanges, Known, MessageName, NewMessage, Result,
@@ -20,9 +22,9 @@ use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
 use super::keywords::Keywords;
-use super::layout::{EXPUNGE_BATCH, RENAME_RETRIES_MAX};
+use super::layout::{EXPUNGE_BATCH, NAME_TRIES_MAX};
 use super::name::{self, Letters};
-use super::relist::Relisted;
+use super::relist::{Relisted, RenameSearch};
 use super::{Dirs, Maildir, append, path_of, uids};
 
 /// Applies changes and appends.
@@ -38,17 +40,7 @@ pub(super) fn sync(
     let of_changes = changes.flags.len() + changes.expunge.len();
     let steps = context.steps(of_changes);
     let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
-    let mut work = MaildirChange {
-        steps,
-        maildir,
-        dirs: maildir.open_dirs()?,
-        keywords,
-        relisted: Relisted::default(),
-        touched: [false; 2],
-        gone: Vec::new(),
-        figures: SyncFigures::default(),
-        dry_run,
-    };
+    let mut work = MaildirChange::new(maildir, steps, keywords, dry_run)?;
     work.change_flags(known, &changes.flags)?;
     work.expunge(known, &changes.expunge)?;
     if changes.drop_recent {
@@ -59,12 +51,19 @@ pub(super) fn sync(
     if done < total {
         return Err(Error::Stopped { path: maildir.path.clone(), done, total });
     }
+    work.unsure.sort_unstable();
     let expunges = !changes.expunge.is_empty() && !dry_run;
     if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| expunges)
         && !ledger.entries()?.is_empty()
     {
-        ledger.expunge(&changes.expunge);
+        let is_sure = |uid: &Uid| work.unsure.binary_search(uid).is_err();
+        let expunged: Vec<Uid> = changes.expunge.iter().copied().filter(is_sure).collect();
+        ledger.expunge(&expunged);
         ledger.commit()?;
+    }
+    if !work.unsure.is_empty() {
+        // They stay as they are: a scan finds out which are there.
+        return Err(Error::Changed { path: maildir.path.clone() });
     }
     work.gone.sort_unstable();
     work.gone.dedup();
@@ -78,7 +77,7 @@ pub(super) fn sync(
             let appended = append::append(maildir, ledger, &work.keywords, appends, &mut steps);
             let appended = appended.map_err(|error| match error {
                 Error::Stopped { path, .. } if of_changes > 0 => {
-                    Error::NotAppended { path, what: "it was told to stop".to_owned() }
+                    Error::NotAppended { path, what: "stopped".to_owned() }
                 }
                 error => error,
             })?;
@@ -118,7 +117,7 @@ fn give_letters(
     let mut keywords = Keywords::read(vfs, path)?;
     for keyword in wanted {
         if keywords.add(keyword).is_none() {
-            return Err(unsupported("a Maildir holds no more than 26 keywords"));
+            return Err(unsupported("a Maildir can store at most 26 keywords"));
         }
     }
     if !dry_run {
@@ -132,6 +131,19 @@ struct FileToChange {
     name: Vec<u8>,
     in_new: bool,
     twin: bool,
+    /// The mark of the file ([`name::mark`]), 0 if it is not known.
+    mark: u32,
+}
+
+/// Result of a change of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileOutcome {
+    /// It is made.
+    Made,
+    /// There is no such file.
+    Gone,
+    /// The file was not found, but may be there under another name.
+    Unsure,
 }
 
 struct MaildirChange<'a> {
@@ -143,12 +155,34 @@ struct MaildirChange<'a> {
     /// `true` for each of `new` and `cur` that changed.
     touched: [bool; 2],
     gone: Vec<Uid>,
+    /// Messages that were not found, and may be there all the same.
+    unsure: Vec<Uid>,
     figures: SyncFigures,
-    /// `true` if the files are only looked for, and not changed.
+    /// `true` if the files are only located, and not changed.
     dry_run: bool,
 }
 
-impl MaildirChange<'_> {
+impl<'a> MaildirChange<'a> {
+    fn new(
+        maildir: &'a Maildir,
+        steps: ChangeProgress<'a>,
+        keywords: Keywords,
+        dry_run: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            steps,
+            maildir,
+            dirs: maildir.open_dirs()?,
+            keywords,
+            relisted: Relisted::default(),
+            touched: [false; 2],
+            gone: Vec::new(),
+            unsure: Vec::new(),
+            figures: SyncFigures::default(),
+            dry_run,
+        })
+    }
+
     fn change_flags(&mut self, known: &dyn Known, changes: &FlagChanges) -> Result<()> {
         let uids: Vec<Uid> = changes.uids().collect();
         for ((uid, change), target) in changes.iter().zip(locate(known, &uids)?) {
@@ -177,11 +211,18 @@ impl MaildirChange<'_> {
                 }
                 work.rename(name, in_new, &name::with_letters(name, letters))
             })?;
-            if !done {
-                self.gone.push(uid);
-            }
+            self.note(uid, done);
         }
         Ok(())
+    }
+
+    /// Notes the result for a message that is not changed.
+    fn note(&mut self, uid: Uid, done: FileOutcome) {
+        match done {
+            FileOutcome::Made => {}
+            FileOutcome::Gone => self.gone.push(uid),
+            FileOutcome::Unsure => self.unsure.push(uid),
+        }
     }
 
     fn expunge(&mut self, known: &dyn Known, uids: &[Uid]) -> Result<()> {
@@ -227,9 +268,7 @@ impl MaildirChange<'_> {
                 work.figures.messages_expunged += u64::from(done);
                 Ok(done)
             })?;
-            if !done {
-                self.gone.push(*uid);
-            }
+            self.note(*uid, done);
         }
         Ok(())
     }
@@ -239,10 +278,10 @@ impl MaildirChange<'_> {
     fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
-            if let Some(MessageName { name, in_new, .. }) = message.location.message_name() {
+            if let Some(MessageName { name, in_new, mark }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
-                    targets.push(FileToChange { name: name.to_vec(), in_new, twin });
+                    targets.push(FileToChange { name: name.to_vec(), in_new, twin, mark });
                 }
             }
             true
@@ -291,28 +330,46 @@ impl MaildirChange<'_> {
     }
 
     /// Changes a file by its name; searches it elsewhere as long as `change` reports that it is not
-    /// there; returns `false` if it is nowhere.
+    /// there.
     fn on_file(
         &mut self,
         target: &FileToChange,
         mut change: impl FnMut(&mut Self, &[u8], bool) -> Result<bool>,
-    ) -> Result<bool> {
+    ) -> Result<FileOutcome> {
         let (mut name, mut in_new) = (target.name.clone(), target.in_new);
         let base = name::base(&target.name);
         let hash = name::base_hash(base);
-        for _ in 0..RENAME_RETRIES_MAX {
-            if change(self, &name, in_new)? {
-                return Ok(true);
+        let mut is_it = true;
+        loop {
+            if is_it && change(self, &name, in_new)? {
+                return Ok(FileOutcome::Made);
             }
+            // The scan tells files of one base name apart.
             if target.twin {
-                break;
+                return Ok(FileOutcome::Unsure);
             }
             match self.relisted.find_renamed(&self.dirs, hash, base, &name)? {
-                Some(found) => (name, in_new) = found,
-                None => break,
+                RenameSearch::Renamed(now, is_new) => (name, in_new) = (now, is_new),
+                RenameSearch::Gone => return Ok(FileOutcome::Gone),
+                RenameSearch::Unsure => return Ok(FileOutcome::Unsure),
+            }
+            match self.mark(&name, in_new)? {
+                Some(mark) if target.mark != 0 && mark != target.mark => {
+                    return Ok(FileOutcome::Unsure);
+                }
+                mark => is_it = mark.is_some(),
             }
         }
-        Ok(false)
+    }
+
+    /// Returns the mark of a file; `None` if it is not there.
+    fn mark(&self, name: &[u8], in_new: bool) -> Result<Option<u32>> {
+        let at = usize::from(!in_new);
+        match self.dirs.handles[at].metadata(name) {
+            Ok(metadata) => Ok(Some(name::mark(&metadata))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::at(&path_of(&self.dirs.paths[at], name))(source)),
+        }
     }
 
     fn exists(&self, name: &[u8], in_new: bool) -> Result<bool> {
@@ -327,8 +384,7 @@ impl MaildirChange<'_> {
             self.exists(name, in_new)?
         } else {
             let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
-            let to = path_of(&self.dirs.paths[1], new_name);
-            found(self.maildir.vfs.rename(&from, &to), &from)?
+            self.rename_to_free_name(&from, new_name)?
         };
         if done {
             self.figures.messages_written += 1;
@@ -336,6 +392,21 @@ impl MaildirChange<'_> {
             self.touched[1] = true;
         }
         Ok(done)
+    }
+
+    /// Renames a file into `cur`; adds a number after the flags if a message has that name, which
+    /// is another one with the same base name. Returns `false` if the file is not there.
+    fn rename_to_free_name(&self, from: &Path, name: &[u8]) -> Result<bool> {
+        let cur = &self.dirs.paths[1];
+        let mut result = self.maildir.vfs.rename_new(from, &path_of(cur, name));
+        for number in 1..NAME_TRIES_MAX {
+            if !result.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
+                break;
+            }
+            let other = [name, format!(",{number}").as_bytes()].concat();
+            result = self.maildir.vfs.rename_new(from, &path_of(cur, &other));
+        }
+        found(result, from)
     }
 
     fn make_durable(&mut self) -> Result<()> {
@@ -353,7 +424,7 @@ impl MaildirChange<'_> {
 }
 
 /// Returns `true` if a call found its file.
-fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
+fn found(result: std::io::Result<()>, path: &Path) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -407,7 +478,7 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<FileToChange>>> 
 }
 
 fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<FileToChange> {
-    let MessageName { name, in_new, .. } = message.location.message_name()?;
+    let MessageName { name, in_new, mark } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
-    Some(FileToChange { name: name.to_vec(), in_new, twin })
+    Some(FileToChange { name: name.to_vec(), in_new, twin, mark })
 }

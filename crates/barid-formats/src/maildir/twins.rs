@@ -20,6 +20,15 @@ struct Candidate {
     name: Vec<u8>,
     in_new: bool,
     inode: u64,
+    /// The mark of the file ([`name::mark`]).
+    mark: u32,
+}
+
+/// The files of one base name.
+struct TwinFiles {
+    files: Vec<Candidate>,
+    /// `true` if there certainly are no others.
+    are_all: bool,
 }
 
 /// Resolves names seen twice and former twins. Costs a `stat` per such file.
@@ -59,14 +68,19 @@ fn resolve_base(
     let fresh = listing.find_fresh(hash, base);
     let twins: Vec<u32> =
         before.twins.iter().copied().filter(|at| is_base(before, *at, base)).collect();
-    let names = names_of(listing, before, row, fresh, &twins, doubles);
-    let mut files = files_of(listing, dirs, names)?;
+    let seen = seen_names(listing, before, row, fresh, doubles);
+    let mut found = files_of(listing, dirs, before, seen, &twins)?;
+    if found.files.len() > 1 || !twins.is_empty() {
+        listing.twin_bases.insert(hash);
+    }
     for at in &twins {
-        claim_twin(listing, before, *at, base, &mut files);
+        claim_twin(listing, before, *at, base, &mut found);
     }
     if let Some(row) = row {
-        claim_row(listing, before, row, twins.is_empty(), &mut files);
-    } else if let Some(fresh) = fresh {
+        claim_row(listing, before, row, twins.is_empty(), &mut found);
+    }
+    let mut files = found.files;
+    if let Some(fresh) = fresh.filter(|_| row.is_none()) {
         let first = (0..files.len()).min_by_key(|at| files[*at].inode);
         if let Some(file) = first.map(|at| files.swap_remove(at))
             && let Some(name) = listing.names.add(&file.name)
@@ -91,25 +105,20 @@ fn is_base(before: &KnownMaildir, row: u32, base: &[u8]) -> bool {
     before.names.base(before.rows[row as usize].name) == base
 }
 
-/// Returns every name under which a file of this base may be, without repetition.
-fn names_of(
+/// Returns every name of this base that was seen, in the order of the sightings.
+fn seen_names(
     listing: &MaildirListing,
     before: &KnownMaildir,
     row: Option<u32>,
     fresh: Option<u32>,
-    twins: &[u32],
     doubles: &[Sighting],
 ) -> Vec<(Vec<u8>, bool)> {
-    let known = |at: u32| {
-        let row = &before.rows[at as usize];
-        (before.names.get(row.name).to_vec(), row.in_new)
-    };
     let sighted =
         |sighting: &Sighting| (listing.names.get(sighting.name).to_vec(), sighting.in_new);
     let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
     if let Some(at) = row {
         match listing.seen[at as usize] {
-            MaildirMatch::Same => names.push(known(at)),
+            MaildirMatch::Same => names.push(known_name(before, at)),
             MaildirMatch::Changed(sighting) => {
                 names.push(sighted(&listing.sightings[sighting as usize]))
             }
@@ -118,29 +127,40 @@ fn names_of(
     }
     names.extend(fresh.map(|at| sighted(&listing.sightings[at as usize])));
     names.extend(doubles.iter().map(sighted));
-    names.extend(twins.iter().map(|at| known(*at)));
-    let mut unique: Vec<(Vec<u8>, bool)> = Vec::new();
-    for name in names {
-        if !unique.contains(&name) {
-            unique.push(name);
-        }
-    }
-    unique
+    names
 }
 
-/// Returns the files that exist under the names; of several names of one file the last.
+fn known_name(before: &KnownMaildir, at: u32) -> (Vec<u8>, bool) {
+    let row = &before.rows[at as usize];
+    (before.names.get(row.name).to_vec(), row.in_new)
+}
+
+/// Returns the files that exist under the names that were seen, or under those that the twins had;
+/// of several names of one file the last.
 fn files_of(
     listing: &mut MaildirListing,
     dirs: &Dirs,
-    names: Vec<(Vec<u8>, bool)>,
-) -> Result<Vec<Candidate>> {
-    let mut files: Vec<Candidate> = Vec::new();
-    for (name, in_new) in names {
+    before: &KnownMaildir,
+    seen: Vec<(Vec<u8>, bool)>,
+    twins: &[u32],
+) -> Result<TwinFiles> {
+    let count = seen.len();
+    let names = seen.into_iter().chain(twins.iter().map(|at| known_name(before, *at)));
+    let mut unique: Vec<(Vec<u8>, bool)> = Vec::new();
+    let mut found = TwinFiles { files: Vec::new(), are_all: listing.is_whole };
+    for (at, (name, in_new)) in names.enumerate() {
+        if unique.contains(&(name.clone(), in_new)) {
+            continue;
+        }
+        unique.push((name.clone(), in_new));
         let Some(metadata) = stat(dirs, &name, in_new)? else {
+            // It was renamed or removed since.
+            found.are_all &= at >= count;
             continue;
         };
-        let file = Candidate { name, in_new, inode: metadata.inode };
-        match files.iter_mut().find(|other| other.inode == file.inode) {
+        let mark = name::mark(&metadata);
+        let file = Candidate { name, in_new, inode: metadata.inode, mark };
+        match found.files.iter_mut().find(|other| other.inode == file.inode) {
             Some(other) => {
                 if metadata.links > 1 {
                     let shown = String::from_utf8_lossy(name::base(&file.name)).into_owned();
@@ -148,10 +168,10 @@ fn files_of(
                 }
                 *other = file;
             }
-            None => files.push(file),
+            None => found.files.push(file),
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 fn stat(dirs: &Dirs, name: &[u8], in_new: bool) -> Result<Option<Metadata>> {
@@ -169,15 +189,16 @@ fn claim_twin(
     before: &KnownMaildir,
     at: u32,
     base: &[u8],
-    files: &mut Vec<Candidate>,
+    found: &mut TwinFiles,
 ) {
     let row = &before.rows[at as usize];
-    match files.iter().position(|file| KnownMaildir::twin_key(base, file.inode) == row.key) {
-        Some(found) => {
-            let file = files.swap_remove(found);
+    let is_it = |file: &Candidate| KnownMaildir::twin_key(base, file.inode) == row.key;
+    match found.files.iter().position(is_it) {
+        Some(position) => {
+            let file = found.files.swap_remove(position);
             set_seen(listing, before, at, &file);
         }
-        None if listing.dirs_listed >= 2 => listing.seen[at as usize] = MaildirMatch::Gone,
+        None if found.are_all => listing.seen[at as usize] = MaildirMatch::Gone,
         None => {}
     }
 }
@@ -188,21 +209,33 @@ fn claim_row(
     before: &KnownMaildir,
     at: u32,
     no_twins: bool,
-    files: &mut Vec<Candidate>,
+    found: &mut TwinFiles,
 ) {
-    if files.is_empty() {
-        if !no_twins && listing.was_seen(at) {
-            listing.seen[at as usize] = MaildirMatch::Gone;
-        }
-        return;
-    }
+    let files = &mut found.files;
     let row = &before.rows[at as usize];
     let same =
         |file: &Candidate| file.in_new == row.in_new && file.name == before.names.get(row.name);
+    let marked = |file: &Candidate| file.mark == row.mark;
     let lowest = || (0..files.len()).min_by_key(|at| files[*at].inode);
-    if let Some(found) = files.iter().position(same).or_else(lowest) {
-        let file = files.swap_remove(found);
-        set_seen(listing, before, at, &file);
+    let is_known = no_twins || found.are_all || row.mark == 0;
+    let chosen = files
+        .iter()
+        .position(same)
+        .or_else(|| files.iter().position(marked))
+        .or_else(|| lowest().filter(|_| is_known));
+    match chosen {
+        Some(chosen) => {
+            let file = files.swap_remove(chosen);
+            set_seen(listing, before, at, &file);
+        }
+        // The name that was seen is that of a twin.
+        None if !no_twins && listing.was_seen(at) => {
+            listing.seen[at as usize] = match found.are_all {
+                true => MaildirMatch::Gone,
+                false => MaildirMatch::Same,
+            };
+        }
+        None => {}
     }
 }
 

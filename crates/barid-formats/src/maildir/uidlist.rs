@@ -213,7 +213,7 @@ impl UidList {
     ) -> std::result::Result<(), Corrupt> {
         let line = &text[at..at + len];
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let uid = number(&line[..digits]).ok_or(Corrupt("a UID is no number"))?;
+        let uid = number(&line[..digits]).ok_or(Corrupt("a UID is not a number"))?;
         if uid == 0 || line.get(digits) != Some(&b' ') {
             return Err(Corrupt("a line does not start with a UID"));
         }
@@ -363,8 +363,8 @@ pub(super) fn write_header(
 /// Appends `text` to the file, durably. The dotlock is held.
 ///
 /// Commit point: the `fdatasync`. After a crash before it, readers find the old lines, perhaps some
-/// of the new ones, and perhaps a torn last one, or NULs instead of some and others behind them:
-/// neither a torn line nor anything behind NULs counts.
+/// of the new ones, and perhaps a torn last one, or NULs instead of some and others after them:
+/// neither a torn line nor anything after NULs counts.
 pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result<FileStamp> {
     let write = || {
         let file = vfs.open(path, OpenOptions::WRITE)?;
@@ -396,7 +396,7 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
     })
 }
 
-fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {
+pub(super) fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {
     let (version, rest) = match line {
         [version @ b'1'..=b'3', b' ', rest @ ..] => (version - b'0', rest),
         _ => return Err(Corrupt("the version is unknown")),
@@ -452,7 +452,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns the length of a number and the spaces behind it (the flags of version 2).
+/// Returns the length of a number and the spaces after it (the flags of version 2).
 fn skip_number(text: &[u8]) -> usize {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     digits + text[digits..].iter().take_while(|byte| **byte == b' ').count()

@@ -87,7 +87,7 @@ fn open(
 /// for a file that is not text at all.
 fn mismatch(probe: &Probe<'_>) -> Option<&'static str> {
     match probe.head() {
-        None => Some("it is a directory, and an mbox is a file"),
+        None => Some("it is a directory, but an mbox is a file"),
         Some(head) if is_mbox(head) || is_mmdf(head) => None,
         Some(head) => memchr::memchr(0, without_nuls(head)).map(|_| BINARY_FILE),
     }

@@ -115,20 +115,20 @@ pub(super) const PADDING_KEPT: usize = 8;
 pub(super) const ABSORB_MAX: usize = 8 * 1024;
 
 /// Bytes of expunged messages that become padding of the following headers; for more, the messages
-/// behind are moved or the range is collapsed. The bound is higher where much follows.
+/// after are moved or the range is collapsed. The bound is higher where much follows.
 pub(super) const ABSORB_TOTAL_MIN: u64 = 64 * 1024;
 
 /// Upper bound of [`ABSORB_TOTAL_MIN`] where much follows.
 pub(super) const ABSORB_TOTAL_MAX: u64 = 2 * 1024 * 1024;
 
-/// A collapse drops all bytes behind it from the page cache, which costs as much as writing this
+/// A collapse drops all bytes after it from the page cache, which costs as much as writing this
 /// fraction (1/1,024) of them.
 pub(super) const COLLAPSE_FRACTION: u64 = 1024;
 
 /// Bytes searched ahead for padding to use or to fill.
 pub(super) const LOOKAHEAD_LEN: u64 = 8 * 1024 * 1024;
 
-/// Most bytes behind a growing header that are moved without giving them padding as well.
+/// Most bytes after a growing header that are moved without giving them padding as well.
 pub(super) const PLAIN_GROWTH_MAX: u64 = 256 * 1024;
 
 /// The smallest expunged range that is worth a collapse.
@@ -137,7 +137,7 @@ pub(super) const COLLAPSE_MIN: u64 = 64 * 1024;
 /// Collapses in one change: each takes milliseconds.
 pub(super) const COLLAPSES_MAX: u32 = 16;
 
-/// An expunged range is closed by moving the rest if it and the other expunged bytes behind it are
+/// An expunged range is closed by moving the rest if it and the other expunged bytes after it are
 /// at least this fraction (1/16) of what follows.
 pub(super) const MOVE_FRACTION: u64 = 16;
 

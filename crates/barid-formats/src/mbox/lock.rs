@@ -59,7 +59,7 @@ impl MboxLock {
 /// Kind of write that the locks are taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MboxLockPurpose {
-    /// Messages are added behind the others, which stay where they are.
+    /// Messages are added after the others, which stay where they are.
     Append,
     /// Messages may move.
     Change,
@@ -137,7 +137,7 @@ impl MboxWriteLocks {
         &*self.file
     }
 
-    /// Returns the path without symbolic links; lock files and journals stand beside it.
+    /// Returns the path without symbolic links; lock files and journals are beside it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -32,11 +32,10 @@ use std::sync::{Arc, OnceLock};
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadKept,
-    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage,
-    SyncContext, SyncReport, Unfinished,
+    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext,
+    SyncReport, Unfinished,
 };
-use barid_state::Identity;
-use barid_types::KeywordTable;
+use barid_types::{KeywordTable, UidValidity};
 use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
 
@@ -49,7 +48,7 @@ use self::layout::{CHUNK_LEN_MIN, CHUNKS_LEN_MAX, KEYWORD_LEN_MAX, KEYWORDS_MAX,
 pub use self::lock::MboxLock;
 pub use self::options::MboxOptions;
 use self::status::Separators;
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 use crate::spans;
 
 /// Quoting of body lines that would otherwise be read as From_ lines.
@@ -146,6 +145,8 @@ impl Storage for MboxMailbox {
         self.variant.map_or(DEFAULT_FORMAT, Variant::format)
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         if self.compressed.is_some() {
             return Caps::default();
@@ -168,12 +169,13 @@ impl Storage for MboxMailbox {
         self.compressed.is_some() && state.is_empty()
     }
 
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
+    /// Looks at the header of the first message, if it is not larger than what a scan of new
+    /// messages reads of it.
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        if self.compressed.is_some() {
+            return Ok(None);
+        }
+        tail::stored_base(self).map(|base| base.map(|base| base.validity))
     }
 
     fn take_restart_points(&self, len: u64, kept: Box<ReadKept>) {
@@ -193,14 +195,6 @@ impl Storage for MboxMailbox {
     /// Returns the keywords of `X-IMAPbase`.
     fn listed_keywords(&self, known: &dyn Known) -> Result<KeywordTable> {
         append::listed_keywords(self, known)
-    }
-
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
     }
 
     fn scan(

@@ -79,7 +79,7 @@ struct ParallelState {
     unclaimed: u64,
     /// The first chunk that is not yet certain.
     chunk: u64,
-    /// First message that starts in that chunk or behind it.
+    /// First message that starts in that chunk or after it.
     entry: Next,
     /// Start and end of the chunks that were read ahead of it.
     ahead: Vec<AssumedChunk>,

@@ -12,7 +12,7 @@ use super::status::{self, Owned, Separators};
 use super::walk::separator_in;
 use super::window::{FileSource, WindowSource};
 use super::{MboxMailbox, Variant};
-use crate::spans::{Span, Spans};
+use crate::spans::{Span, Spans, extent_of};
 
 /// Appends the bytes of a message to `buffer` after checking that its separator is still in place.
 /// Returns the length of its head in them. Costs an open, an fstat, one read and a close; in a
@@ -28,12 +28,8 @@ pub(super) fn read(
     found: Option<&FileStamp>,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        return Err(Error::Unsupported {
-            path: mailbox.path.clone(),
-            what: "the message is located in another format",
-        });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let at = || Error::at(&mailbox.path);
     let gone = || Error::MessageGone { path: mailbox.path.clone(), offset };
     let head_len = u64::from(separator_len) + u64::from(header_len);
@@ -93,12 +89,8 @@ pub(super) fn open<'m>(
     location: &Location<'_>,
     found: &FileStamp,
 ) -> Result<OpenMessage<'m>> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        return Err(Error::Unsupported {
-            path: mailbox.path.clone(),
-            what: "the message is located in another format",
-        });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let at = || Error::at(&mailbox.path);
     let gone = move || Error::MessageGone { path: mailbox.path.clone(), offset };
     let head_len = u64::from(separator_len) + u64::from(header_len);

@@ -113,7 +113,7 @@ pub(super) struct SharedScan<'a> {
 impl SharedScan<'_> {
     /// Returns `true` if a Content-Length that leads nowhere is reported: it is ignored in MMDF,
     /// and not always followed in a compressed file.
-    fn tells_lying_lengths(&self) -> bool {
+    fn reports_wrong_lengths(&self) -> bool {
         let mailbox = self.mailbox;
         mailbox.separators() != Separators::Mmdf && mailbox.compressed.is_none()
     }
@@ -157,9 +157,11 @@ impl LyingLengths {
         let more = self.count - self.offsets.len() as u64;
         let last = self.offsets.last().copied().unwrap_or_default();
         let messages = if more == 1 { "message" } else { "messages" };
-        let what = format!("Content-Length leads to no From_ line in {more} more {messages}");
+        let what =
+            format!("Content-Length does not lead to a From_ line in {more} more {messages}");
         let rest = (more > 0).then(|| structure(last, what));
-        let named = |offset| structure(offset, "Content-Length leads to no From_ line".to_owned());
+        let named =
+            |offset| structure(offset, "Content-Length does not lead to a From_ line".to_owned());
         self.offsets.into_iter().map(named).chain(rest)
     }
 }
@@ -310,7 +312,7 @@ fn take(
         return Ok(());
     }
     let has_body = walked.head_end == HeadEnd::Blank;
-    if walked.length_lies && has_body && shared.tells_lying_lengths() {
+    if walked.length_lies && has_body && shared.reports_wrong_lengths() {
         found.lying_lengths.add(offset);
     }
     let owned = &walked.owned;
@@ -425,7 +427,7 @@ fn whole(
     };
     let (mut found, bytes_read) = chunks(&shared, opened, first, context)?;
     if let Some(offset) = opened.damage.offset() {
-        let what = "what follows cannot be decompressed".to_owned();
+        let what = "the rest cannot be decompressed".to_owned();
         let kind = DefectKind::Unreadable;
         found.defects.push(MailboxDefect { kind, offset, uid: None, what });
     }

@@ -9,7 +9,7 @@
 //! If the signal could be sent it waits 15 s for the lock, else it opens the mailbox read-only at
 //! once. The signal ends a program that does not handle it. So barid writes its own process id only
 //! if `SIGUSR2` is caught or ignored here. Otherwise it writes an id that no process can have
-//! ([`NOBODY`]) and its own behind it, for barid's error messages.
+//! ([`NOBODY`]) and its own after it, for barid's error messages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ fn may_write(user: u32, mailbox: &Metadata) -> bool {
         || user == mailbox.uid && mailbox.mode & OWNER != 0
 }
 
-/// Reads the process id in a session lock's file; barid's own may stand behind [`NOBODY`].
+/// Reads the process id in a session lock's file; barid's own may follow [`NOBODY`].
 fn holder(file: &dyn File) -> Option<u32> {
     let mut bytes = [0; SESSION_LEN_MAX];
     let len = file.read_full_at(&mut bytes, 0).ok()?;

@@ -290,7 +290,7 @@ impl Owned {
 pub(super) struct MailboxFields {
     /// UIDVALIDITY.
     pub(super) validity: UidValidity,
-    /// The last UID given out; 0 for none.
+    /// The last UID assigned; 0 for none.
     pub(super) uid_last: u32,
     /// The keywords in the order of their slots.
     pub(super) keywords: KeywordTable,

@@ -1,7 +1,7 @@
 //! Reads only the appended messages of a file that grew.
 //!
 //! The file is read from its old end on if the last known message is still there, by its From_ line
-//! and the key of its header, and a From_ line stands at the old end. Nothing before is checked,
+//! and the key of its header, and a From_ line is at the old end. Nothing before is checked,
 //! which the report says (`tail_verified`). Costs the reads of the last header, of the first header
 //! if it holds `X-IMAPbase`, and of the new messages.
 //!
@@ -18,6 +18,7 @@ use super::uids::{self, UidsBefore};
 use super::walk::{Separator, separator_in};
 use crate::file_stamps::FileStamps;
 use barid_mailbox::{Error, Known, Result, ScanContext, ScanReport, ScanStats, Sinks};
+use barid_vfs::OpenOptions;
 
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
@@ -85,6 +86,27 @@ pub(super) fn scan(
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
 }
 
+/// Returns `X-IMAPbase` or `X-IMAP` of the first message, read without a lock; `None` if it is not
+/// in the first bytes of the file, which is where every scan finds it.
+pub(super) fn stored_base(mailbox: &MboxMailbox) -> Result<Option<MailboxFields>> {
+    let read = || {
+        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ)?;
+        let mut bytes = vec![0; BASE_READ_MAX];
+        let len = file.read_full_at(&mut bytes, 0)?;
+        bytes.truncate(len);
+        Ok(bytes)
+    };
+    let bytes = read().map_err(Error::at(&mailbox.path))?;
+    let Some((len, _)) = separator_in(&bytes, true, mailbox.separators()).flatten() else {
+        return Ok(None);
+    };
+    let header = &bytes[len as usize..];
+    let mut owned = Owned::default();
+    let whole = bytes.len() < BASE_READ_MAX;
+    let head = status::head(header, whole, mailbox.separators(), &mut owned);
+    Ok(head.and_then(|_| owned.base(header)))
+}
+
 /// State of checking the end of the known part.
 struct TailCheck<'a> {
     mailbox: &'a MboxMailbox,
@@ -124,7 +146,7 @@ impl TailCheck<'_> {
     }
 
     /// Checks that the last known message is where it was and that a separator follows it. Returns
-    /// that separator, and the bytes that were read behind the old end.
+    /// that separator, and the bytes that were read after the old end.
     fn verify(&mut self) -> Result<Option<(Separator, BytesRead)>> {
         let (notes, separators) = (self.notes, self.mailbox.separators());
         let Some(last) = self.last()? else { return Ok(None) };
@@ -189,7 +211,7 @@ struct BytesRead {
 }
 
 impl BytesRead {
-    /// Returns `true` if the bytes show that no NULs stand at the end of the file.
+    /// Returns `true` if the bytes show that no NULs are at the end of the file.
     fn ends_in_text(&self, opened: &OpenedMbox) -> bool {
         let is_all = self.offset + self.bytes.len() as u64 >= opened.size();
         is_all && self.bytes.last().is_some_and(|byte| *byte != 0)

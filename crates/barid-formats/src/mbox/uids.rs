@@ -4,7 +4,7 @@
 //! and not above the last UID assigned according to `X-IMAPbase`. Any other message is looked up in
 //! the ledger by its key, and by its order among messages of the same key. UIDs ascend in file
 //! order, so a message inserted before an older one gets a new UID above all others, and so does
-//! everything behind it, as in Dovecot. UIDVALIDITY is the mailbox's own; it rises if a UID that
+//! everything after it, as in Dovecot. UIDVALIDITY is the mailbox's own; it rises if a UID that
 //! the ledger assigned would come to mean another message.
 
 use std::ops::Range;
@@ -164,7 +164,7 @@ pub(super) fn assign(
         }
     };
     let uidnext = numbered.next;
-    let gone = if !is_tail { gone(entries, &numbered.uids) } else { Vec::new() };
+    let gone = if !is_tail { uids_without_message(entries, &numbered.uids) } else { Vec::new() };
     let mut dirty = old_validity != Some(validity);
     let count = numbered.new.iter().map(|stretch| stretch.len()).sum();
     // For a delivery, the ledger's own growth is enough.
@@ -314,7 +314,7 @@ fn is_conflict(entries: &[LedgerEntry], items: &Items, uids: &[Uid]) -> bool {
 }
 
 /// Returns the UIDs of ledger entries whose message is no longer in the mailbox.
-fn gone(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
+fn uids_without_message(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
     let mut at = 0;
     let is_gone = |gone: &Uid| {
         while uids.get(at).is_some_and(|uid| uid < gone) {

@@ -146,7 +146,7 @@ impl<'s> MboxWalker<'s> {
         }
     }
 
-    /// Returns the range of the header behind `separator`, and its owned fields.
+    /// Returns the range of the header after `separator`, and its owned fields.
     pub(super) fn head(&mut self, separator: &Separator) -> io::Result<(Range<u64>, Owned)> {
         self.head_and_end(separator).map(|(head, _, owned)| (head, owned))
     }
@@ -164,7 +164,7 @@ impl<'s> MboxWalker<'s> {
         }
     }
 
-    /// Walks over the message behind `separator`, passes it to `visit`, and returns what follows
+    /// Walks over the message after `separator`, passes it to `visit`, and returns what follows
     /// it.
     pub(super) fn message<E: From<io::Error>>(
         &mut self,

@@ -78,7 +78,7 @@ pub(super) fn append(
 ) -> Result<Vec<Uid>> {
     let given = uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
     let Some(given) = given else {
-        let what = "there are no more UIDs";
+        let what = "no UIDs are left";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
     let mut writer = MbxWriter { mailbox, file: &*locks.file, offset: end, out: Vec::new() };
@@ -105,7 +105,7 @@ pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &MbxWriteLocks, modified: 
     let _ = locks.file.set_times(accessed, modified);
 }
 
-/// A writer behind the end of a file.
+/// A writer after the end of a file.
 struct MbxWriter<'a> {
     mailbox: &'a MbxMailbox,
     file: &'a dyn File,

@@ -24,9 +24,9 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     probe: Some(|probe| Ok(probe.has_head(is_mbx))),
     mismatch: |probe| {
         Ok(match probe.head() {
-            None => Some(Mismatch::Other("it is a directory, and an mbx is a file")),
+            None => Some(Mismatch::Other("it is a directory, but an mbx is a file")),
             Some(head) if is_mbx(head) => None,
-            Some(_) => Some(Mismatch::Damaged("it does not begin as an mbx does")),
+            Some(_) => Some(Mismatch::Damaged("it does not begin with the header of an mbx")),
         })
     },
     open: |vfs, path, options| Ok(Box::new(MbxMailbox::new(vfs, path.to_owned(), options))),

@@ -13,7 +13,7 @@ use super::layout::{
     CHUNK_MESSAGES_MIN, CHUNKS_PER_THREAD, HEADER_LEN_LIMIT, HEADER_READ_LEN, HEADERS_READ_LEN,
     HEADERS_SMALL_LEN, KeywordBits, MbxRecord,
 };
-use super::scan::{damaged, told};
+use super::scan::{damaged, visible_flags};
 use super::{MbxMailbox, date};
 
 /// Hands messages to sinks, chunk by chunk. Returns the number of bytes read.
@@ -74,7 +74,7 @@ impl ThreadReader<'_> {
     }
 
     fn message(&mut self, record: &MbxRecord, sink: &mut dyn ScanSink) -> Result<()> {
-        let (flags, keywords) = told(record, self.slots);
+        let (flags, keywords) = visible_flags(record, self.slots);
         let (date, header) = self.head(record)?;
         let header_len = header.len() as u32;
         let message = ScannedMessage {

@@ -22,7 +22,7 @@ pub(super) fn is_half_moved(mailbox: &MbxMailbox) -> Result<bool> {
 /// Returns the error for a mailbox whose messages are half moved.
 pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
     let journal = JournalPath::beside(&mailbox.path).journal().to_owned();
-    let what = "messages are half moved".to_owned();
+    let what = "messages are partly moved".to_owned();
     Error::Unfinished { path: mailbox.path.clone(), journal, what }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn unfinished(mailbox: &MbxMailbox) -> Result<Option<Unfinished>> {
     Ok(match place.look(&*mailbox.vfs)? {
         JournalSearch::Redo => Some(Unfinished {
             journal: Some(place.journal().to_owned()),
-            what: "flags are written, or expunged messages taken out".to_owned(),
+            what: "a change of flags or an expunge".to_owned(),
         }),
         JournalSearch::Nothing | JournalSearch::Other | JournalSearch::Strange => None,
     })

@@ -46,9 +46,9 @@ pub(super) const HEADER_LEN_LIMIT: usize = 1024 * 1024;
 pub(super) const CHUNK_MESSAGES_MIN: usize = 256;
 /// Number of chunks per thread.
 pub(super) const CHUNKS_PER_THREAD: usize = 8;
-/// Maximum number of lines followed behind damage in search of whole messages.
+/// Maximum number of lines followed after damage in search of whole messages.
 pub(super) const RESYNC_WALKED_MAX: usize = 1 << 20;
-/// Bytes searched at once behind damage.
+/// Bytes searched at once after damage.
 pub(super) const RESYNC_READ_LEN: usize = 256 * 1024;
 /// Pause between two reads of a file that ends in the middle of a message, if no lock can be taken:
 /// it may still be growing.
@@ -233,21 +233,21 @@ pub(super) struct MbxRecord {
 impl MbxRecord {
     /// Parses the line at the start of `bytes`, as strictly as c-client.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<Self, &'static str> {
-        const NO_LINE: &str = "there is no line that tells of a message";
+        const NO_LINE: &str = "no line of a message";
         let bytes = &bytes[..bytes.len().min(LINE_LEN_MAX)];
         let end = memchr::memchr2(b'\r', 0, bytes).filter(|end| bytes[*end] == b'\r');
         let end = end.filter(|end| bytes.get(end + 1) == Some(&b'\n')).ok_or(NO_LINE)?;
         let line = &bytes[..end];
         let comma = memchr::memchr(b',', line).ok_or(NO_LINE)?;
         let status = memchr::memchr(b';', &line[comma + 1..]).ok_or(NO_LINE)? + comma + 2;
-        let size = decimal(&line[comma + 1..status - 1]).ok_or("its size is no number")?;
+        let size = decimal(&line[comma + 1..status - 1]).ok_or("its size is not a number")?;
         let status = &line[status..];
         if status.len() != 21 || status[12] != b'-' {
-            return Err("its flags and UID are not what they should be");
+            return Err("its flags and UID are malformed");
         }
-        let keywords = hex(&status[..8]).ok_or("its keywords are no number")?;
-        let flags = hex(&status[8..12]).ok_or("its flags are no number")? as u16;
-        let uid = hex(&status[13..]).ok_or("its UID is no number")?;
+        let keywords = hex(&status[..8]).ok_or("its keywords are not a number")?;
+        let flags = hex(&status[8..12]).ok_or("its flags are not a number")? as u16;
+        let uid = hex(&status[13..]).ok_or("its UID is not a number")?;
         let (line_len, date_len) = (end as u8 + 2, comma as u8);
         Ok(Self { offset, size, uid, keywords, flags, line_len, date_len })
     }
@@ -327,7 +327,7 @@ pub(super) struct MbxScanState {
     pub(super) last_uid: u32,
     /// Process id from the header.
     pub(super) pid: u32,
-    /// `true` if bytes that are not a message stand behind `end`.
+    /// `true` if bytes that are not a message follow `end`.
     pub(super) is_torn: bool,
 }
 

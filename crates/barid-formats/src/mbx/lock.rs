@@ -112,7 +112,7 @@ impl Permission {
             Err(Error::Io { source, .. }) => Err(Error::Io { path, source }),
             Err(error) => Err(error),
             Ok(None) => {
-                let holder = "what is no lock file, and stands in its place".to_owned();
+                let holder = "another file in the place of the lock file".to_owned();
                 Err(Error::Locked { path, holder, waited_ms: 0 })
             }
         }

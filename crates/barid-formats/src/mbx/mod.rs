@@ -28,15 +28,15 @@ use std::sync::Arc;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadMessage,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
-    SyncReport, Unfinished,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
+    Unfinished,
 };
-use barid_state::Identity;
-use barid_vfs::{FileStamp, Vfs};
+use barid_types::UidValidity;
+use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
 pub(crate) use self::format::FORMATS;
-use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxScanState};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use self::layout::{HEADER_LEN, KEYWORD_LEN_MAX, KEYWORDS_MAX, MbxHeader, MbxScanState};
+use crate::file_stamps::FileStamps;
 use crate::{MboxOptions, spans};
 
 /// An mbx mailbox.
@@ -75,6 +75,8 @@ impl Storage for MbxMailbox {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -90,20 +92,16 @@ impl Storage for MbxMailbox {
         }
     }
 
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
-    }
-
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        let read = || {
+            let file = self.vfs.open(&self.path, OpenOptions::READ)?;
+            let mut bytes = vec![0; HEADER_LEN as usize];
+            let len = file.read_full_at(&mut bytes, 0)?;
+            bytes.truncate(len);
+            Ok(MbxHeader::parse(&bytes))
+        };
+        let header = read().map_err(Error::at(&self.path))?;
+        Ok(header.and_then(|header| UidValidity::new(header.uidvalidity)))
     }
 
     /// Returns `true` after a torn end, so that the next scan reports it again.

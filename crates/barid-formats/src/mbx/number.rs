@@ -15,7 +15,7 @@ use super::layout::{MbxRecord, OLD, SECTOR_LEN};
 pub(super) struct MbxNumbering {
     /// Indices of the records that got a UID.
     pub(super) given: Vec<usize>,
-    /// Last UID given out.
+    /// Last UID assigned.
     pub(super) uid_last: u32,
     /// Highest UID of any record, including those before this range.
     pub(super) last_uid: u32,
@@ -81,7 +81,7 @@ fn is_torn(record: &MbxRecord) -> bool {
 }
 
 /// Numbers the first `count` records, which have no UID: directly below the UID of the record
-/// behind them if that leaves room, otherwise upwards from the last UID given out.
+/// after them if that leaves room, otherwise upwards from the last UID assigned.
 fn give(records: &mut [MbxRecord], count: usize, numbered: &mut MbxNumbering) -> Option<()> {
     let behind = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
     let room = |uid: &u32| (*uid - numbered.last_uid) as usize > count;
@@ -156,7 +156,7 @@ mod tests {
         check(&[3, 2, 9], 9, &[3, 4, 5], 2, true);
         check(&[5], 4, &[1], 1, true);
         check(&[1, 2, 8], 5, &[1, 2, 3], 1, true);
-        // The digits stand on both sides of 512.
+        // The digits are on both sides of 512.
         check_at(512 - 43, &[3, 2, 9], 9, &[3, 8, 9], 1, false);
     }
 

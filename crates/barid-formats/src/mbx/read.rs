@@ -7,7 +7,7 @@ use super::MbxMailbox;
 use super::journal::is_half_moved;
 use super::layout::{LINE_LEN_MAX, MbxRecord};
 use super::lock::lock_shared;
-use crate::spans::{Span, Spans};
+use crate::spans::{Span, Spans, extent_of};
 
 /// Appends the bytes of a message to `buffer`, after checking that its line is still at its place.
 /// Costs an open, two reads and a close.
@@ -21,12 +21,8 @@ pub(super) fn read(
     found: Option<&FileStamp>,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        return Err(Error::Unsupported {
-            path: mailbox.path.clone(),
-            what: "the message is located in another format",
-        });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let at = || Error::at(&mailbox.path);
     let gone = || Error::MessageGone { path: mailbox.path.clone(), offset };
     if separator_len as usize > LINE_LEN_MAX {
@@ -73,12 +69,8 @@ pub(super) fn open<'m>(
     location: &Location<'_>,
     found: &FileStamp,
 ) -> Result<OpenMessage<'m>> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        return Err(Error::Unsupported {
-            path: mailbox.path.clone(),
-            what: "the message is located in another format",
-        });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let at = || Error::at(&mailbox.path);
     let gone = move || Error::MessageGone { path: mailbox.path.clone(), offset };
     let line_len = separator_len as usize;

@@ -13,7 +13,7 @@ use super::journal::file_name;
 use super::layout::COPY_LEN;
 use super::lock::MbxWriteLocks;
 
-/// Cuts the file to `end`, after the bytes behind it have been copied durably to a file beside the
+/// Cuts the file to `end`, after the bytes after it have been copied durably to a file beside the
 /// mailbox or, if that is not permitted, in the state folder. Zeros are not copied. Returns the
 /// path of the copy. Requires the locks; the commit point is the `fsync` of the mailbox.
 pub(super) fn cut_torn_end(

@@ -67,7 +67,7 @@ pub(super) fn scan(
     let mut stats = ScanStats { bytes_read: found.bytes_read, ..ScanStats::default() };
     stats.bytes_read += hand_out(mailbox, &*file, &new, &slots, sinks, context)?;
     stats.messages_read = new.len() as u64;
-    let no_uid_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
+    let no_uid_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "no UIDs are left");
     Ok(ScanReport {
         stamp: found.stamp.into(),
         state: found.state(),
@@ -95,7 +95,7 @@ pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<MbxHe
     let len = file.read_full_at(&mut bytes, 0).map_err(Error::at(&mailbox.path))?;
     MbxHeader::parse(&bytes[..len]).ok_or_else(|| Error::NotAMailbox {
         path: mailbox.path.clone(),
-        reason: "it does not begin as an mbx does",
+        reason: "it does not begin with the header of an mbx",
     })
 }
 
@@ -113,7 +113,7 @@ pub(super) struct ScannedLines {
     pub(super) end: u64,
     /// Fault at `end`, if there is one.
     pub(super) fault: Option<WalkEnd>,
-    /// Last UID given out.
+    /// Last UID assigned.
     pub(super) uid_last: u32,
     /// Highest UID of any record.
     pub(super) last_uid: u32,
@@ -288,7 +288,7 @@ impl ScannedLines {
             uid_last = uid_last.max(known.uidnext().map_or(0, |uid| uid.get() - 1));
         }
         let numbered = number(&mut self.records, self.start_uid, uid_last);
-        let none_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
+        let none_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "no UIDs are left");
         let numbered = numbered.ok_or_else(none_left)?;
         self.uid_last = numbered.uid_last;
         self.last_uid = numbered.last_uid;
@@ -320,7 +320,7 @@ impl ScannedLines {
     }
 
     /// Writes UIDs into the file; see the documentation of this module. The hole is hidden before
-    /// the mail behind it gets UIDs, since mail with UIDs behind a hole would count as a part of
+    /// the mail after it gets UIDs, since mail with UIDs after a hole would count as a part of
     /// the interrupted append.
     pub(super) fn write_numbers(
         &mut self,
@@ -381,12 +381,13 @@ impl ScannedLines {
         };
         let hole = self.hole.map(|hole| {
             let len = self.records[hole].end() - self.records[hole].offset;
-            let what = format!("{len} bytes are left from an append, and mail stands behind them");
+            let what = format!("{len} bytes of an interrupted append are followed by mail");
             defect(self.records[hole].offset, None, what)
         });
         let fault = self.fault.map(|fault| {
             let len = self.stamp.files[0].size - fault.offset;
-            let what = format!("{}: the last {len} bytes are left from an append", fault.what);
+            let what =
+                format!("{}: the last {len} bytes are from an interrupted append", fault.what);
             defect(fault.offset, None, what)
         });
         hole.into_iter().chain(fault).collect()
@@ -550,7 +551,7 @@ fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn F
 }
 
 /// Returns the flags and keywords of a record as they are reported.
-pub(super) fn told(record: &MbxRecord, slots: &KeywordBits) -> (FlagSet, KeywordMask) {
+pub(super) fn visible_flags(record: &MbxRecord, slots: &KeywordBits) -> (FlagSet, KeywordMask) {
     (flags_of(record.flags), mask(record, slots))
 }
 

@@ -43,7 +43,7 @@ pub(super) fn sync(
     }
     let locks = MbxWriteLocks::acquire(mailbox)?;
     if context.is_stopped() {
-        let source = std::io::Error::other("it was stopped before anything was changed");
+        let source = std::io::Error::other("stopped before anything was changed");
         return Err(Error::at(&mailbox.path)(source));
     }
     let recovered = recover_locked(mailbox, &locks, context)?;
@@ -59,7 +59,7 @@ pub(super) fn sync(
     let mut session = MbxChange { mailbox, locks, base, figures };
     let mut report = session.run(changes, appends, context)?;
     report.failed.extend(kept.map(|copy| {
-        let what = "what an interrupted append had left was cut off, and is kept in";
+        let what = "the rest of an interrupted append was cut off, and is saved in";
         format!("{}: {what} {}", mailbox.path.display(), copy.display())
     }));
     Ok(report)
@@ -173,7 +173,7 @@ impl MbxChange<'_> {
             hides,
         )?;
         if let Some(moved) = &mut context.moved {
-            tell(&plan, slide.as_ref(), *moved);
+            report_moves(&plan, slide.as_ref(), *moved);
         }
         let is_changed = !plan.patches.is_empty()
             || self.base.header != old_header
@@ -240,7 +240,7 @@ impl MbxChange<'_> {
             None => ScannedLines::read_all(self.mailbox, &*self.locks.file)?,
         };
         if found.fault.is_some() || found.end != self.base.end {
-            let (offset, kind) = (found.end, "messages do not end where they are known to");
+            let (offset, kind) = (found.end, "messages do not end where expected");
             return Err(Error::Damaged { path: self.mailbox.path.clone(), offset, kind });
         }
         let slide = Slide::plan(&found.records, self.base.end, expunge);
@@ -345,7 +345,7 @@ impl MbxChange<'_> {
             return Ok(before);
         }
         if is_changed && context.is_stopped() {
-            let (path, what) = (self.mailbox.path.clone(), "it was stopped".to_owned());
+            let (path, what) = (self.mailbox.path.clone(), "stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
         let total = appends.iter().map(NewMessage::size).sum();
@@ -376,7 +376,7 @@ fn expunged(changes: &ChangeSet, targets: &[ChangeTarget]) -> Vec<Uid> {
 }
 
 /// Reports the messages whose flags will change.
-fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
+fn report_moves(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
     for written in &plan.written {
         let offset = written.target.offset;
         let offset = slide.map_or(offset, |slide| slide.new_offset(offset));
@@ -384,7 +384,7 @@ fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMess
             uid: written.target.uid,
             flags: written.flags,
             keywords: written.keywords,
-            location: written.target.location(offset),
+            location: Some(written.target.location(offset)),
         });
     }
 }

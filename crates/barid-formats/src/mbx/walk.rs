@@ -3,7 +3,7 @@
 //! Each line gives the length of its message, so only the lines are read. The walk ends at a line
 //! that is invalid, or whose message is longer than the rest of the file. If whole messages follow
 //! up to the end of the file, the file is damaged in the middle; otherwise an append was
-//! interrupted, and its remains are the *torn end*. Others may have delivered mail behind an
+//! interrupted, and its remains are the *torn end*. Others may have delivered mail after an
 //! interrupted append of ours; then its remains are a *hole*, which gets a line that marks it as
 //! expunged.
 
@@ -104,14 +104,14 @@ impl<'f> MbxWalker<'f> {
 
     /// Returns `true` if the bytes at a fault are the remains of an interrupted append: a line
     /// without all of its message, the beginning of a line, or zeros. No whole messages may follow,
-    /// except, behind zeros, those of the same append: a power failure may lose its first line
+    /// except, after zeros, those of the same append: a power failure may lose its first line
     /// only.
     pub(super) fn is_torn_end(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<bool> {
         Ok(self.behind(fault, uids)? == Behind::Nothing)
     }
 
     /// Returns the hidden message that replaces the remains of an append of ours, if others have
-    /// delivered mail behind it.
+    /// delivered mail after it.
     pub(super) fn hole(
         &mut self,
         fault: &WalkEnd,
@@ -131,7 +131,7 @@ impl<'f> MbxWalker<'f> {
         self.bytes(fault.offset, want)
     }
 
-    /// Determines what stands behind a fault.
+    /// Determines what follows a fault.
     fn behind(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<Behind> {
         let bytes = self.at_fault(fault)?;
         let is_line = MbxRecord::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
@@ -218,7 +218,7 @@ pub(super) struct UidsSeen {
     pub(super) given: u32,
 }
 
-/// The content behind a fault, up to the end of the file.
+/// The content after a fault, up to the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
     /// No whole messages, or only those of the interrupted append.

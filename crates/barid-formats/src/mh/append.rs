@@ -204,7 +204,7 @@ impl<'a> Drafts<'a> {
         Ok(numbers)
     }
 
-    /// Gives the messages the numbers behind those in use, and enters them in the sequences, which
+    /// Gives the messages the numbers after those in use, and enters them in the sequences, which
     /// are written with all other changes made to them and without numbers of missing messages; see
     /// the documentation of this module. The lock of the sequences is held. After an error the
     /// numbers are taken back: all messages are there, or none.
@@ -310,14 +310,14 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Returns the number behind `last`, if there is room for the messages from `from` on.
+    /// Returns the number after `last`, if there is room for the messages from `from` on.
     fn after(&self, last: Number, from: usize) -> Result<Number> {
         let count = u32::try_from(self.files.len() - from).unwrap_or(u32::MAX);
         match last.checked_add(count) {
             Some(_) => Ok(last.saturating_add(1)),
             None => Err(Error::Unsupported {
                 path: self.folder.path.clone(),
-                what: "there are no message numbers left; `folder -pack` makes room",
+                what: "no message numbers are left; `folder -pack` frees some",
             }),
         }
     }

@@ -92,7 +92,8 @@ impl Files<'_> {
             Ok(metadata) if metadata.file_type == FileType::File => return Ok(Some(metadata)),
             Ok(_) => {
                 let damage = self.damage("not-a-file", Severity::Note, path);
-                self.diagnosis.note(damage.what("what has the name of a message is no file"));
+                self.diagnosis
+                    .note(damage.what("an entry with the name of a message is not a file"));
                 return Ok(None);
             }
             Err(error) => error,
@@ -100,7 +101,7 @@ impl Files<'_> {
         match vfs.symlink_metadata(&full) {
             Ok(link) if link.file_type == FileType::Symlink => {
                 let damage = self.damage("dangling", Severity::Error, path);
-                self.diagnosis.note(damage.what("it leads to a file that is not there"));
+                self.diagnosis.note(damage.what("it links to a file that does not exist"));
                 Ok(None)
             }
             // Another program removed it meanwhile.
@@ -119,7 +120,7 @@ impl Files<'_> {
         let path = Path::new(OsStr::from_bytes(name));
         if self.metadata(path)?.is_some_and(|metadata| self.is_old(&metadata)) {
             let damage = self.damage("leftover", Severity::Note, path);
-            let damage = damage.what("an append was cut short").repair("its file is removed");
+            let damage = damage.what("an append was interrupted").repair("its file is removed");
             self.diagnosis.note(damage);
             let step = FolderStep::remove(&*self.folder.vfs, &self.folder.path, path)?;
             self.diagnosis.plan.steps.extend(step);
@@ -152,7 +153,8 @@ impl Files<'_> {
     fn rename(&mut self, mut last: Option<Number>) {
         for (path, size) in std::mem::take(&mut self.misnamed) {
             let damage = self.damage("name", Severity::Error, &path);
-            let what = "no program takes it for a message, since its number is not written as such";
+            let what = "no program reads it as a message, because its name is not a canonical \
+                        number";
             self.diagnosis.note(damage.what(what).repair("it gets the next number"));
             let Some(number) = last.map_or(Some(1), |last| last.checked_add(1)) else { continue };
             last = Some(number);
@@ -194,8 +196,8 @@ fn look_at_sequences(
         }
     }
     if !text.is_empty() && !text.ends_with(b"\n") {
-        let (at, what) = (text.len() as u64, "the last line has no end");
-        look.tell(at, ("sequence-end", Severity::Note), what, "it gets one");
+        let (at, what) = (text.len() as u64, "the last line has no line end");
+        look.note(at, ("sequence-end", Severity::Note), what, "it is added");
     }
     if look.is_damaged {
         let mut new = Vec::new();
@@ -219,7 +221,7 @@ struct SequenceCheck<'a> {
 }
 
 impl SequenceCheck<'_> {
-    fn tell(
+    fn note(
         &mut self,
         at: u64,
         (kind, severity): (&'static str, Severity),
@@ -234,8 +236,8 @@ impl SequenceCheck<'_> {
     fn line(&mut self, at: u64, raw: &[u8]) {
         let kind = |kind| (kind, Severity::Warning);
         let Some((name, words)) = parts(raw) else {
-            let what = "the line is no sequence; NeoMutt reads none of the file then";
-            return self.tell(at, kind("sequence-line"), what, "it is left out");
+            let what = "the line is not a sequence, so that NeoMutt ignores the file";
+            return self.note(at, kind("sequence-line"), what, "it is removed");
         };
         let mut bad = 0;
         let parsed = words.filter_map(|word| {
@@ -245,21 +247,22 @@ impl SequenceCheck<'_> {
         });
         let mut ranges: Ranges = parsed.collect();
         if bad > 0 {
-            let what = format!("{bad} words are no message; NeoMutt reads none of the file then");
-            self.tell(at, kind("sequence-range"), what, "they are left out");
+            let what =
+                format!("{bad} words are not message numbers, so that NeoMutt ignores the file");
+            self.note(at, kind("sequence-range"), what, "they are removed");
         }
         let is_gone = name != CURRENT && leave_out(&mut ranges, &self.missing);
         if is_gone {
-            let what = "it names messages that are not there: new ones would get its flag";
-            self.tell(at, kind("sequence-gone"), what, "they are left out");
+            let what = "it names messages that do not exist: new ones would get its flag";
+            self.note(at, kind("sequence-gone"), what, "they are removed");
         }
         let (ranges, is_changed) = (ranges.pairs(), bad > 0 || is_gone);
         if let Some(&other) = self.by_name.get(name) {
             let other = &mut self.sequences[other];
             other.is_changed = true;
             other.ranges.extend(ranges);
-            let what = "the sequence stands there already";
-            return self.tell(at, kind("sequence-twice"), what, "both become one");
+            let what = "the sequence is repeated";
+            return self.note(at, kind("sequence-twice"), what, "both are merged");
         }
         self.by_name.insert(name.to_vec(), self.sequences.len());
         let (name, raw) = (name.to_vec(), raw.to_vec());

@@ -21,7 +21,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     // The same test as NeoMutt's.
     probe: Some(|probe| Ok(MARKS.iter().any(|mark| probe.has(mark, false)))),
     mismatch: |probe| {
-        Ok(probe.head().map(|_| Mismatch::Other("it is a file, and an MH folder is a directory")))
+        Ok(probe.head().map(|_| Mismatch::Other("it is a file, but an MH folder is a directory")))
     },
     open: |vfs, path, _| Ok(Box::new(MhFolder::new(vfs, path.to_owned()))),
     create: |vfs, path, options| create(vfs.as_ref(), path, options),

@@ -42,6 +42,9 @@ pub(super) const MESSAGES_MAX: usize = 1 << 28;
 pub(super) const CHUNK_MESSAGES: usize = 512;
 /// Maximum number of listings of a folder that keeps changing.
 pub(super) const PASSES_MAX: u32 = 16;
+/// Number of listings without a message after which it counts as gone where nothing seems to
+/// change, but the clock of the file system is too coarse to wait for its next tick.
+pub(super) const QUIET_PASSES: u32 = 7;
 /// Maximum number of defects in a report.
 pub(super) const DEFECTS_MAX: usize = 1_000;
 /// Maximum number of message numbers tried while others deliver, too.

@@ -12,9 +12,9 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{Dir, FileStamp, FileType, Metadata, Vfs};
 
 use super::before::KnownMh;
-use super::layout::{MESSAGES_MAX, PASSES_MAX};
+use super::layout::{MESSAGES_MAX, PASSES_MAX, QUIET_PASSES};
 use super::name::{self, Number};
-use crate::file_stamps::FileStamps;
+use crate::file_stamps::{FileStamps, ListingProof};
 use crate::files::in_chunks;
 
 /// A file that is a message.
@@ -84,28 +84,41 @@ impl Lister<'_> {
     /// Lists as often as needed, and finds the known messages by their marks.
     pub(super) fn list(&self, before: &KnownMh) -> Result<MhListing> {
         let mut listing = MhListing::default();
+        let is_whole = self.until_whole(|pass, files, is_disturbed| {
+            listing = MhListing { dirs_listed: pass, ..compare(before, files) };
+            !is_disturbed && !listing.seen.contains(&MhMatch::Gone)
+        })?;
+        listing.is_complete = is_whole;
+        if !is_whole {
+            listing.keep_what_is_missing();
+        }
+        Ok(listing)
+    }
+
+    /// Lists until a listing shows all that is there, or until `is_enough` returns `true` for one;
+    /// returns `false` if the folder keeps changing. `is_enough` takes the number of the listing,
+    /// its files, and `true` if the folder changed during it.
+    pub(super) fn until_whole(
+        &self,
+        mut is_enough: impl FnMut(u32, Vec<MessageFile>, bool) -> bool,
+    ) -> Result<bool> {
+        let mut quiet_passes = 0;
         for pass in 1..=PASSES_MAX {
             let start = self.stamp()?;
-            listing = MhListing { dirs_listed: pass, ..compare(before, self.files()?) };
-            let mut end = self.stamp()?;
-            let is_quiet = |end: &FileStamps| end.same_files(&start);
-            if !is_quiet(&end) {
-                continue;
+            let files = self.files()?;
+            let proof = ListingProof::of(&start, &self.stamp()?);
+            if is_enough(pass, files, proof == ListingProof::Disturbed) {
+                return Ok(true);
             }
-            listing.is_complete = true;
-            if start.is_settled(0) || !listing.seen.contains(&MhMatch::Gone) {
-                return Ok(listing);
+            match proof {
+                ListingProof::Whole => return Ok(true),
+                ListingProof::Racy(Some(pause)) => self.vfs.sleep(pause),
+                ListingProof::Racy(None) if quiet_passes + 1 == QUIET_PASSES => return Ok(true),
+                ListingProof::Racy(None) => quiet_passes += 1,
+                ListingProof::Disturbed => quiet_passes = 0,
             }
-            // Within one clock tick a rename does not change the stamp.
-            self.vfs.sleep(end.wait().unwrap_or_default());
-            end = self.stamp()?;
-            if is_quiet(&end) {
-                return Ok(listing);
-            }
-            listing.is_complete = false;
         }
-        listing.keep_what_is_missing();
-        Ok(listing)
+        Ok(false)
     }
 
     fn stamp(&self) -> Result<FileStamps> {

@@ -30,16 +30,15 @@ use std::sync::Arc;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext, SyncReport,
+    ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
 };
-use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
 use self::name::{Number, parse_place};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 
 /// An MH folder.
 #[derive(Debug)]
@@ -91,6 +90,8 @@ impl Storage for MhFolder {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -106,29 +107,13 @@ impl Storage for MhFolder {
         }
     }
 
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
-    }
-
     /// Returns `true` if the keyword can be the name of a sequence.
     fn can_hold_keyword(&self, keyword: &Keyword) -> bool {
         sequences::can_hold(keyword)
     }
 
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
     fn names_messages(&self) -> bool {
         true
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -152,12 +137,7 @@ impl Storage for MhFolder {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         let (path, file, size) = self.open_file(location)?;
-        Error::check_size(&path, 0, size)?;
-        let from = buffer.len();
-        buffer.resize(from + size as usize, 0);
-        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
-        buffer.truncate(from + len);
-        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+        crate::files::read_message(&path, &*file, size, buffer)
     }
 
     fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {

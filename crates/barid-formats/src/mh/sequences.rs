@@ -76,7 +76,7 @@ impl Sequences {
                 Some(parsed) => parsed,
                 None => {
                     if !raw.trim_ascii().is_empty() {
-                        sequences.defects = vec![".mh_sequences: a line is no sequence"];
+                        sequences.defects = vec![".mh_sequences: a line is not a sequence"];
                     }
                     (Vec::new(), Ranges::default())
                 }
@@ -116,7 +116,7 @@ impl Sequences {
         let lines = self.lines.iter();
         let full = lines.filter_map(keyword).any(|keyword| table.intern(&keyword).is_err());
         if full {
-            self.defects.push(".mh_sequences: there are more keywords than can be shown");
+            self.defects.push(".mh_sequences: too many keywords; some are not shown");
         }
     }
 
@@ -280,7 +280,7 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Ranges)> {
     Some((name.to_vec(), ranges?.into_iter().collect()))
 }
 
-/// Returns the name of a sequence and the words behind it.
+/// Returns the name of a sequence and the words after it.
 pub(super) fn parts(line: &[u8]) -> Option<(&[u8], impl Iterator<Item = &[u8]>)> {
     let colon = memchr::memchr(b':', line)?;
     let name = &line[..colon];

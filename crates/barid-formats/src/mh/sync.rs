@@ -1,7 +1,9 @@
 //! Changing messages: expunges by unlinks, flags and keywords in `.mh_sequences`.
 //!
 //! Everything happens under the lock of the sequences, which nmh holds while it renumbers. A
-//! message that is not under its number is searched by its mark.
+//! message that is not under its number is searched by its mark. While a program that takes no lock
+//! keeps changing the folder, a missing message is not gone: then nothing is changed, and the error
+//! is [`Error::Changed`].
 //!
 //! Order: the sequence `deleted` without the messages to be expunged, if it names one; unlinks,
 //! fsync of the folder; the sequences with all changes of flags, without the expunged messages, and
@@ -87,7 +89,7 @@ pub(super) fn sync(
     }
     Ok(SyncReport {
         appended,
-        gone: work.gone(changes),
+        gone: work.missing(changes),
         failed,
         figures: work.figures,
         ..SyncReport::default()
@@ -106,8 +108,8 @@ fn check_keywords(
         true => Ok(()),
         false => Err(Error::Unsupported {
             path: folder.path.clone(),
-            what: "a keyword of an MH folder has no colon and is not unseen, cur, replied, \
-                   flagged, deleted or draft, which are sequences of their own",
+            what: "a keyword of an MH folder cannot contain a colon, or be unseen, cur, replied, \
+                   flagged, deleted or draft, which are reserved sequences",
         }),
     }
 }
@@ -183,7 +185,8 @@ impl<'a> MhChange<'a> {
     }
 
     /// Finds the messages: under their numbers, or else by their marks, but not where another known
-    /// message has the same mark: two numbers may be links to one file.
+    /// message has the same mark: two numbers may be links to one file. Those that are not found
+    /// are gone.
     fn find(&mut self, known: &dyn Known) -> Result<()> {
         let mut moved: HashMap<u64, Vec<Uid>> = HashMap::new();
         let mut found = HashMap::with_capacity(self.targets.places.len());
@@ -204,13 +207,23 @@ impl<'a> MhChange<'a> {
                 }
                 true
             }))?;
-            for file in self.lister().files()? {
-                if others.contains(&(file.number, file.mark)) {
-                    continue;
+            let mut by_mark = HashMap::new();
+            let is_whole = self.lister().until_whole(|_, files, _| {
+                let mut left = moved.clone();
+                by_mark.clear();
+                for file in files {
+                    if others.contains(&(file.number, file.mark)) {
+                        continue;
+                    }
+                    let uid = left.get_mut(&file.mark).and_then(Vec::pop);
+                    by_mark.extend(uid.map(|uid| (uid, file.number)));
                 }
-                let uid = moved.get_mut(&file.mark).and_then(Vec::pop);
-                found.extend(uid.map(|uid| (uid, file.number)));
+                left.values().all(Vec::is_empty)
+            })?;
+            if !is_whole {
+                return Err(Error::Changed { path: self.folder.path.clone() });
             }
+            found.extend(by_mark);
         }
         self.numbers = found;
         Ok(())
@@ -354,7 +367,7 @@ impl<'a> MhChange<'a> {
         }
     }
 
-    fn gone(&self, changes: &ChangeSet) -> Vec<Uid> {
+    fn missing(&self, changes: &ChangeSet) -> Vec<Uid> {
         let flagged = changes.flags.uids();
         let all = flagged.chain(changes.expunge.iter().copied());
         let mut gone: Vec<Uid> = all.filter(|uid| !self.numbers.contains_key(uid)).collect();
@@ -370,7 +383,7 @@ impl<'a> MhChange<'a> {
             messages_expunged: changes.expunge.iter().filter(|uid| is_there(uid)).count() as u64,
             ..SyncFigures::default()
         };
-        SyncReport { gone: self.gone(changes), figures, ..SyncReport::default() }
+        SyncReport { gone: self.missing(changes), figures, ..SyncReport::default() }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Appending messages.
 //!
-//! Order: the messages behind the others in a data file, fsync; then meta, index and status through
+//! Order: the messages after the others in a data file, fsync; then meta, index and status through
 //! the journal, which is the commit point. A crash before it leaves bytes in a data file that
-//! belong to no message: the next append writes behind them, and the next expunge removes them.
+//! belong to no message: the next append writes after them, and the next expunge removes them.
 
 use std::path::Path;
 
@@ -28,13 +28,13 @@ pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<
     let unsupported = |what| Error::Unsupported { path: mailbox.path.clone(), what };
     for message in appends {
         if message.size() == 0 {
-            return Err(unsupported("a mix mailbox holds no empty messages"));
+            return Err(unsupported("a mix mailbox cannot store empty messages"));
         }
         // Line ends at most double it.
         message.check_size(&mailbox.path, LEN_MAX)?;
         let is_near = message.size() > LEN_MAX / 2;
         if is_near && message.crlf_size()? > LEN_MAX {
-            return Err(unsupported("a message of a mix mailbox is smaller than 4 GiB"));
+            return Err(unsupported("a mix mailbox cannot store messages of 4 GiB or more"));
         }
     }
     Ok(())
@@ -61,7 +61,7 @@ impl HeaderCounter {
                 self.state = u8::from(found.is_some());
                 continue;
             }
-            // A CR directly behind a CR starts nothing, as in c-client.
+            // A CR directly after a CR starts nothing, as in c-client.
             self.state = match (self.state, text[from]) {
                 (2, b'\r') => 3,
                 (1, b'\n') => 2,
@@ -78,7 +78,7 @@ impl HeaderCounter {
 pub(super) fn append(work: &mut MixChange<'_>, messages: &[NewMessage<'_>]) -> Result<()> {
     let given = work.now.meta.uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
     let Some(given) = given else {
-        let what = "all UIDs are given out";
+        let what = "no UIDs are left";
         return Err(Error::Unsupported { path: work.mailbox.path.clone(), what });
     };
     let now = &work.now;
@@ -173,7 +173,7 @@ impl AppendFile {
                 Err(error) => return Err(Error::at(&path)(error)),
             }
         }
-        let what = "no name for a new data file is free";
+        let what = "no free name for a new data file";
         Err(Error::Unsupported { path: work.mailbox.path.clone(), what })
     }
 

@@ -1,8 +1,8 @@
 //! Reclaiming the space of expunged messages in data files, as c-client does ("burp").
 //!
 //! This requires that no session has the mailbox open. Files without messages are removed, except
-//! the current one, which becomes empty; what is behind the last message is cut off; and messages
-//! behind gaps are moved down. Such a move and the new offsets in the index are one change of the
+//! the current one, which becomes empty; what is after the last message is cut off; and messages
+//! after gaps are moved down. Such a move and the new offsets in the index are one change of the
 //! redo journal, file by file.
 
 use barid_mailbox::{Error, Result, SyncContext};
@@ -29,11 +29,11 @@ pub(super) fn burp(work: &mut MixChange<'_>, context: &SyncContext<'_>) -> Resul
     // One damaged file must not keep the others from being reclaimed.
     for (at, number) in numbers.iter().enumerate() {
         if context.is_stopped() {
-            work.report.failed.push("it was stopped before all space was reclaimed".to_owned());
+            work.report.failed.push("stopped before all space was reclaimed".to_owned());
             break;
         }
         context.report(at as u64, numbers.len() as u64);
-        let done = match kept(work, *number) {
+        let done = match message_ranges(work, *number) {
             Ok(kept) if kept.is_empty() => drop_file(work, *number),
             Ok(kept) => compact(work, *number, &kept),
             Err(what) => {
@@ -51,7 +51,10 @@ pub(super) fn burp(work: &mut MixChange<'_>, context: &SyncContext<'_>) -> Resul
 }
 
 /// Returns the stretches of a file that contain messages, ascending.
-fn kept(work: &MixChange<'_>, number: u32) -> std::result::Result<Vec<KeptStretch>, &'static str> {
+fn message_ranges(
+    work: &MixChange<'_>,
+    number: u32,
+) -> std::result::Result<Vec<KeptStretch>, &'static str> {
     let mut kept: Vec<KeptStretch> = Vec::new();
     for message in work.now.messages.iter().filter(|message| message.file == number) {
         let (first, end) = (u64::from(message.pos), message.end());
@@ -100,7 +103,7 @@ fn compact(work: &mut MixChange<'_>, number: u32, kept: &[KeptStretch]) -> Resul
         let mut token = [0; MESSAGE_TOKEN.len()];
         file.read_exact_at(&mut token, stretch.first).map_err(at())?;
         if token != MESSAGE_TOKEN {
-            return Err(damaged(stretch.first, "no message begins where the index says"));
+            return Err(damaged(stretch.first, "no message begins at the offset in the index"));
         }
     }
     let from = if kept[0].first == 0 { kept[0].end } else { 0 };

@@ -24,7 +24,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     probe: Some(|probe| Ok(probe.has(META, true))),
     mismatch: |probe| {
         Ok(match probe.head() {
-            Some(_) => Some(Mismatch::Other("it is a file, and a mix mailbox is a directory")),
+            Some(_) => Some(Mismatch::Other("it is a file, but a mix mailbox is a directory")),
             None if probe.has(META, true) => None,
             None => Some(Mismatch::Damaged("the directory has no .mixmeta")),
         })

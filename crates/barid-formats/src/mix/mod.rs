@@ -27,16 +27,16 @@ use std::sync::atomic::AtomicBool;
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadMessage,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, StampRules, Storage, SyncContext,
-    SyncReport, Unfinished,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
+    Unfinished,
 };
-use barid_state::Identity;
+use barid_types::UidValidity;
 use barid_vfs::{FileStamp, Vfs};
 
 pub(crate) use self::format::FORMATS;
-use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
+use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, META_LEN_MAX, STATUS};
 use self::lock::{Locks, MixLockPurpose};
-use crate::file_stamps::{FileStampRules, FileStamps};
+use crate::file_stamps::FileStamps;
 use crate::redo::{self, JournalPath, JournalSearch, Mend};
 use crate::spans;
 
@@ -135,6 +135,8 @@ impl Storage for MixMailbox {
         format::FORMAT
     }
 
+    crate::on_files::storage_on_files!();
+
     fn caps(&self) -> Caps {
         Caps {
             append: true,
@@ -150,20 +152,11 @@ impl Storage for MixMailbox {
         }
     }
 
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self, may_write: bool) -> Result<Identity> {
-        Ok(Identity::of(&*self.vfs, &self.path, may_write)?)
-    }
-
-    fn stamp(&self) -> Result<Stamp> {
-        Ok(self.file_stamps()?.into())
-    }
-
-    fn stamp_rules(&self) -> &'static dyn StampRules {
-        &FileStampRules
+    fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
+        let path = self.path.join(META);
+        let text = self.vfs.read(&path, META_LEN_MAX).map_err(Error::at(&path))?;
+        let meta = record::parse_meta(&text).ok();
+        Ok(meta.and_then(|meta| UidValidity::new(meta.uidvalidity)))
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {

@@ -9,7 +9,7 @@ use super::MixMailbox;
 use super::held::Entered;
 use super::layout::MESSAGE_LINE_LEN_MAX;
 use super::record::parse_message_line;
-use crate::spans::{Span, Spans};
+use crate::spans::{Span, Spans, extent_of};
 
 /// Returns the location of a message: the number of its data file, and the offset in it.
 pub(super) fn location(message: &super::record::MixMessage) -> Location<'static> {
@@ -29,10 +29,8 @@ pub(super) fn read(
     read_as: ReadAs,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        let what = "the message is located in another format";
-        return Err(Error::Unsupported { path: mailbox.path.clone(), what });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let path = mailbox.data_path((offset >> 32) as u32);
     let pos = offset & u64::from(u32::MAX);
     let gone = || Error::MessageGone { path: path.clone(), offset: pos };
@@ -92,10 +90,8 @@ pub(super) fn open<'m>(
     mailbox: &'m MixMailbox,
     location: &Location<'_>,
 ) -> Result<OpenMessage<'m>> {
-    let Some(Extent { offset, separator_len, header_len, body_len }) = location.extent() else {
-        let what = "the message is located in another format";
-        return Err(Error::Unsupported { path: mailbox.path.clone(), what });
-    };
+    let Extent { offset, separator_len, header_len, body_len } =
+        extent_of(&mailbox.path, location)?;
     let path = mailbox.data_path((offset >> 32) as u32);
     let pos = offset & u64::from(u32::MAX);
     let gone = move || Error::MessageGone { path: path.clone(), offset: pos };

@@ -42,7 +42,7 @@ pub(super) fn complete(
             }
         })?;
         if let Some(offset) = broken {
-            let what = format!("{}: no message begins where one should", path.display());
+            let what = format!("{}: no message begins where expected", path.display());
             snapshot.defect(offset, None, what);
         }
     }
@@ -150,7 +150,7 @@ impl DataFileSearch<'_> {
     }
 
     /// Returns the first of the messages in the place of one whose writing was interrupted: neither
-    /// a line nor the end follows it, but messages that begin in it continue behind it.
+    /// a line nor the end follows it, but messages that begin in it continue after it.
     fn instead_of(
         &self,
         pos: u64,

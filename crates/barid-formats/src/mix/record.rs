@@ -18,7 +18,7 @@ pub(super) struct MixMeta {
     /// Sequence, which rises with every change.
     pub(super) seq: u32,
     pub(super) uidvalidity: u32,
-    /// The last UID given out.
+    /// The last UID assigned.
     pub(super) uid_last: u32,
     /// Number of the data file to which new messages are appended.
     pub(super) current: u32,
@@ -102,7 +102,7 @@ fn take_byte(text: &mut &[u8], expected: u8) -> Option<()> {
     (*first == expected).then_some(())
 }
 
-/// Parses a field and the colon behind it.
+/// Parses a field and the colon after it.
 fn take_field(text: &mut &[u8]) -> Option<u32> {
     let number = take_hex(text)?;
     take_byte(text, b':')?;
@@ -137,27 +137,27 @@ pub(super) fn take_sequence(text: &[u8]) -> Option<(u32, &[u8])> {
 /// Parses `.mixmeta`; fails with a description of the damage.
 pub(super) fn parse_meta(text: &[u8]) -> Result<MixMeta, &'static str> {
     let sequence = take_sequence(text).filter(|_| !text.is_empty());
-    let Some((seq, mut text)) = sequence else { return Err("no sequence at its beginning") };
+    let Some((seq, mut text)) = sequence else { return Err("no sequence number at its beginning") };
     let mut meta = MixMeta { seq, ..MixMeta::default() };
     while !text.is_empty() {
-        let end = memchr::memmem::find(text, b"\r\n").ok_or("a line of it has no end")?;
+        let end = memchr::memmem::find(text, b"\r\n").ok_or("its last line has no line end")?;
         let (mut line, rest) = (&text[..end], &text[end + 2..]);
         text = rest;
         let Some((key, value)) = line.split_first() else { continue };
         line = value;
         match key {
-            b'V' => meta.uidvalidity = take_hex(&mut line).ok_or("UIDVALIDITY is no number")?,
-            b'L' => meta.uid_last = take_hex(&mut line).ok_or("the last UID is no number")?,
-            b'N' => meta.current = take_hex(&mut line).ok_or("the data file is no number")?,
+            b'V' => meta.uidvalidity = take_hex(&mut line).ok_or("UIDVALIDITY is not a number")?,
+            b'L' => meta.uid_last = take_hex(&mut line).ok_or("the last UID is not a number")?,
+            b'N' => meta.current = take_hex(&mut line).ok_or("the data file is not a number")?,
             b'K' => {
                 let words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
                 meta.keywords = words.take(KEYWORDS_MAX).map(<[u8]>::to_vec).collect();
                 continue;
             }
-            _ => return Err("a line of it is unknown"),
+            _ => return Err("it has an unknown line"),
         }
         if !line.is_empty() {
-            return Err("a line of it is too long");
+            return Err("it has a line that is too long");
         }
     }
     match meta.uidvalidity {
@@ -388,10 +388,10 @@ mod tests {
         };
         check("S00000003\r\nV00000002\r\nL00000005\r\nN00000001\r\n", Ok((5, 0)));
         check("S3\r\nV2\r\nL5\r\nN1\r\nKa b $C\r\n", Ok((5, 3)));
-        check("S3\r\nV2\r\nL5\r\nN1\r\nKa", Err("no end"));
+        check("S3\r\nV2\r\nL5\r\nN1\r\nKa", Err("no line end"));
         check("S3\r\nV2\r\nL5\r\nXfoo\r\n", Err("unknown"));
         check("S3\r\nL5\r\n", Err("no UIDVALIDITY"));
-        check("V3\r\n", Err("no sequence"));
-        check("", Err("no sequence"));
+        check("V3\r\n", Err("no sequence number"));
+        check("", Err("no sequence number"));
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn scan(
     let stamp = mailbox.file_stamps()?;
     let mut snapshot = Snapshot::load(mailbox, &locks)?;
     if mailbox.is_unfinished()? {
-        snapshot.defect(0, None, "a change was begun and not finished".to_owned());
+        snapshot.defect(0, None, "a change is unfinished".to_owned());
     }
     locks.release_records(mailbox)?;
     let reader = HeaderReader { mailbox, threads: context.thread_count() };
@@ -192,7 +192,7 @@ impl KeywordSlots {
             let slot = keyword.and_then(|keyword| table.intern(&keyword).ok());
             if slot.is_none() {
                 let word = String::from_utf8_lossy(word);
-                snapshot.defect(0, None, format!("{META}: {word:?} can be no keyword"));
+                snapshot.defect(0, None, format!("{META}: {word:?} is not a valid keyword"));
             }
             slot
         };
@@ -301,7 +301,7 @@ impl DataFileHeaders {
         let header_len = message.header_len.min(message.size) as usize;
         let line_len = message.line_len as usize;
         if line_len > MESSAGE_LINE_LEN_MAX {
-            return Err(format!("{name}: no message has a line that long"));
+            return Err(format!("{name}: the line of a message is too long"));
         }
         let len = line_len + header_len.min(HEADER_LEN_MAX);
         if self.buffer.len() < len {
@@ -315,7 +315,7 @@ impl DataFileHeaders {
         };
         match parse_message_line(buffer).filter(says) {
             Some(_) => Ok(&self.buffer[line_len..len]),
-            None => Err(format!("{name}: the message is not where the index says")),
+            None => Err(format!("{name}: the message is not at the offset in the index")),
         }
     }
 

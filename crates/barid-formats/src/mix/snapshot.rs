@@ -83,7 +83,7 @@ impl Snapshot {
     fn check_sequences(&mut self) {
         let seqs = [(META, self.meta.seq), (INDEX, self.index_seq), (STATUS, self.status_seq)];
         for (name, _) in seqs.into_iter().filter(|(_, seq)| *seq == u32::MAX) {
-            self.defect(0, None, format!("{name}: there is no sequence above this one"));
+            self.defect(0, None, format!("{name}: the sequence number is the highest possible"));
         }
     }
 
@@ -93,7 +93,7 @@ impl Snapshot {
         self.texts.index = text;
         self.damage = damage;
         if let Some(IndexDamage { offset, kind }) = damage {
-            let what = format!("{INDEX}: {kind}; messages are looked for in the data files");
+            let what = format!("{INDEX}: {kind}; messages are searched in the data files");
             self.defect(offset, None, what);
         }
         let last = self.messages.last().map_or(0, |last| last.uid);
@@ -111,7 +111,7 @@ impl Snapshot {
             return damage(0, "it is missing");
         }
         let Some((seq, rest)) = record::take_sequence(text) else {
-            return damage(0, "no sequence at its beginning");
+            return damage(0, "no sequence number at its beginning");
         };
         self.index_seq = seq;
         self.messages.reserve(rest.len() / 77);
@@ -124,7 +124,7 @@ impl Snapshot {
                 return damage(offset, "a record cannot be read");
             };
             if self.messages.last().is_some_and(|last| last.uid >= message.uid) {
-                return damage(offset, "UIDs do not rise");
+                return damage(offset, "UIDs do not ascend");
             }
             self.messages.push(message);
         }
@@ -151,11 +151,11 @@ impl Snapshot {
                     }
                 }
                 if !statuses.is_sorted_by(|a, b| a.uid < b.uid) {
-                    self.defect(0, None, format!("{STATUS}: UIDs do not rise"));
+                    self.defect(0, None, format!("{STATUS}: UIDs do not ascend"));
                     statuses = in_order(&statuses);
                 }
             }
-            None => self.defect(0, None, format!("{STATUS}: no sequence at its beginning")),
+            None => self.defect(0, None, format!("{STATUS}: no sequence number at its beginning")),
         }
         if !exists {
             self.defect(0, None, format!("{STATUS}: it is missing"));

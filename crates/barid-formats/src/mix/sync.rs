@@ -38,7 +38,7 @@ pub(super) fn sync(
 ) -> Result<SyncReport> {
     let locks = acquire(mailbox, context)?;
     if context.is_stopped() {
-        let source = std::io::Error::other("it was stopped before anything was changed");
+        let source = std::io::Error::other("stopped before anything was changed");
         return Err(Error::at(&mailbox.path)(source));
     }
     let snapshot = Snapshot::load(mailbox, &locks)?;
@@ -60,13 +60,13 @@ pub(super) fn sync(
         burp::burp(&mut work, context)?;
     }
     let mut synced = match follows {
-        Some(follows) => Some(follows.tell(&mut work, context)?),
+        Some(follows) => Some(follows.report(&mut work, context)?),
         None => None,
     };
     if !appends.is_empty() {
         let is_changed = !changes.is_empty();
         if is_changed && context.is_stopped() {
-            let (path, what) = (mailbox.path.clone(), "it was stopped".to_owned());
+            let (path, what) = (mailbox.path.clone(), "stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
         let appended = append::append(&mut work, appends);
@@ -115,7 +115,11 @@ impl Follows {
 
     /// Reports the messages with other flags or another location; returns the state of the mailbox
     /// now.
-    fn tell(self, work: &mut MixChange<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
+    fn report(
+        self,
+        work: &mut MixChange<'_>,
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncedState> {
         let words = KeywordSlots::new(context.known.keywords().clone(), &mut work.now);
         let mut before = self.before.iter();
         for message in &work.now.messages {
@@ -127,7 +131,7 @@ impl Follows {
                     uid,
                     flags: message.flag_set(),
                     keywords: words.mask(message.keywords),
-                    location: location(message),
+                    location: Some(location(message)),
                 });
             }
         }
@@ -266,10 +270,10 @@ impl<'a> MixChange<'a> {
                 continue;
             }
             if keyword.as_str().len() > KEYWORD_LEN_MAX {
-                return Err(unsupported("a keyword of a mix mailbox has no more than 50 bytes"));
+                return Err(unsupported("a keyword of a mix mailbox has at most 50 bytes"));
             }
             if self.now.meta.keywords.len() >= KEYWORDS_MAX {
-                return Err(unsupported("a mix mailbox holds no more than 30 keywords"));
+                return Err(unsupported("a mix mailbox can store at most 30 keywords"));
             }
             self.now.meta.keywords.push(keyword.as_str().as_bytes().to_vec());
             self.changed.meta = true;

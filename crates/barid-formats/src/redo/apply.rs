@@ -119,7 +119,7 @@ pub(crate) fn recover(
         JournalSearch::Nothing | JournalSearch::Other => return Ok(Recovered::default()),
         JournalSearch::Redo => {}
         JournalSearch::Strange => {
-            let what = "is another user's, or open to others: it is not followed";
+            let what = "belongs to another user, or others can write to it: it is not used";
             return Err(place.unrecoverable(format!("{} {what}", place.journal.display())));
         }
     }
@@ -247,7 +247,7 @@ fn exchange(
     id: &[u8; 16],
     old: &dyn File,
 ) -> Result<Box<dyn File>> {
-    let too_large = || place.unrecoverable("too much was appended to go on".to_owned());
+    let too_large = || place.unrecoverable("too much was appended to continue".to_owned());
     let bytes = encode(change, id).ok_or_else(too_large)?;
     let path = place.next_journal();
     match vfs.remove_file(&path) {

@@ -118,7 +118,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
         return Parsed::Incomplete;
     }
     if number(8) as u32 != VERSION {
-        return Parsed::Unusable("is of another version");
+        return Parsed::Unusable("was written by another version");
     }
     let body = bytes.get(BODY_AT..).unwrap_or_default();
     let body_len = usize::try_from(number(48)).unwrap_or(usize::MAX);

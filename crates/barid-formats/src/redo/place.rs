@@ -106,7 +106,7 @@ impl JournalPath {
         let journal = vfs.open(&self.journal, options).map_err(at())?;
         let metadata = journal.metadata().map_err(at())?;
         if !self.trusts(vfs, &metadata)? || metadata.size > BODY_LEN_MAX + BODY_AT as u64 {
-            let what = "was exchanged, or is larger than any";
+            let what = "was replaced, or is too large for a journal";
             return Err(self.unrecoverable(format!("{} {what}", self.journal.display())));
         }
         Ok(journal)

@@ -135,7 +135,7 @@ fn is_old_or_new(change: &FileChange, file: &dyn File, size: u64) -> io::Result<
     Ok(true)
 }
 
-/// Returns `true` if a piece of a sector contains its old bytes, with nothing or zeros behind them,
+/// Returns `true` if a piece of a sector contains its old bytes, with nothing or zeros after them,
 /// or its new bytes, as far as these were written.
 fn is_piece_known(found: &[u8], old_len: usize, old_hash: u64, new: Option<&[u8]>) -> bool {
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);

@@ -213,7 +213,7 @@ fn a_body_whose_length_is_right_stays() {
     assert!(view.check().unwrap().damages.iter().any(|damage| damage.kind == "separator"));
 }
 
-/// Bytes that a check reads at once: 1 MiB, and some bytes behind.
+/// Bytes that a check reads at once: 1 MiB, and some bytes after.
 const PIECE: usize = 1 << 20;
 
 /// Two messages, the second of which begins at `at`, with something before it.

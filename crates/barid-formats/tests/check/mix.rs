@@ -260,7 +260,7 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// A message that was appended and given up stands before the one that got its UID then.
+/// A message that was appended and given up precedes the one that got its UID then.
 fn with_two_of_one_uid(rng: &mut Rng) -> (Box_, u64) {
     let mailbox = build(rng);
     let first = data_at(&mailbox, 1);

@@ -45,7 +45,7 @@ fn from_lines() -> Vec<String> {
     lines
 }
 
-/// A file with one message that all accept, and behind it each line as a separator of a message
+/// A file with one message that all accept, and after it each line as a separator of a message
 /// whose subject is its number.
 fn file_of(lines: &[String]) -> Vec<u8> {
     let mut file = String::from("From a@b Thu Nov 19 10:00:00 2009\nSubject: first\n\nbody\n\n");

@@ -542,7 +542,7 @@ fn a_hundred_rounds_of_three_programs() {
         let entries = model.entries.clone();
         let actor = if round < 3 { round as usize } else { rng.usize(0..3) };
         if actor == 1 {
-            // It puts X-IMAPbase behind X-Keywords of the next, which c-client then cannot read.
+            // It puts X-IMAPbase after X-Keywords of the next, which c-client then cannot read.
             ops.retain(|op| !matches!(op, Op::Expunge(0)));
         }
         if actor == 0 {

@@ -169,7 +169,7 @@ impl Seen {
             if is_stump(&read) {
                 let is_last = found.report.new_uids.last() == Some(uid);
                 assert!(is_last || self.stumps.contains_key(uid), "{what}: {uid}: {read}");
-                // An append behind it gives it the end of a line.
+                // An append after it gives it the end of a line.
                 let known = self.stumps.entry(*uid).or_insert_with(|| read.trim_end().to_owned());
                 assert_eq!(*known, read.trim_end(), "{what}: {uid}: a stump stays as it is");
                 continue;

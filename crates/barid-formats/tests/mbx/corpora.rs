@@ -32,7 +32,7 @@ fn what_c_client_wrote_is_read() {
     let manifest = String::from_utf8(manifest).unwrap();
     let expected: Vec<_> = manifest.lines().skip(1).filter_map(manifest_line).collect();
     let (all, pruned) = corpora::either("dev-formats", (411, (528, 825)), (120, (100, 251)));
-    // In the real one, what c-client made two messages of is behind these.
+    // In the real one, what c-client made two messages of is after these.
     let plain = corpora::either("dev-formats", 400, all);
     for (name, count, uidnext) in [
         ("uw.mbx", all, all as u32 + 2),

@@ -142,7 +142,7 @@ fn follow(known: &Cached, report: &SyncReport, moved: &[barid_mailbox::MovedMess
     for seen in &mut all.seen {
         if let Some(moved) = moved.iter().find(|moved| moved.uid == seen.uid) {
             (seen.flags, seen.mask) = (moved.flags, moved.keywords);
-            seen.location = moved.location;
+            seen.location = moved.location.unwrap();
             continue;
         }
         let Some(extent) = seen.location.extent() else { continue };

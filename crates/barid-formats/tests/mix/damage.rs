@@ -119,7 +119,7 @@ fn a_record_of_the_status_that_is_damaged_costs_its_own_flags_only() {
     }
 }
 
-/// Writes behind all that is in the data file, as an append does before its commit point.
+/// Writes after all that is in the data file, as an append does before its commit point.
 fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
     let name = ".mix5f000000";
     let mut data = mailbox.files()[name].clone();
@@ -129,7 +129,7 @@ fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
 
 #[test]
 fn what_an_append_has_left_is_no_message_without_an_index() {
-    // All of a message, with the UID that the next one gets; all with more behind it; beginnings.
+    // All of a message, with the UID that the next one gets; all with more after it; beginnings.
     let orphan = |uid: u32, size: usize, text: &str| {
         format!(":msg:{uid:08x}:20010909014640+0000:{size:08x}:\r\n{text}").into_bytes()
     };

@@ -125,7 +125,7 @@ impl MixBox {
             let found = cached.seen.iter_mut().find(|message| message.uid == moved.uid);
             let message = found.unwrap();
             (message.flags, message.mask) = (moved.flags, moved.keywords);
-            message.location = moved.location;
+            message.location = moved.location.unwrap();
         }
         cached.report.stamp = synced.stamp;
         cached.report.state = synced.state;

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use barid::{Folder, MailboxSpec};
-use barid_formats::{compression_of, decode_utf7};
+use barid_formats::compression_of;
+use barid_message::{decode_utf7, encode_utf7};
 
 use crate::world::World;
 
@@ -95,7 +96,9 @@ pub(crate) fn maildir_name_seeds() -> Vec<Vec<u8>> {
 /// Name of a folder and a mailbox: modified UTF-7 (RFC 3501 §5.1.3), and `FORMAT:PATH`.
 pub(crate) fn names(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    decode_utf7(bytes);
+    if let Some(name) = decode_utf7(bytes) {
+        assert_eq!(decode_utf7(encode_utf7(&name).as_bytes()), Some(name));
+    }
     MailboxSpec::parse(&text);
     let path = Path::new("/mail").join(OsStr::from_bytes(&file_name(bytes)));
     let world = EMPTY.with(&path, b"From a@b Thu Jan  1 00:00:00 1970\n\nx\n");

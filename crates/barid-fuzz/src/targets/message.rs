@@ -78,7 +78,7 @@ pub(crate) fn mime(bytes: &[u8]) {
     readable_text_of(bytes, &structure);
 }
 
-/// Asserts that parts lie inside the part around them, one behind the other, with correct sizes.
+/// Asserts that parts lie inside the part around them, one after the other, with correct sizes.
 fn offsets_fit(message: &[u8], root: &BodyStructure) {
     assert_eq!((root.header_offset, root.body_end), (0, message.len() as u64));
     let mut open = vec![root];

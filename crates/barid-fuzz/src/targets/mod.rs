@@ -1,6 +1,9 @@
 //! The targets, by what they read.
 
+pub(crate) mod auth;
 pub(crate) mod cache;
+pub(crate) mod folders;
+pub(crate) mod imap;
 pub(crate) mod mailbox;
 pub(crate) mod message;
 pub(crate) mod query;

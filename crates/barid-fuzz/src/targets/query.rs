@@ -1,10 +1,11 @@
 //! Questions about mail and the columns that answer them: `barid-query`, and the items of FETCH.
 
 use barid::fetch::{FetchItem, FetchItems};
+use barid_imap::search::{looks_like_imap, parse_imap};
 use barid_message::Section;
 use barid_query::search::{
     Day, Facts, Matcher, MatcherContext, MessageView, NumberSet, Scratch, SearchProgram,
-    looks_like_imap, parse_imap, parse_short,
+    parse_short,
 };
 use barid_query::{
     KeyColumns, LinkColumns, NO_ID, Profile, SortKey, SortProgram, SortView, ThreadAlgorithm,
@@ -36,7 +37,7 @@ pub(crate) fn search_imap(bytes: &[u8]) {
 /// A search in the short form.
 pub(crate) fn search_short(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(program) = parse_short(&text, Day::shown(NOW, 0)) {
+    if let Ok(program) = parse_short(&text, Day::in_zone(NOW, 0)) {
         evaluate(&program);
     }
 }
@@ -89,7 +90,7 @@ fn is_uid(item: &&FetchItem) -> bool {
     matches!(item, FetchItem::Uid)
 }
 
-/// Numbers read from bytes, zeros behind their end.
+/// Numbers read from bytes, zeros after their end.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {

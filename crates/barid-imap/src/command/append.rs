@@ -5,7 +5,7 @@ use barid_types::InternalDate;
 
 use super::{FlagList, MailboxName};
 
-/// What is known of a message before its bytes are read.
+/// The arguments of a message that precede its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppendMessage {
     /// The mailbox of the command.

@@ -145,7 +145,7 @@ pub enum Command {
     /// UNSELECT (RFC 3691).
     Unselect,
     /// EXPUNGE, or UID EXPUNGE with a set.
-    Expunge(Option<NumberSet>),
+    Expunge(Option<MessageSet>),
     /// SEARCH and UID SEARCH.
     Search(SearchCommand),
     /// SORT and UID SORT (RFC 5256, RFC 5267).

@@ -11,7 +11,7 @@ pub struct SelectParameters {
     pub qresync: Option<QresyncKnown>,
 }
 
-/// What a client knows of a mailbox (RFC 7162 §3.2.5).
+/// The state of a mailbox that a client knows (RFC 7162 §3.2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QresyncKnown {
     /// The UIDVALIDITY.

@@ -1,9 +1,10 @@
-//! The items of FETCH (RFC 9051 §6.4.5, RFC 3516, RFC 7162).
+//! The items of FETCH (RFC 9051 §6.4.5, RFC 3516, RFC 7162, RFC 8474, RFC 8514, RFC 8970).
 //!
 //! ```text
 //! fetch-att = "ENVELOPE" / "FLAGS" / "INTERNALDATE" / "RFC822.SIZE" / "BODY" ["STRUCTURE"] /
 //!             "UID" / "MODSEQ" / "BODY" [".PEEK"] section [partial] /
-//!             "BINARY" [".PEEK"] section-binary [partial] / "BINARY.SIZE" section-binary
+//!             "BINARY" [".PEEK"] section-binary [partial] / "BINARY.SIZE" section-binary /
+//!             "SAVEDATE" / "EMAILID" / "THREADID" / "PREVIEW" [SP "(LAZY)"]
 //! partial   = "<" number64 ["." nz-number64] ">"
 //! ```
 
@@ -21,7 +22,8 @@ pub enum FetchError {
     /// No item has this name.
     #[error(
         "{0} cannot be fetched; there are FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, \
-         BODY, BODYSTRUCTURE, BODY[SECTION], BINARY[PART], BINARY.SIZE[PART], FAST, ALL, FULL"
+         BODY, BODYSTRUCTURE, BODY[SECTION], BINARY[PART], BINARY.SIZE[PART], SAVEDATE, EMAILID, \
+         THREADID, PREVIEW, FAST, ALL, FULL"
     )]
     UnknownItem(String),
     /// The section of an item is malformed.
@@ -102,6 +104,17 @@ pub enum FetchItem {
     },
     /// The number of bytes of a part without its transfer encoding.
     BinarySize(Section),
+    /// The date of arrival in this mailbox (RFC 8514).
+    SaveDate,
+    /// The identifier of the message (RFC 8474).
+    EmailId,
+    /// The identifier of its thread (RFC 8474).
+    ThreadId,
+    /// The beginning of its text (RFC 8970).
+    Preview {
+        /// `true` if NIL may be returned instead of work.
+        is_lazy: bool,
+    },
 }
 
 impl FetchItem {
@@ -121,6 +134,10 @@ impl FetchItem {
             Self::Envelope => b"ENVELOPE",
             Self::Body => b"BODY",
             Self::BodyStructure => b"BODYSTRUCTURE",
+            Self::SaveDate => b"SAVEDATE",
+            Self::EmailId => b"EMAILID",
+            Self::ThreadId => b"THREADID",
+            Self::Preview { .. } => b"PREVIEW",
             Self::Section { .. } | Self::Binary { .. } | Self::BinarySize(_) => {
                 return write!(out, "{self}").expect("because a Vec takes all that is written");
             }
@@ -174,13 +191,20 @@ impl fmt::Display for FetchItem {
                 from(f, partial)
             }
             Self::BinarySize(section) => write!(f, "BINARY.SIZE[{section}]"),
+            Self::SaveDate => f.write_str("SAVEDATE"),
+            Self::EmailId => f.write_str("EMAILID"),
+            Self::ThreadId => f.write_str("THREADID"),
+            Self::Preview { .. } => f.write_str("PREVIEW"),
         }
     }
 }
 
 /// All items to fetch of each message, in the order of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FetchItems(Vec<FetchItem>);
+pub struct FetchItems {
+    items: Vec<FetchItem>,
+    sets_seen: bool,
+}
 
 impl FetchItems {
     /// Parses items such as `FLAGS BODY[HEADER.FIELDS (TO)]`, with or without parentheses around
@@ -198,47 +222,56 @@ impl FetchItems {
             None => text,
         };
         let mut items = Self::default();
-        for word in words(inner)? {
-            items.add(word)?;
-            if items.0.len() > FETCH_ITEMS_MAX {
-                return Err(FetchError::TooMany);
+        let mut words = words(inner)?.into_iter().peekable();
+        while let Some(word) = words.next() {
+            let is_preview = word.eq_ignore_ascii_case("PREVIEW");
+            match words.next_if(|next| is_preview && next.eq_ignore_ascii_case("(LAZY)")) {
+                Some(_) => items.add("PREVIEW (LAZY)")?,
+                None => items.add(word)?,
             }
         }
-        if items.0.is_empty() { Err(FetchError::Nothing) } else { Ok(items) }
+        if items.items.is_empty() { Err(FetchError::Nothing) } else { Ok(items) }
     }
 
     /// Creates a request for a single item.
     pub fn of(item: FetchItem) -> Self {
-        Self(vec![item])
+        Self { items: vec![item], sets_seen: false }
     }
 
     /// Returns the items.
     pub fn items(&self) -> &[FetchItem] {
-        &self.0
+        &self.items
     }
 
     /// Adds the UID as the first item, if it is not requested yet.
     #[must_use]
     pub fn with_uid(mut self) -> Self {
-        if !self.0.contains(&FetchItem::Uid) {
-            self.0.insert(0, FetchItem::Uid);
+        if !self.items.contains(&FetchItem::Uid) {
+            self.items.insert(0, FetchItem::Uid);
         }
+        self
+    }
+
+    /// Adds the mod-sequence, if it is not requested yet.
+    #[must_use]
+    pub fn with_modseq(mut self) -> Self {
+        self.push(FetchItem::ModSeq);
         self
     }
 
     /// Returns `true` if messages must be read, whatever is cached.
     pub fn needs_message(&self) -> bool {
-        self.0.iter().any(FetchItem::needs_message)
+        self.items.iter().any(FetchItem::needs_message)
     }
 
     /// Returns `true` if the structure itself is requested.
     pub fn has_structure(&self) -> bool {
-        self.0.iter().any(FetchItem::is_structure)
+        self.items.iter().any(FetchItem::is_structure)
     }
 
     /// Returns `true` if a section is requested that needs the structure with its places.
     pub fn needs_places(&self) -> bool {
-        self.0.iter().any(FetchItem::needs_places)
+        self.items.iter().any(FetchItem::needs_places)
     }
 
     /// Returns `true` if the structure is needed for any item.
@@ -248,19 +281,30 @@ impl FetchItems {
 
     /// Returns `true` if `item` is requested.
     pub fn has(&self, item: &FetchItem) -> bool {
-        self.0.contains(item)
+        self.items.contains(item)
+    }
+
+    /// Returns `true` if the fetch sets \Seen: an item reads a text without `.PEEK`.
+    pub fn sets_seen(&self) -> bool {
+        self.sets_seen
     }
 
     fn push(&mut self, item: FetchItem) {
-        if !self.0.contains(&item) {
-            self.0.push(item);
+        if !self.items.contains(&item) {
+            self.items.push(item);
         }
     }
 
-    fn add(&mut self, word: &str) -> Result<(), FetchError> {
+    /// Adds an item, or those of a macro.
+    pub(crate) fn add(&mut self, word: &str) -> Result<(), FetchError> {
         use FetchItem::{Body, BodyStructure, Envelope, Flags, InternalDate, Rfc822Size, Uid};
+        if self.items.len() >= FETCH_ITEMS_MAX {
+            return Err(FetchError::TooMany);
+        }
         if let Some(open) = word.find('[') {
             let item = with_section(word, open)?;
+            let peeks = word[..open].to_ascii_uppercase().ends_with(".PEEK");
+            self.sets_seen |= !peeks && !matches!(item, FetchItem::BinarySize(_));
             self.push(item);
             return Ok(());
         }
@@ -268,7 +312,9 @@ impl FetchItems {
             let section = Section { part: Vec::new(), text };
             vec![FetchItem::Section { section, partial: None, old_name: Some(name) }]
         };
-        let items = match word.to_ascii_uppercase().as_str() {
+        let name = word.to_ascii_uppercase();
+        self.sets_seen |= matches!(name.as_str(), "RFC822" | "RFC822.TEXT");
+        let items = match name.as_str() {
             "FAST" => vec![Flags, InternalDate, Rfc822Size],
             "ALL" => vec![Flags, InternalDate, Rfc822Size, Envelope],
             "FULL" => vec![Flags, InternalDate, Rfc822Size, Envelope, Body],
@@ -280,7 +326,13 @@ impl FetchItems {
             "ENVELOPE" => vec![Envelope],
             "BODY" => vec![Body],
             "BODYSTRUCTURE" => vec![BodyStructure],
-            "RFC822" => old("RFC822", SectionText::Whole),
+            "SAVEDATE" => vec![FetchItem::SaveDate],
+            "EMAILID" => vec![FetchItem::EmailId],
+            "THREADID" => vec![FetchItem::ThreadId],
+            "PREVIEW" => vec![FetchItem::Preview { is_lazy: false }],
+            "PREVIEW (LAZY)" => vec![FetchItem::Preview { is_lazy: true }],
+            // Outlook's name of BODY.PEEK[]; the answer of Cyrus has the name without PEEK.
+            "RFC822" | "RFC822.PEEK" => old("RFC822", SectionText::Whole),
             "RFC822.HEADER" => old("RFC822.HEADER", SectionText::Header),
             "RFC822.TEXT" => old("RFC822.TEXT", SectionText::Text),
             _ => return Err(FetchError::UnknownItem(word.to_owned())),
@@ -366,6 +418,23 @@ mod tests {
         check("BODY[]<10.20> BODY[1.2.TEXT]", "BODY[]<10> BODY[1.2.TEXT]");
         check("binary[1.2]<0> BINARY.SIZE[2]", "BINARY[1.2]<0> BINARY.SIZE[2]");
         check("RFC822 RFC822.HEADER", "RFC822 RFC822.HEADER");
+        check("RFC822.PEEK savedate emailid threadid", "RFC822 SAVEDATE EMAILID THREADID");
+        check("(PREVIEW (lazy) UID)", "PREVIEW UID");
+        check("preview (LAZY)", "PREVIEW");
+        assert_eq!(
+            FetchItems::parse("PREVIEW (LAZY)").unwrap().items(),
+            [FetchItem::Preview { is_lazy: true }]
+        );
+    }
+
+    #[test]
+    fn reading_a_text_sets_seen_unless_it_peeks() {
+        for text in ["BODY[]", "body[1]<0.9>", "UID BINARY[1]", "RFC822", "RFC822.TEXT"] {
+            assert!(FetchItems::parse(text).unwrap().sets_seen(), "{text}");
+        }
+        let peeks = "BODY.PEEK[] BINARY.peek[1] BINARY.SIZE[1] RFC822.HEADER RFC822.PEEK BODY FULL";
+        assert!(!FetchItems::parse(peeks).unwrap().sets_seen());
+        assert!(FetchItems::parse(&format!("BODY[] {peeks}")).unwrap().sets_seen());
     }
 
     #[test]
@@ -384,6 +453,9 @@ mod tests {
             "BINARY.SIZE[1]<0.1>",
             "BODY[]<-1.2>",
             "FLAGS[1]",
+            "UID (LAZY)",
+            "PREVIEW (EAGER)",
+            "BODY.PEEK",
         ] {
             assert!(FetchItems::parse(bad).is_err(), "{bad}");
         }

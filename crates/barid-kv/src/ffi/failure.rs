@@ -17,8 +17,8 @@ pub(crate) enum Failure {
     Busy,
     /// A system call failed.
     Io(io::Error),
-    /// The library is missing.
-    Unavailable(Error),
+    /// An error that needs no path, or has one.
+    Complete(Error),
 }
 
 impl Failure {
@@ -28,13 +28,13 @@ impl Failure {
             Self::Damaged(what) => Error::damaged(path, what),
             Self::Busy => Error::Busy { path: path.to_owned() },
             Self::Io(error) => Error::at(path)(error),
-            Self::Unavailable(error) => error,
+            Self::Complete(error) => error,
         }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Unavailable(error)
+        Self::Complete(error)
     }
 }

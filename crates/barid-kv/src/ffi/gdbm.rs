@@ -17,6 +17,7 @@ use rustix::io::{DupFlags, Errno};
 
 use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 
 /// The shared library and its Debian package.
@@ -176,9 +177,10 @@ impl Gdbm {
         // SAFETY: the handle is open; the key is only read.
         self.given(unsafe { (self.api.gdbm_fetch)(self.file.as_ptr(), datum(key)) })
     }
+}
 
-    /// Passes the value of `key` to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+impl ReadPairs for Gdbm {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let value = self.fetch(key)?;
         if let Some(value) = &value {
             visit(value.bytes());
@@ -186,8 +188,7 @@ impl Gdbm {
         Ok(value.is_some())
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in no order.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         // SAFETY: the handle is open.
         let mut next = self.given(unsafe { (self.api.gdbm_firstkey)(self.file.as_ptr()) })?;
         while let Some(key) = next {
@@ -204,9 +205,10 @@ impl Gdbm {
         }
         Ok(())
     }
+}
 
-    /// Sets the value of `key`.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+impl WritePairs for Gdbm {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (key, value) = (datum(key), datum(value));
         // SAFETY: the handle is open; key and value are only read.
         match unsafe { (self.api.gdbm_store)(self.file.as_ptr(), key, value, REPLACE) } {
@@ -215,8 +217,7 @@ impl Gdbm {
         }
     }
 
-    /// Removes `key`, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         // SAFETY: the handle is open; the key is only read.
         match unsafe { (self.api.gdbm_delete)(self.file.as_ptr(), datum(key)) } {
             0 => Ok(()),

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 
 use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 
 /// The shared library and its Debian package.
@@ -178,47 +179,6 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Passes the value of a key to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let mut visit = |_: &[u8], value: &[u8]| {
-            visit(value);
-            true
-        };
-        let mut shown = Show::new(self.api, &mut visit);
-        let (key, key_len, db) = (key.as_ptr().cast(), key.len(), self.db.as_ptr());
-        // SAFETY: the object is live; the key's bytes are `key_len`; `show` gets what it is for.
-        let done =
-            unsafe { (self.api.kcdbaccept)(db, key, key_len, show, None, shown.opaque(), 0) };
-        if let Some(panic) = shown.panic {
-            resume_unwind(panic);
-        }
-        let shown = shown.shown;
-        self.check_read(done).map(|there| there && shown)
-    }
-
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let api = self.api;
-        let cursor = self.cursor()?;
-        // SAFETY: the cursor is live; the length is that of the prefix.
-        let mut done = unsafe {
-            match prefix {
-                [] => (api.kccurjump)(cursor),
-                _ => (api.kccurjumpkey)(cursor, prefix.as_ptr().cast(), prefix.len()),
-            }
-        };
-        let mut visit = |key: &[u8], value: &[u8]| key.starts_with(prefix) && visit(key, value);
-        let mut shown = Show::new(api, &mut visit);
-        while self.check_read(done)? && shown.go_on {
-            // SAFETY: the cursor is live; `show` gets what it is for.
-            done = unsafe { (api.kccuraccept)(cursor, show, shown.opaque(), 0, 1) };
-        }
-        match shown.panic {
-            Some(panic) => resume_unwind(panic),
-            None => Ok(()),
-        }
-    }
-
     fn cursor(&mut self) -> Outcome<*mut Cursor> {
         if self.cursor.is_none() {
             // SAFETY: the object is live, and outlives the cursor: `Drop` deletes that first.
@@ -226,23 +186,6 @@ impl Handle {
         }
         let cursor = self.cursor.ok_or_else(|| Failure::Io(io::ErrorKind::OutOfMemory.into()))?;
         Ok(cursor.as_ptr())
-    }
-
-    /// Sets the value of a key.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        let (key, key_len) = (key.as_ptr().cast(), key.len());
-        let (value, value_len) = (value.as_ptr().cast(), value.len());
-        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
-        let put = unsafe { (self.api.kcdbset)(self.db.as_ptr(), key, key_len, value, value_len) };
-        self.check(put)
-    }
-
-    /// Removes a key, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        let (key, key_len, db) = (key.as_ptr().cast(), key.len(), self.db.as_ptr());
-        // SAFETY: the object is live; the key's bytes are `key_len`.
-        let removed = unsafe { (self.api.kcdbremove)(db, key, key_len) };
-        if removed == 0 && self.code() == E_NO_RECORD { Ok(()) } else { self.check(removed) }
     }
 
     /// Begins a transaction; `sync` to write its end to stable storage.
@@ -304,6 +247,64 @@ impl Handle {
             E_SYSTEM => Failure::Io(io::Error::new(last.kind(), format!("{message}: {last}"))),
             _ => Failure::Damaged(message.into_owned()),
         })
+    }
+}
+
+impl ReadPairs for Handle {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut visit = |_: &[u8], value: &[u8]| {
+            visit(value);
+            true
+        };
+        let mut shown = Show::new(self.api, &mut visit);
+        let (key, key_len, db) = (key.as_ptr().cast(), key.len(), self.db.as_ptr());
+        // SAFETY: the object is live; the key's bytes are `key_len`; `show` gets what it is for.
+        let done =
+            unsafe { (self.api.kcdbaccept)(db, key, key_len, show, None, shown.opaque(), 0) };
+        if let Some(panic) = shown.panic {
+            resume_unwind(panic);
+        }
+        let shown = shown.shown;
+        self.check_read(done).map(|there| there && shown)
+    }
+
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let api = self.api;
+        let cursor = self.cursor()?;
+        // SAFETY: the cursor is live; the length is that of the prefix.
+        let mut done = unsafe {
+            match prefix {
+                [] => (api.kccurjump)(cursor),
+                _ => (api.kccurjumpkey)(cursor, prefix.as_ptr().cast(), prefix.len()),
+            }
+        };
+        let mut visit = |key: &[u8], value: &[u8]| key.starts_with(prefix) && visit(key, value);
+        let mut shown = Show::new(api, &mut visit);
+        while self.check_read(done)? && shown.go_on {
+            // SAFETY: the cursor is live; `show` gets what it is for.
+            done = unsafe { (api.kccuraccept)(cursor, show, shown.opaque(), 0, 1) };
+        }
+        match shown.panic {
+            Some(panic) => resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WritePairs for Handle {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let (key, key_len) = (key.as_ptr().cast(), key.len());
+        let (value, value_len) = (value.as_ptr().cast(), value.len());
+        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
+        let put = unsafe { (self.api.kcdbset)(self.db.as_ptr(), key, key_len, value, value_len) };
+        self.check(put)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        let (key, key_len, db) = (key.as_ptr().cast(), key.len(), self.db.as_ptr());
+        // SAFETY: the object is live; the key's bytes are `key_len`.
+        let removed = unsafe { (self.api.kcdbremove)(db, key, key_len) };
+        if removed == 0 && self.code() == E_NO_RECORD { Ok(()) } else { self.check(removed) }
     }
 }
 

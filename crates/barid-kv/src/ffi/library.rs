@@ -42,6 +42,7 @@ impl<T> fmt::Debug for Variable<T> {
 /// would bring a second C library with it.
 #[cfg(target_os = "linux")]
 fn is_static() -> bool {
+    // A value that `rustix` does not have.
     // SAFETY: reads what the kernel told the process at its start: where its interpreter is.
     unsafe { libc::getauxval(libc::AT_BASE) == 0 }
 }

@@ -4,17 +4,19 @@
 
 use std::ffi::{c_int, c_uint};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigHandler, Signal, kill, signal};
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, pipe2};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit,
+    kill_process, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, waitpid,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 /// The exit code of a child that could not be confined.
 const UNCONFINED: c_int = 113;
@@ -62,15 +64,13 @@ impl Child {
     /// # Errors
     /// Returns the error of the system.
     pub(crate) fn begin(bounds: Bounds, work: impl FnOnce() -> Vec<u8>) -> io::Result<Self> {
-        let (answer, told) = pipe2(OFlag::O_CLOEXEC)?;
+        let (answer, told) = pipe_with(PipeFlags::CLOEXEC)?;
+        // The C library's call, since `rustix` does not run its handlers of a fork.
         // SAFETY: the child does not return from here: it only runs `work`, and ends. It has one
         // thread. The allocator is usable in it (the C library sees to that), and a lock that
         // another thread held can make it wait until its time is up, but nothing worse.
-        match unsafe { fork() }? {
-            ForkResult::Parent { child } => {
-                Ok(Self { pid: child, answer, deadline: Instant::now() + bounds.time })
-            }
-            ForkResult::Child => {
+        match unsafe { libc::fork() } {
+            0 => {
                 let done = catch_unwind(AssertUnwindSafe(|| {
                     let confined = keep_only(&told).and_then(|told| confine(bounds).map(|()| told));
                     let Ok(told) = confined else { return UNCONFINED };
@@ -80,6 +80,10 @@ impl Child {
                 }));
                 // SAFETY: ends the process without running its exit handlers.
                 unsafe { libc::_exit(done.unwrap_or(1)) }
+            }
+            child => {
+                let pid = Pid::from_raw(child.max(0)).ok_or_else(io::Error::last_os_error)?;
+                Ok(Self { pid, answer, deadline: Instant::now() + bounds.time })
             }
         }
     }
@@ -93,26 +97,22 @@ impl Child {
         let heard = self.listen(&mut said);
         if !matches!(heard, Ok(true)) {
             // It may have ended by itself meanwhile, and nothing else has waited for it.
-            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = kill_process(self.pid, Signal::KILL);
         }
-        let ended = loop {
-            match waitpid(self.pid, None) {
-                Err(Errno::EINTR) => {}
-                ended => break ended,
-            }
-        };
-        Ok(match (heard?, ended) {
-            (false, _) => Ending::Hung,
-            (true, _) if !said.is_empty() => Ending::Told(said),
-            (true, Ok(WaitStatus::Signaled(_, Signal::SIGXCPU, _))) => Ending::Hung,
-            (true, Ok(WaitStatus::Signaled(_, signal, _))) => {
-                Ending::Died(format!("was killed by {signal}"))
-            }
-            (true, Ok(WaitStatus::Exited(_, UNCONFINED))) => {
+        let ended = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
+        let status = ended.ok().flatten().map(|(_, status)| status);
+        let signal = status.and_then(WaitStatus::terminating_signal);
+        let code = status.and_then(WaitStatus::exit_status);
+        Ok(match (heard?, signal, code) {
+            (false, ..) => Ending::Hung,
+            _ if !said.is_empty() => Ending::Told(said),
+            (_, Some(signal), _) if signal == Signal::XCPU.as_raw() => Ending::Hung,
+            (_, Some(signal), _) => Ending::Died(format!("was killed by {}", name_of(signal))),
+            (.., Some(UNCONFINED)) => {
                 return Err(io::Error::other("a process to read it cannot be confined"));
             }
-            (true, Ok(WaitStatus::Exited(_, code))) => Ending::Died(format!("ended with {code}")),
-            (true, _) => Ending::Died("ended".to_owned()),
+            (.., Some(code)) => Ending::Died(format!("ended with {code}")),
+            _ => Ending::Died("ended".to_owned()),
         })
     }
 
@@ -124,35 +124,52 @@ impl Child {
             if left.is_zero() {
                 return Ok(false);
             }
-            // Rounded up, so as not to spin through the last millisecond.
-            let millis = PollTimeout::try_from(left.as_millis() as u64 + 1);
-            let mut answer = [PollFd::new(self.answer.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut answer, millis.unwrap_or(PollTimeout::MAX)) {
-                Ok(0) | Err(Errno::EINTR) => continue,
+            let left = Timespec::try_from(left).ok();
+            let mut answer = [PollFd::new(&self.answer, PollFlags::IN)];
+            match poll(&mut answer, left.as_ref()) {
+                Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
-            match nix::unistd::read(&self.answer, &mut buffer) {
-                Ok(0) => return Ok(true),
-                Ok(len) => said.extend_from_slice(&buffer[..len]),
-                Err(Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
+            match retry_on_intr(|| rustix::io::read(&self.answer, &mut buffer))? {
+                0 => return Ok(true),
+                len => said.extend_from_slice(&buffer[..len]),
             }
         }
     }
 }
 
+/// Returns the name of a signal that ends a process by an error of its code or by a limit.
+fn name_of(signal: c_int) -> String {
+    let names = [
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::SYS, "SIGSYS"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XFSZ, "SIGXFSZ"),
+    ];
+    let found = names.iter().find(|(named, _)| named.as_raw() == signal);
+    found.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}
+
 /// Closes all descriptors of this process, a child, except `told` and the standard streams: a lock
 /// or a pipe end that another thread of the parent closes must not stay open in the child. Returns
 /// the number of `told`. On Linux before 5.9 the others stay open.
-fn keep_only(told: &OwnedFd) -> nix::Result<RawFd> {
+fn keep_only(told: &OwnedFd) -> io::Result<RawFd> {
     let mut kept = told.as_raw_fd();
     if kept < BEYOND_STREAMS {
-        kept = fcntl(told, FcntlArg::F_DUPFD_CLOEXEC(BEYOND_STREAMS))?;
+        kept = fcntl_dupfd_cloexec(told, BEYOND_STREAMS)?.into_raw_fd();
     }
     for (first, last) in [(BEYOND_STREAMS, kept - 1), (kept + 1, RawFd::MAX)] {
         if first <= last {
             let (first, last, flags): (c_uint, c_uint, c_uint) = (first as _, last as _, 0);
+            // A call that `rustix` does not have.
             // SAFETY: these belong to the parent: the child uses none of them, and ends without
             // dropping their owners.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
@@ -162,42 +179,52 @@ fn keep_only(told: &OwnedFd) -> nix::Result<RawFd> {
 }
 
 /// Confines this process, a child, to its purpose.
-fn confine(bounds: Bounds) -> nix::Result<()> {
-    use nix::sys::prctl::{set_dumpable, set_pdeathsig};
-    use nix::unistd::{alarm, dup2_stderr, dup2_stdin, dup2_stdout};
-    set_pdeathsig(Signal::SIGKILL)?;
-    set_dumpable(false)?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-    for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
-        // SAFETY: ignoring a signal runs no handler.
-        unsafe { signal(ignored, SigHandler::SigIgn) }?;
+fn confine(bounds: Bounds) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    limit(Resource::Core, 0, 0)?;
+    for ignored in [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM] {
+        act(ignored, libc::SIG_IGN)?;
     }
-    for usual in [Signal::SIGALRM, Signal::SIGXCPU] {
-        // SAFETY: the usual action runs no handler.
-        unsafe { signal(usual, SigHandler::SigDfl) }?;
+    for usual in [Signal::ALARM, Signal::XCPU] {
+        act(usual, libc::SIG_DFL)?;
     }
     if let Some(seconds) = bounds.processor_seconds {
-        let (_, most) = getrlimit(Resource::RLIMIT_CPU)?;
-        setrlimit(Resource::RLIMIT_CPU, seconds.min(most), (seconds + 1).min(most))?;
+        limit(Resource::Cpu, seconds, seconds + 1)?;
     }
     // In case its parent ended before the request for its death signal.
-    alarm::set(bounds.time.as_secs().try_into().unwrap_or(u32::MAX).saturating_add(2));
-    let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR, nix::sys::stat::Mode::empty())?;
+    let seconds = bounds.time.as_secs().try_into().unwrap_or(u32::MAX).saturating_add(2);
+    // SAFETY: a timer of this process, a call that `rustix` does not have.
+    unsafe { libc::alarm(seconds) };
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     if let Some(bytes) = bounds.address_space {
-        // The parent may already have a lower limit.
-        let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
-        let bytes = bytes.min(most);
-        setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;
+        limit(Resource::As, bytes, bytes)?;
     }
     Ok(())
 }
 
-fn say(told: BorrowedFd<'_>, mut answer: &[u8]) -> nix::Result<()> {
+/// Sets both limits of a resource, within the limit that this process has already.
+fn limit(resource: Resource, current: u64, maximum: u64) -> io::Result<()> {
+    let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let (current, maximum) = (Some(current.min(most)), Some(maximum.min(most)));
+    Ok(setrlimit(resource, Rlimit { current, maximum })?)
+}
+
+/// Sets the action of a signal to one that runs no handler; a call that `rustix` does not have.
+fn act(signal: Signal, action: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: ignoring a signal and its usual action run no code of this program.
+    match unsafe { libc::signal(signal.as_raw(), action) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+fn say(told: BorrowedFd<'_>, mut answer: &[u8]) -> rustix::io::Result<()> {
     while !answer.is_empty() {
-        answer = &answer[nix::unistd::write(told, answer)?..];
+        answer = &answer[rustix::io::write(told, answer)?..];
     }
     Ok(())
 }
@@ -253,10 +280,10 @@ mod tests {
     fn a_child_is_confined_where_less_memory_is_allowed_than_it_is_given() {
         let time = Duration::from_secs(600);
         let work = move || {
-            setrlimit(Resource::RLIMIT_AS, 1 << 40, 1 << 40).unwrap();
+            limit(Resource::As, 1 << 40, 1 << 40).unwrap();
             confine(Bounds { time, processor_seconds: None, address_space: Some(1 << 41) })
                 .unwrap();
-            getrlimit(Resource::RLIMIT_AS).unwrap().1.to_le_bytes().to_vec()
+            getrlimit(Resource::As).maximum.unwrap().to_le_bytes().to_vec()
         };
         check(time, work, &Ending::Told((1_u64 << 40).to_le_bytes().to_vec()));
     }

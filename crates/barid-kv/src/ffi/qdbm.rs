@@ -8,7 +8,9 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::Library;
+use crate::ffi::bytes::{parts, slice};
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 use crate::stores::files;
 
@@ -148,75 +150,6 @@ impl Handle {
         self.check(set)
     }
 
-    /// Passes the value of a key to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let mut len: c_int = 0;
-        let (key, key_len) = parts(key)?;
-        let villa = self.villa.as_ptr();
-        // SAFETY: the handle is live; the key's bytes are `key_len`.
-        let value = unsafe { (self.api.vlgetcache)(villa, key, key_len, &raw mut len) };
-        if value.is_null() {
-            return self.check_found(0);
-        }
-        // SAFETY: the library gives `len` bytes of a leaf in its cache, which stays as it is until
-        // the handle is used again; `self` is borrowed until `visit` returns.
-        visit(unsafe { slice(value, len) });
-        Ok(true)
-    }
-
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let (api, villa) = (self.api, self.villa.as_ptr());
-        let (start, start_len) = parts(prefix)?;
-        // SAFETY: the handle is live; the prefix's bytes are `start_len`.
-        let mut found = unsafe {
-            match prefix {
-                [] => (api.vlcurfirst)(villa),
-                _ => (api.vlcurjump)(villa, start, start_len, FORWARD),
-            }
-        };
-        while self.check_found(found)? {
-            let (mut key_len, mut value_len) = (0, 0);
-            // SAFETY: the handle is live.
-            let (key, value) = unsafe {
-                let key = (api.vlcurkeycache)(villa, &raw mut key_len);
-                (key, (api.vlcurvalcache)(villa, &raw mut value_len))
-            };
-            if key.is_null() || value.is_null() {
-                return self.check(0);
-            }
-            // SAFETY: both lie in the leaf that was used last, which stays in the cache until the
-            // handle is used again; `self` is borrowed until `visit` returns.
-            let (key, value) = unsafe { (slice(key, key_len), slice(value, value_len)) };
-            if !key.starts_with(prefix) || !visit(key, value) {
-                break;
-            }
-            // SAFETY: the handle is live.
-            found = unsafe { (api.vlcurnext)(villa) };
-        }
-        Ok(())
-    }
-
-    /// Sets the value of a key.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
-        let villa = self.villa.as_ptr();
-        // SAFETY: the handle is live; the lengths are those of the bytes, which are copied.
-        let put = unsafe { (self.api.vlput)(villa, key, key_len, value, value_len, OVERWRITE) };
-        self.check_written(put)
-    }
-
-    /// Removes a key, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        let (key, key_len) = parts(key)?;
-        // SAFETY: the handle is live; the key's bytes are `key_len`.
-        let deleted = unsafe { (self.api.vlout)(self.villa.as_ptr(), key, key_len) };
-        match self.check_found(deleted) {
-            Err(_) => self.check_written(deleted),
-            Ok(_) => Ok(()),
-        }
-    }
-
     /// Writes cached changes to the file.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is live.
@@ -251,6 +184,75 @@ impl Handle {
 
     fn check(&self, done: c_int) -> Outcome<()> {
         if done == 0 { Err(failure(self.api)) } else { Ok(()) }
+    }
+}
+
+impl ReadPairs for Handle {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut len: c_int = 0;
+        let (key, key_len) = parts(key)?;
+        let villa = self.villa.as_ptr();
+        // SAFETY: the handle is live; the key's bytes are `key_len`.
+        let value = unsafe { (self.api.vlgetcache)(villa, key, key_len, &raw mut len) };
+        if value.is_null() {
+            return self.check_found(0);
+        }
+        // SAFETY: the library gives `len` bytes of a leaf in its cache, which stays as it is until
+        // the handle is used again; `self` is borrowed until `visit` returns.
+        visit(unsafe { slice(value, len) });
+        Ok(true)
+    }
+
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let (api, villa) = (self.api, self.villa.as_ptr());
+        let (start, start_len) = parts(prefix)?;
+        // SAFETY: the handle is live; the prefix's bytes are `start_len`.
+        let mut found = unsafe {
+            match prefix {
+                [] => (api.vlcurfirst)(villa),
+                _ => (api.vlcurjump)(villa, start, start_len, FORWARD),
+            }
+        };
+        while self.check_found(found)? {
+            let (mut key_len, mut value_len) = (0, 0);
+            // SAFETY: the handle is live.
+            let (key, value) = unsafe {
+                let key = (api.vlcurkeycache)(villa, &raw mut key_len);
+                (key, (api.vlcurvalcache)(villa, &raw mut value_len))
+            };
+            if key.is_null() || value.is_null() {
+                return self.check(0);
+            }
+            // SAFETY: both lie in the leaf that was used last, which stays in the cache until the
+            // handle is used again; `self` is borrowed until `visit` returns.
+            let (key, value) = unsafe { (slice(key, key_len), slice(value, value_len)) };
+            if !key.starts_with(prefix) || !visit(key, value) {
+                break;
+            }
+            // SAFETY: the handle is live.
+            found = unsafe { (api.vlcurnext)(villa) };
+        }
+        Ok(())
+    }
+}
+
+impl WritePairs for Handle {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
+        let villa = self.villa.as_ptr();
+        // SAFETY: the handle is live; the lengths are those of the bytes, which are copied.
+        let put = unsafe { (self.api.vlput)(villa, key, key_len, value, value_len, OVERWRITE) };
+        self.check_written(put)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        let (key, key_len) = parts(key)?;
+        // SAFETY: the handle is live; the key's bytes are `key_len`.
+        let deleted = unsafe { (self.api.vlout)(self.villa.as_ptr(), key, key_len) };
+        match self.check_found(deleted) {
+            Err(_) => self.check_written(deleted),
+            Ok(_) => Ok(()),
+        }
     }
 }
 
@@ -297,20 +299,4 @@ fn failure(api: &Api) -> Failure {
         E_FATAL | E_BROKEN | E_NO_ITEM | E_READ | E_MISC => Failure::Damaged(message.into_owned()),
         _ => Failure::Io(io::Error::new(last.kind(), format!("{message}: {last}"))),
     }
-}
-
-/// Returns bytes in the library's form.
-fn parts(bytes: &[u8]) -> Outcome<(*const c_char, c_int)> {
-    let len = c_int::try_from(bytes.len());
-    let len = len.map_err(|_| Failure::Io(io::ErrorKind::InvalidInput.into()))?;
-    Ok((bytes.as_ptr().cast(), len))
-}
-
-/// Returns bytes that the library returned.
-///
-/// # Safety
-/// `bytes` is the address of `len` bytes that do not change during `'a`.
-unsafe fn slice<'a>(bytes: *const c_char, len: c_int) -> &'a [u8] {
-    // SAFETY: the caller's promise; a negative length counts as 0.
-    unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(len).unwrap_or(0)) }
 }

@@ -10,7 +10,9 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
 
+use crate::ffi::bytes::slice;
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::ReadPairs;
 use crate::kv::Visit;
 use crate::{Batch, Library, Op};
 
@@ -254,16 +256,6 @@ fn failure(what: String) -> Failure {
     })
 }
 
-/// # Safety
-/// The bytes do not change during `'a`; the pointer is that of `len` bytes, or null.
-unsafe fn bytes<'a>(pointer: Bytes, len: usize) -> &'a [u8] {
-    if pointer.is_null() || len == 0 {
-        return &[];
-    }
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(pointer, len) }
-}
-
 /// A value that stays in the library's memory until this is dropped.
 struct Pinned<'a>(&'a Api, NonNull<c_void>);
 
@@ -271,7 +263,7 @@ impl Pinned<'_> {
     fn bytes(&self) -> &[u8] {
         let mut len = 0;
         // SAFETY: the value stays until `rocksdb_pinnableslice_destroy`.
-        unsafe { bytes((self.0.rocksdb_pinnableslice_value)(self.1.as_ptr(), &mut len), len) }
+        unsafe { slice((self.0.rocksdb_pinnableslice_value)(self.1.as_ptr(), &mut len), len) }
     }
 }
 
@@ -305,7 +297,7 @@ impl Iter<'_> {
             }
             let key = (api.rocksdb_iter_key)(iter, &mut key_len);
             let value = (api.rocksdb_iter_value)(iter, &mut value_len);
-            Some((bytes(key, key_len), bytes(value, value_len)))
+            Some((slice(key, key_len), slice(value, value_len)))
         }
     }
 }
@@ -327,38 +319,6 @@ impl Rocksdb {
         let none = || Failure::Damaged("it does not open".to_owned());
         let db = NonNull::new(db?).ok_or_else(none)?;
         Ok(Self { api, db, how: How::new(api, options.mode) })
-    }
-
-    /// Passes the value of `key` to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let (api, db) = (self.api, self.db.as_ptr());
-        // SAFETY: the database is open, the key is only read.
-        let found = call(api, |errors| unsafe {
-            (api.rocksdb_get_pinned)(db, self.how.read, key.as_ptr(), key.len(), errors)
-        })?;
-        let value = NonNull::new(found).map(|found| Pinned(api, found));
-        if let Some(value) = &value {
-            visit(value.bytes());
-        }
-        Ok(value.is_some())
-    }
-
-    /// Visits all pairs whose key begins with `prefix`, in order.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let (api, db) = (self.api, self.db.as_ptr());
-        // SAFETY: the database is open, and stays so longer than the iterator.
-        let mut iter = Iter(api, unsafe { (api.rocksdb_create_iterator)(db, self.how.scan) });
-        // SAFETY: the iterator is open, the prefix is only read.
-        unsafe { (api.rocksdb_iter_seek)(iter.1, prefix.as_ptr(), prefix.len()) };
-        while let Some((key, value)) = iter.pair() {
-            if !key.starts_with(prefix) || !visit(key, value) {
-                return Ok(());
-            }
-            // SAFETY: the iterator is at a pair.
-            unsafe { (api.rocksdb_iter_next)(iter.1) };
-        }
-        // SAFETY: the iterator is open.
-        call(api, |errors| unsafe { (api.rocksdb_iter_get_error)(iter.1, errors) })
     }
 
     /// Applies a batch completely or not at all.
@@ -407,6 +367,38 @@ impl Rocksdb {
         let all = ptr::null();
         // SAFETY: the database is open; null is no bound.
         unsafe { (self.api.rocksdb_compact_range)(self.db.as_ptr(), all, 0, all, 0) };
+    }
+}
+
+impl ReadPairs for Rocksdb {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let (api, db) = (self.api, self.db.as_ptr());
+        // SAFETY: the database is open, the key is only read.
+        let found = call(api, |errors| unsafe {
+            (api.rocksdb_get_pinned)(db, self.how.read, key.as_ptr(), key.len(), errors)
+        })?;
+        let value = NonNull::new(found).map(|found| Pinned(api, found));
+        if let Some(value) = &value {
+            visit(value.bytes());
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let (api, db) = (self.api, self.db.as_ptr());
+        // SAFETY: the database is open, and stays so longer than the iterator.
+        let mut iter = Iter(api, unsafe { (api.rocksdb_create_iterator)(db, self.how.scan) });
+        // SAFETY: the iterator is open, the prefix is only read.
+        unsafe { (api.rocksdb_iter_seek)(iter.1, prefix.as_ptr(), prefix.len()) };
+        while let Some((key, value)) = iter.pair() {
+            if !key.starts_with(prefix) || !visit(key, value) {
+                return Ok(());
+            }
+            // SAFETY: the iterator is at a pair.
+            unsafe { (api.rocksdb_iter_next)(iter.1) };
+        }
+        // SAFETY: the iterator is open.
+        call(api, |errors| unsafe { (api.rocksdb_iter_get_error)(iter.1, errors) })
     }
 }
 

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, SQLITE_WAIT_MAX, VALUE_LEN_MAX};
 use crate::{Error, Library};
@@ -135,7 +136,7 @@ impl Handle {
         // SAFETY: no precondition.
         if unsafe { (api.sqlite3_threadsafe)() } == 0 {
             let why = "libsqlite3 was built without thread safety".to_owned();
-            return Err(Failure::Unavailable(Error::Unavailable { store: "sqlite", why }));
+            return Err(Failure::Complete(Error::Unavailable { store: "sqlite", why }));
         }
         let mut db = ptr::null_mut();
         let how = OPEN_READ_WRITE | OPEN_NO_MUTEX | OPEN_PRIVATE_CACHE;
@@ -174,40 +175,6 @@ impl Handle {
     /// Returns `true` if the table `bogofilter` exists.
     pub(crate) fn has_table(&mut self) -> Outcome<bool> {
         self.run(Sql::HasTable, &[])?.step()
-    }
-
-    /// Passes the value of a key to `visit`, as no bytes if it is not a blob; `false` if there is
-    /// no such key.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let mut running = self.run(Sql::Get, &[key])?;
-        let found = running.step()?;
-        if found {
-            visit(running.column(0));
-        }
-        Ok(found)
-    }
-
-    /// Visits all pairs whose key begins with `prefix`, in the order of bytes, until `visit`
-    /// returns `false`. Keys that are not blobs are skipped.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let mut running = self.run(Sql::Scan, &[prefix])?;
-        while running.step()? {
-            let key = running.column(0);
-            if !key.starts_with(prefix) || !visit(key, running.column(1)) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets the value of a key.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.run(Sql::Put, &[key, value])?.step().map(drop)
-    }
-
-    /// Removes a key, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        self.run(Sql::Delete, &[key])?.step().map(drop)
     }
 
     /// Starts a statement with its parameters.
@@ -268,6 +235,40 @@ impl Handle {
             IO | CANNOT_OPEN | PROTOCOL => io(io::ErrorKind::Other, message),
             _ => Err(Failure::Damaged(message)),
         }
+    }
+}
+
+impl ReadPairs for Handle {
+    /// Passes no bytes if the value is not a blob.
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut running = self.run(Sql::Get, &[key])?;
+        let found = running.step()?;
+        if found {
+            visit(running.column(0));
+        }
+        Ok(found)
+    }
+
+    /// Skips keys that are not blobs.
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let mut running = self.run(Sql::Scan, &[prefix])?;
+        while running.step()? {
+            let key = running.column(0);
+            if !key.starts_with(prefix) || !visit(key, running.column(1)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WritePairs for Handle {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        self.run(Sql::Put, &[key, value])?.step().map(drop)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        self.run(Sql::Delete, &[key])?.step().map(drop)
     }
 }
 

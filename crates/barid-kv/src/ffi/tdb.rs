@@ -17,7 +17,9 @@ use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::Library;
+use crate::ffi::bytes::slice;
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 
 /// The shared library and its Debian package.
@@ -114,11 +116,8 @@ impl Data {
     /// # Safety
     /// The bytes do not change during `'a`; the pointer is that of `dsize` bytes, or null.
     unsafe fn bytes<'a>(self) -> &'a [u8] {
-        if self.dsize == 0 || self.dptr.is_null() {
-            return &[];
-        }
         // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.dptr, self.dsize) }
+        unsafe { slice(self.dptr, self.dsize) }
     }
 }
 
@@ -194,7 +193,7 @@ impl Tdb {
         let _opening = opening();
         // SAFETY: `path` ends with a zero, and null is allowed for the logging context and the
         // hash function. The library does not say why by the error number in all cases, so that
-        // one from before must not be taken for it.
+        // one from before must not be taken for it; `rustix` does not use the C library's number.
         let context = unsafe {
             let none = ptr::null();
             *libc::__errno_location() = 0;
@@ -250,64 +249,6 @@ impl Tdb {
         if returned == 0 { Ok(()) } else { Err(self.write_failure()) }
     }
 
-    /// Passes the value of `key` to `visit` without copying it; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let mut call: GetCall<'_> = Call::new(visit);
-        // SAFETY: the context is open, the key is only read, and `on_get` is given what it takes.
-        let returned = unsafe {
-            let call = (&raw mut call).cast();
-            (self.api.tdb_parse_record)(self.context.as_ptr(), Data::of(key), on_get, call)
-        };
-        call.finish();
-        match returned {
-            0 => Ok(true),
-            _ if self.is(ERR_NOEXIST) => Ok(false),
-            _ => Err(self.read_failure()),
-        }
-    }
-
-    /// Visits all pairs, in no order.
-    pub(crate) fn scan(&mut self, visit: &mut Visit<'_>) -> Outcome<()> {
-        let mut call: ScanCall<'_, '_> = Call::new(visit);
-        // SAFETY: the context is open, and `on_scan` is given what it takes.
-        let returned = unsafe {
-            let call = (&raw mut call).cast();
-            (self.api.tdb_traverse_read)(self.context.as_ptr(), on_scan, call)
-        };
-        call.finish();
-        if returned < 0 { Err(self.read_failure()) } else { Ok(()) }
-    }
-
-    /// Sets the value of `key`.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        // The usual case first: an insertion searches for the key once, a replacement twice.
-        let store = |how| {
-            // SAFETY: the context is open; key and value are only read.
-            unsafe {
-                let (key, value) = (Data::of(key), Data::of(value));
-                (self.api.tdb_store)(self.context.as_ptr(), key, value, how)
-            }
-        };
-        if store(INSERT) == 0 {
-            return Ok(());
-        }
-        if !self.is(ERR_EXISTS) {
-            return Err(self.write_failure());
-        }
-        let returned = store(REPLACE);
-        self.done(returned)
-    }
-
-    /// Removes `key`, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        // SAFETY: the context is open; the key is only read.
-        match unsafe { (self.api.tdb_delete)(self.context.as_ptr(), Data::of(key)) } {
-            0 => Ok(()),
-            _ if self.is(ERR_NOEXIST) => Ok(()),
-            _ => Err(self.write_failure()),
-        }
-    }
-
     /// Returns the pages of a range to the file system; they read as zeros from then on.
     pub(crate) fn punch(&mut self, offset: u64, len: u64) {
         // SAFETY: the context is open, and with it the descriptor.
@@ -333,6 +274,65 @@ impl Tdb {
     pub(crate) fn cancel(&mut self) {
         // SAFETY: the context is open.
         let _ = unsafe { (self.api.tdb_transaction_cancel)(self.context.as_ptr()) };
+    }
+}
+
+impl ReadPairs for Tdb {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut call: GetCall<'_> = Call::new(visit);
+        // SAFETY: the context is open, the key is only read, and `on_get` is given what it takes.
+        let returned = unsafe {
+            let call = (&raw mut call).cast();
+            (self.api.tdb_parse_record)(self.context.as_ptr(), Data::of(key), on_get, call)
+        };
+        call.finish();
+        match returned {
+            0 => Ok(true),
+            _ if self.is(ERR_NOEXIST) => Ok(false),
+            _ => Err(self.read_failure()),
+        }
+    }
+
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let mut visit = |key: &[u8], value: &[u8]| !key.starts_with(prefix) || visit(key, value);
+        let mut call: ScanCall<'_, '_> = Call::new(&mut visit);
+        // SAFETY: the context is open, and `on_scan` is given what it takes.
+        let returned = unsafe {
+            let call = (&raw mut call).cast();
+            (self.api.tdb_traverse_read)(self.context.as_ptr(), on_scan, call)
+        };
+        call.finish();
+        if returned < 0 { Err(self.read_failure()) } else { Ok(()) }
+    }
+}
+
+impl WritePairs for Tdb {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        // The usual case first: an insertion searches for the key once, a replacement twice.
+        let store = |how| {
+            // SAFETY: the context is open; key and value are only read.
+            unsafe {
+                let (key, value) = (Data::of(key), Data::of(value));
+                (self.api.tdb_store)(self.context.as_ptr(), key, value, how)
+            }
+        };
+        if store(INSERT) == 0 {
+            return Ok(());
+        }
+        if !self.is(ERR_EXISTS) {
+            return Err(self.write_failure());
+        }
+        let returned = store(REPLACE);
+        self.done(returned)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        // SAFETY: the context is open; the key is only read.
+        match unsafe { (self.api.tdb_delete)(self.context.as_ptr(), Data::of(key)) } {
+            0 => Ok(()),
+            _ if self.is(ERR_NOEXIST) => Ok(()),
+            _ => Err(self.write_failure()),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::Library;
+use crate::ffi::bytes::{parts, slice};
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 use crate::stores::files;
 
@@ -161,55 +163,6 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Passes the value of a key to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let mut len: c_int = 0;
-        let (key, key_len) = parts(key)?;
-        // SAFETY: the object is live; the key's bytes are `key_len`.
-        let value = unsafe { (self.api.tcbdbget3)(self.bdb.as_ptr(), key, key_len, &raw mut len) };
-        if value.is_null() {
-            return self.check_found(false);
-        }
-        // SAFETY: the library gives `len` bytes of a leaf in its cache, which stays as it is until
-        // the object is used again; `self` is borrowed until `visit` returns.
-        visit(unsafe { slice(value, len) });
-        Ok(true)
-    }
-
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let api = self.api;
-        let cursor = self.cursor()?;
-        let (start, start_len) = parts(prefix)?;
-        // SAFETY: the cursor is live, and so is its object; the prefix's bytes are `start_len`.
-        let mut found = unsafe {
-            match prefix {
-                [] => (api.tcbdbcurfirst)(cursor),
-                _ => (api.tcbdbcurjump)(cursor, start, start_len),
-            }
-        };
-        while self.check_found(found)? {
-            let (mut key_len, mut value_len) = (0, 0);
-            // SAFETY: the cursor is live.
-            let (key, value) = unsafe {
-                let key = (api.tcbdbcurkey3)(cursor, &raw mut key_len);
-                (key, (api.tcbdbcurval3)(cursor, &raw mut value_len))
-            };
-            if key.is_null() || value.is_null() {
-                return self.check(false);
-            }
-            // SAFETY: both lie in the leaf that was used last, which stays in the cache until the
-            // object is used again; `self` is borrowed until `visit` returns.
-            let (key, value) = unsafe { (slice(key, key_len), slice(value, value_len)) };
-            if !key.starts_with(prefix) || !visit(key, value) {
-                break;
-            }
-            // SAFETY: the cursor is live.
-            found = unsafe { (api.tcbdbcurnext)(cursor) };
-        }
-        Ok(())
-    }
-
     fn cursor(&mut self) -> Outcome<*mut Cursor> {
         if self.cursor.is_none() {
             // SAFETY: the object is live, and outlives the cursor: `Drop` deletes that first.
@@ -217,25 +170,6 @@ impl Handle {
         }
         let cursor = self.cursor.ok_or_else(|| system("tcbdbcurnew"))?;
         Ok(cursor.as_ptr())
-    }
-
-    /// Sets the value of a key.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
-        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
-        let put = unsafe { (self.api.tcbdbput)(self.bdb.as_ptr(), key, key_len, value, value_len) };
-        self.check_written(put)
-    }
-
-    /// Removes a key, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        let (key, key_len) = parts(key)?;
-        // SAFETY: the object is live; the key's bytes are `key_len`.
-        let deleted = unsafe { (self.api.tcbdbout)(self.bdb.as_ptr(), key, key_len) };
-        match self.check_found(deleted) {
-            Err(_) => self.check_written(deleted),
-            Ok(_) => Ok(()),
-        }
     }
 
     /// Begins a transaction.
@@ -308,6 +242,74 @@ impl Handle {
     }
 }
 
+impl ReadPairs for Handle {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut len: c_int = 0;
+        let (key, key_len) = parts(key)?;
+        // SAFETY: the object is live; the key's bytes are `key_len`.
+        let value = unsafe { (self.api.tcbdbget3)(self.bdb.as_ptr(), key, key_len, &raw mut len) };
+        if value.is_null() {
+            return self.check_found(false);
+        }
+        // SAFETY: the library gives `len` bytes of a leaf in its cache, which stays as it is until
+        // the object is used again; `self` is borrowed until `visit` returns.
+        visit(unsafe { slice(value, len) });
+        Ok(true)
+    }
+
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        let api = self.api;
+        let cursor = self.cursor()?;
+        let (start, start_len) = parts(prefix)?;
+        // SAFETY: the cursor is live, and so is its object; the prefix's bytes are `start_len`.
+        let mut found = unsafe {
+            match prefix {
+                [] => (api.tcbdbcurfirst)(cursor),
+                _ => (api.tcbdbcurjump)(cursor, start, start_len),
+            }
+        };
+        while self.check_found(found)? {
+            let (mut key_len, mut value_len) = (0, 0);
+            // SAFETY: the cursor is live.
+            let (key, value) = unsafe {
+                let key = (api.tcbdbcurkey3)(cursor, &raw mut key_len);
+                (key, (api.tcbdbcurval3)(cursor, &raw mut value_len))
+            };
+            if key.is_null() || value.is_null() {
+                return self.check(false);
+            }
+            // SAFETY: both lie in the leaf that was used last, which stays in the cache until the
+            // object is used again; `self` is borrowed until `visit` returns.
+            let (key, value) = unsafe { (slice(key, key_len), slice(value, value_len)) };
+            if !key.starts_with(prefix) || !visit(key, value) {
+                break;
+            }
+            // SAFETY: the cursor is live.
+            found = unsafe { (api.tcbdbcurnext)(cursor) };
+        }
+        Ok(())
+    }
+}
+
+impl WritePairs for Handle {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
+        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
+        let put = unsafe { (self.api.tcbdbput)(self.bdb.as_ptr(), key, key_len, value, value_len) };
+        self.check_written(put)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        let (key, key_len) = parts(key)?;
+        // SAFETY: the object is live; the key's bytes are `key_len`.
+        let deleted = unsafe { (self.api.tcbdbout)(self.bdb.as_ptr(), key, key_len) };
+        match self.check_found(deleted) {
+            Err(_) => self.check_written(deleted),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: both are live and used by nobody afterwards; the object closes its file if that
@@ -326,22 +328,6 @@ pub(crate) fn version(api: &Api) -> String {
     // SAFETY: the variable points to a string of the library's own.
     let version = unsafe { CStr::from_ptr(*api.tcversion.address()) };
     version.to_string_lossy().into_owned()
-}
-
-/// Returns bytes in the library's form.
-fn parts(bytes: &[u8]) -> Outcome<(*const c_void, c_int)> {
-    let len = c_int::try_from(bytes.len());
-    let len = len.map_err(|_| Failure::Io(io::ErrorKind::InvalidInput.into()))?;
-    Ok((bytes.as_ptr().cast(), len))
-}
-
-/// Returns bytes that the library returned.
-///
-/// # Safety
-/// `bytes` is the address of `len` bytes that do not change during `'a`.
-unsafe fn slice<'a>(bytes: *const c_void, len: c_int) -> &'a [u8] {
-    // SAFETY: the caller's promise; a negative length counts as 0.
-    unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(len).unwrap_or(0)) }
 }
 
 /// Returns the failure of a system call: the library's message, and the kind and message of the

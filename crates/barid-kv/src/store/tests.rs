@@ -56,7 +56,7 @@ impl Kv for Odd {
             b"memory" => drop(std::hint::black_box(vec![1_u8; 1 << 40])),
             b"damage" => return Err(Error::damaged(place.path, "says the library")),
             b"system" => {
-                let source = std::io::Error::from_raw_os_error(libc::EACCES);
+                let source = rustix::io::Errno::ACCESS.into();
                 return Err(Error::Io { path, source });
             }
             b"busy" => return Err(Error::Busy { path }),

@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_vfs::{File, FileType, OpenOptions, Vfs};
+use barid_vfs::{File, FileType, LockKind, LockMode, OpenOptions, Vfs};
 
 use crate::ffi::failure::Failure;
 use crate::files::sync_folder_of;
+use crate::stores::outside;
 use crate::{Error, Purpose, Result, StoreSpec};
 
 /// Returns the last system error if it means that nothing more can be written. Libraries report it
@@ -48,6 +49,18 @@ pub(crate) fn head<const N: usize>(place: &StoreSpec<'_>) -> Result<([u8; N], Bo
     Ok((bytes, file, metadata.size))
 }
 
+/// Takes the lock under which a reader lets the library roll back a killed writer's transaction:
+/// several readers may do so at the same time. It ends with `file`.
+///
+/// # Errors
+/// Returns [`Error::Busy`] if another has it; [`Error::Io`].
+pub(crate) fn lock_to_recover(place: &StoreSpec<'_>, file: &dyn File) -> Result<()> {
+    match file.try_lock(LockKind::Flock, LockMode::Exclusive).map_err(Error::at(place.path))? {
+        true => Ok(()),
+        false => Err(Error::Busy { path: place.path.to_owned() }),
+    }
+}
+
 /// Creates the empty file that a library will fill, readable for its owner only.
 ///
 /// # Errors
@@ -66,6 +79,8 @@ pub(crate) struct Written {
     purpose: Purpose,
     /// `true` if the file must be removed when this is dropped.
     void: bool,
+    /// `true` if the file beside it was created.
+    has_beside: bool,
 }
 
 impl Written {
@@ -78,8 +93,28 @@ impl Written {
         if void {
             create(place)?;
         }
+        Ok(Self::with(place, purpose, void))
+    }
+
+    /// Returns the file of a place for a library that creates it itself. An incomplete one stays
+    /// when this is dropped.
+    ///
+    /// # Errors
+    /// As [`outside::expect`].
+    pub(crate) fn of_library(place: &StoreSpec<'_>, purpose: Purpose) -> Result<Self> {
+        outside::expect(place, Some(purpose))?;
+        Ok(Self::with(place, purpose, false))
+    }
+
+    fn with(place: &StoreSpec<'_>, purpose: Purpose, void: bool) -> Self {
         let StoreSpec { vfs, path, durable, .. } = *place;
-        Ok(Self { vfs: Arc::clone(vfs), path: path.to_owned(), durable, purpose, void })
+        let (vfs, path) = (Arc::clone(vfs), path.to_owned());
+        Self { vfs, path, durable, purpose, void, has_beside: false }
+    }
+
+    /// Returns its file system.
+    pub(crate) fn vfs(&self) -> &dyn Vfs {
+        &*self.vfs
     }
 
     /// Returns its path.
@@ -119,15 +154,28 @@ impl Written {
         file.sync_all().map_err(at())
     }
 
-    /// Creates an empty file beside it, readable for its owner only, for a library to write to; one
-    /// that exists is emptied.
+    /// Writes the file and its name to stable storage, if requested.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn create_beside(&self, suffix: &str) -> Result<()> {
+    pub(crate) fn sync_with_name(&self) -> Result<()> {
+        if self.durable { outside::sync(&*self.vfs, &self.path) } else { Ok(()) }
+    }
+
+    /// Creates an empty file beside it, readable for its owner only, for a library to write to, at
+    /// the first call; one that exists is emptied.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn create_beside(&mut self, suffix: &str) -> Result<()> {
+        if self.has_beside {
+            return Ok(());
+        }
         let path = beside(&self.path, suffix);
         let made = self.vfs.open(&path, OpenOptions::create(0o600));
-        made.and_then(|file| file.set_len(0)).map_err(Error::at(&path))
+        made.and_then(|file| file.set_len(0)).map_err(Error::at(&path))?;
+        self.has_beside = true;
+        Ok(())
     }
 
     /// Commits the file, after the library has closed it.
@@ -171,7 +219,7 @@ mod tests {
         left.write_all_at(b"of another store", 0).unwrap();
         let path = Path::new("/store");
         let place = StoreSpec { vfs: &vfs, path, builtin: None, durable: false };
-        let file = Written::new(&place, Purpose::Create).unwrap();
+        let mut file = Written::new(&place, Purpose::Create).unwrap();
         file.create_beside(".wal").unwrap();
         assert_eq!(left.metadata().unwrap().size, 0);
     }

@@ -8,29 +8,15 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use barid_vfs::{LockKind, LockMode};
 use rustix::fs::OFlags;
 
 use crate::ffi::failure::{Failure, Outcome};
 use crate::ffi::kyotocabinet::{self as ffi, Api, Handle, LIBRARY, Mode};
-use crate::kv::Visit;
-use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::ffi::pairs::WritePairs as _;
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{
-    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
-};
-
-static CAPABILITIES: Capabilities = Capabilities {
-    ordered: true,
-    atomic: true,
-    // Its manual forbids the second opening.
-    one_handle: true,
-    folder: false,
-    key_len_max: KEY_LEN_MAX,
-    value_len_max: VALUE_LEN_MAX,
-    builtin: &["zlib", "deflate", "gzip", "lzo", "lzma"],
-};
+use crate::stores::session::Driver;
+use crate::{Batch, Capabilities, Error, Library, Purpose, Result, StoreSpec};
 
 /// The suffix of the file of a transaction.
 const WAL: &str = ".wal";
@@ -42,42 +28,29 @@ const TUNING: &str = "#type=kct#rcomp=lex#apow=4#fpow=8#bnum=1021#psiz=65536#msi
 #[derive(Debug)]
 pub(crate) struct KyotoCabinet;
 
-#[derive(Debug)]
-struct Reading {
-    handle: Handle,
-    path: Box<Path>,
-}
+impl Driver for KyotoCabinet {
+    const NAME: &'static str = "kyotocabinet";
+    const CAPABILITIES: Capabilities = Capabilities {
+        ordered: true,
+        atomic: true,
+        // Its manual forbids the second opening.
+        one_handle: true,
+        builtin: &["zlib", "deflate", "gzip", "lzo", "lzma"],
+        ..outside::FILE
+    };
+    const LIBRARY: &'static Library = &LIBRARY;
+    const COMPANIONS: &'static [&'static str] = &[WAL];
+    type Handle = Handle;
 
-#[derive(Debug)]
-struct Writing {
-    handle: Handle,
-    file: Written,
-    /// `true` if batches must be transactions.
-    atomic: bool,
-    /// `true` if the file for transactions exists.
-    wal: bool,
-}
-
-impl Kv for KyotoCabinet {
-    fn name(&self) -> &'static str {
-        "kyotocabinet"
-    }
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-    fn library(&self) -> Option<&'static Library> {
-        Some(&LIBRARY)
-    }
-    fn version(&self) -> Result<String> {
+    fn version() -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(place: &StoreSpec<'_>) -> Result<Handle> {
         let api = Api::get()?;
         recover(api, place)?;
-        let handle = open(api, place, Mode::Read)?;
-        Ok(Box::new(Reading { handle, path: place.path.into() }))
+        open(api, place, Mode::Read)
     }
-    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(place: &StoreSpec<'_>, purpose: Purpose) -> Result<(Handle, Written)> {
         let api = Api::get()?;
         let mode = match purpose {
             Purpose::Create => Mode::Create,
@@ -87,13 +60,22 @@ impl Kv for KyotoCabinet {
             }
         };
         let file = Written::new(place, purpose)?;
-        let handle = open(api, place, mode)?;
-        // The other form of the name does not allow a file beside it.
-        let atomic = file.atomic() && !has_another_name(place.path);
-        Ok(Box::new(Writing { handle, file, atomic, wal: false }))
+        Ok((open(api, place, mode)?, file))
     }
-    fn companions(&self) -> &'static [&'static str] {
-        &[WAL]
+    fn apply(handle: &mut Handle, file: &mut Written, batch: &Batch) -> Outcome<()> {
+        // The other form of the name does not allow a file beside it.
+        if !file.atomic() || has_another_name(file.path()) {
+            return handle.apply_each(batch);
+        }
+        file.create_beside(WAL)?;
+        handle.begin(file.durable())?;
+        let applied = handle.apply_each(batch);
+        let ended = handle.end(applied.is_ok());
+        applied.and(ended)
+    }
+    fn close(handle: Handle, file: Written) -> Outcome<()> {
+        handle.close()?;
+        Ok(file.keep()?)
     }
 }
 
@@ -144,63 +126,9 @@ fn recover(api: &'static Api, place: &StoreSpec<'_>) -> Result<()> {
     if has_another_name(place.path) {
         return Err(Error::damaged(place.path, "its last writer did not close it"));
     }
-    // Several readers may get here at the same time.
-    let locked = file.try_lock(LockKind::Flock, LockMode::Exclusive);
-    if !locked.map_err(Error::at(place.path))? {
-        return Err(Error::Busy { path: place.path.to_owned() });
-    }
+    files::lock_to_recover(place, &*file)?;
     let handle = open(api, place, Mode::Recover)?;
     handle.close().map_err(Failure::at(place.path))
-}
-
-impl KvRead for Reading {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(&self.path))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
-    }
-}
-
-impl KvRead for Writing {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
-    }
-}
-
-impl Writing {
-    fn apply_all(&mut self, batch: &Batch) -> Outcome<()> {
-        batch.iter().try_for_each(|op| match op {
-            Op::Put { key, value } => self.handle.put(key, value),
-            Op::Delete { key } => self.handle.delete(key),
-        })
-    }
-}
-
-impl KvWrite for Writing {
-    fn apply(&mut self, batch: &Batch) -> Result<()> {
-        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
-        if !self.atomic {
-            return self.apply_all(batch).map_err(Failure::at(self.file.path()));
-        }
-        if !self.wal {
-            self.file.create_beside(WAL)?;
-            self.wal = true;
-        }
-        let begun = self.handle.begin(self.file.durable());
-        begun.map_err(Failure::at(self.file.path()))?;
-        let applied = self.apply_all(batch);
-        let ended = self.handle.end(applied.is_ok());
-        applied.and(ended).map_err(Failure::at(self.file.path()))
-    }
-    fn close(self: Box<Self>) -> Result<()> {
-        let Self { handle, file, .. } = *self;
-        handle.close().map_err(Failure::at(file.path()))?;
-        file.keep()
-    }
 }
 
 #[cfg(test)]
@@ -210,6 +138,7 @@ mod tests {
     use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
     use super::*;
+    use crate::Kv as _;
     use crate::stores::outside::tests;
 
     #[test]

@@ -12,23 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use barid_vfs::{OpenOptions, Vfs};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Env, MdbError, PutFlags, RoTxn, WithoutTls};
+use rustix::io::Errno;
 
 use crate::ffi::lmdb::{Mode, open, resize};
 use crate::kv::Visit;
-use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::stores::outside;
 use crate::{
     Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
 };
 
-const CAPABILITIES: Capabilities = Capabilities {
-    ordered: true,
-    atomic: true,
-    one_handle: false,
-    folder: false,
-    key_len_max: KEY_LEN_MAX,
-    value_len_max: VALUE_LEN_MAX,
-    builtin: &[],
-};
+const CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
 /// A unit that every page size of Linux divides.
 const MAP_UNIT: usize = 64 * 1024;
 /// The map of a new store; only address space, which is doubled when it is used up.
@@ -230,7 +223,7 @@ impl Writer {
             full.then_some(heed::Error::Io(error))
         };
         match &error {
-            heed::Error::Io(source) if source.raw_os_error() == Some(libc::EIO) => {
+            heed::Error::Io(source) if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                 too_large().unwrap_or(error)
             }
             _ => error,
@@ -340,6 +333,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
     type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 

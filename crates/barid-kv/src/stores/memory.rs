@@ -11,20 +11,12 @@ use barid_vfs::{OpenOptions, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::kv::Visit;
-use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::stores::outside;
 use crate::{
     Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
 };
 
-const CAPABILITIES: Capabilities = Capabilities {
-    ordered: true,
-    atomic: true,
-    one_handle: false,
-    folder: false,
-    key_len_max: KEY_LEN_MAX,
-    value_len_max: VALUE_LEN_MAX,
-    builtin: &[],
-};
+const CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
 /// The suffix of a file that will replace the old one.
 const NEW: &str = ".new";
 /// The longest file that is read.

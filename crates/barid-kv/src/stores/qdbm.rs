@@ -3,28 +3,15 @@
 //! The library's transactions write pages in place at their end, so that they undo errors of the
 //! program but not a kill: they are not used, and no batch is atomic.
 
-use std::path::Path;
+use std::io::ErrorKind;
 
-use crate::ffi::failure::Failure;
+use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::WritePairs as _;
 use crate::ffi::qdbm::{self as ffi, Api, Handle, LIBRARY, Mode, Tuning};
-use crate::kv::Visit;
-use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{
-    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
-};
-
-static CAPABILITIES: Capabilities = Capabilities {
-    ordered: true,
-    atomic: false,
-    one_handle: false,
-    folder: false,
-    key_len_max: KEY_LEN_MAX,
-    value_len_max: VALUE_LEN_MAX,
-    // Debian builds it without LZO and bzip2.
-    builtin: &["zlib"],
-};
+use crate::stores::session::Driver;
+use crate::{Batch, Capabilities, Error, Library, Purpose, Result, StoreSpec};
 
 /// See `docs/design/stores-tuning.md`.
 const TUNING: Tuning =
@@ -40,38 +27,23 @@ const WAITING_LEN: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Qdbm;
 
-#[derive(Debug)]
-struct Reading {
-    handle: Handle,
-    path: Box<Path>,
-}
+impl Driver for Qdbm {
+    const NAME: &'static str = "qdbm";
+    /// Debian builds it without LZO and bzip2.
+    const CAPABILITIES: Capabilities =
+        Capabilities { ordered: true, builtin: &["zlib"], ..outside::FILE };
+    const LIBRARY: &'static Library = &LIBRARY;
+    type Handle = Handle;
 
-#[derive(Debug)]
-struct Writing {
-    handle: Handle,
-    file: Written,
-}
-
-impl Kv for Qdbm {
-    fn name(&self) -> &'static str {
-        "qdbm"
-    }
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-    fn library(&self) -> Option<&'static Library> {
-        Some(&LIBRARY)
-    }
-    fn version(&self) -> Result<String> {
+    fn version() -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(place: &StoreSpec<'_>) -> Result<Handle> {
         let api = Api::get()?;
         check_head(place)?;
-        let handle = open(api, place, Mode::Read)?;
-        Ok(Box::new(Reading { handle, path: place.path.into() }))
+        open(api, place, Mode::Read)
     }
-    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(place: &StoreSpec<'_>, purpose: Purpose) -> Result<(Handle, Written)> {
         let api = Api::get()?;
         let mode = match purpose {
             Purpose::Create => Mode::Create { deflate: place.builtin == Some("zlib") },
@@ -89,7 +61,23 @@ impl Kv for Qdbm {
         if purpose == Purpose::Create {
             handle.pack().map_err(Failure::at(place.path))?;
         }
-        Ok(Box::new(Writing { handle, file }))
+        Ok((handle, file))
+    }
+    fn apply(handle: &mut Handle, file: &mut Written, batch: &Batch) -> Outcome<()> {
+        let needed = file.size()?.saturating_add(2 * batch.bytes_len() as u64);
+        if needed.saturating_add(WAITING_LEN) > FILE_LEN_MAX {
+            return Err(Failure::Io(ErrorKind::FileTooLarge.into()));
+        }
+        handle.apply_each(batch)?;
+        if file.atomic() {
+            handle.flush()?;
+            file.sync()?;
+        }
+        Ok(())
+    }
+    fn close(handle: Handle, file: Written) -> Outcome<()> {
+        handle.close()?;
+        Ok(file.keep()?)
     }
 }
 
@@ -115,57 +103,6 @@ fn check_head(place: &StoreSpec<'_>) -> Result<()> {
     if whole { Ok(()) } else { Err(Error::damaged(place.path, "wrong head")) }
 }
 
-impl KvRead for Reading {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(&self.path))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
-    }
-}
-
-impl KvRead for Writing {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
-    }
-}
-
-impl Writing {
-    /// Checks that the file has room for a batch.
-    fn check_room(&self, batch: &Batch) -> Result<()> {
-        let needed = self.file.size()?.saturating_add(2 * batch.bytes_len() as u64);
-        if needed.saturating_add(WAITING_LEN) > FILE_LEN_MAX {
-            return Err(Error::at(self.file.path())(std::io::ErrorKind::FileTooLarge.into()));
-        }
-        Ok(())
-    }
-}
-
-impl KvWrite for Writing {
-    fn apply(&mut self, batch: &Batch) -> Result<()> {
-        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
-        self.check_room(batch)?;
-        let mut ops = batch.iter();
-        let mut applied = ops.try_for_each(|op| match op {
-            Op::Put { key, value } => self.handle.put(key, value),
-            Op::Delete { key } => self.handle.delete(key),
-        });
-        if applied.is_ok() && self.file.atomic() {
-            applied = self.handle.flush();
-        }
-        applied.map_err(Failure::at(self.file.path()))?;
-        if self.file.atomic() { self.file.sync() } else { Ok(()) }
-    }
-    fn close(self: Box<Self>) -> Result<()> {
-        let Self { handle, file } = *self;
-        handle.close().map_err(Failure::at(file.path()))?;
-        file.keep()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -173,6 +110,7 @@ mod tests {
     use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
     use super::*;
+    use crate::Kv as _;
     use crate::stores::outside::tests;
 
     #[test]
@@ -191,7 +129,7 @@ mod tests {
         let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
         file.set_len(FILE_LEN_MAX - WAITING_LEN).unwrap();
         let Err(Error::Io { source, .. }) = writer.apply(&batch) else { panic!("applied") };
-        assert_eq!(source.kind(), std::io::ErrorKind::FileTooLarge);
+        assert_eq!(source.kind(), ErrorKind::FileTooLarge);
     }
 
     #[test]

@@ -7,21 +7,19 @@
 use std::ffi::CStr;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use barid_vfs::{File, Vfs};
+use barid_vfs::File;
 
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs as _};
 use crate::ffi::sqlite::{self as ffi, Api, Handle, LIBRARY};
 use crate::files::sync_folder_of;
 use crate::kv::Visit;
 use crate::stores::files::Written;
 use crate::stores::outside;
-use crate::{
-    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
-};
-
-static CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
+use crate::stores::session::Driver;
+use crate::{Batch, Capabilities, Error, Library, Purpose, Result, StoreSpec};
 
 /// The statements with which bogofilter creates a file; it uses these names of columns and index.
 const TABLE: &CStr = c"CREATE TABLE bogofilter (key BLOB PRIMARY KEY, value BLOB);
@@ -84,40 +82,37 @@ impl Drop for Connection {
     }
 }
 
-/// A read session; the connection ends after its handle.
+/// A handle, and its connection, which ends after it.
 #[derive(Debug)]
-struct Reading {
+pub(crate) struct Connected {
     handle: Handle,
-    path: Box<Path>,
     _connection: Connection,
 }
 
-/// A write session; a void file is removed before its handle is closed, while nobody else can write
-/// it.
-#[derive(Debug)]
-struct Writing {
-    file: Written,
-    handle: Handle,
-    vfs: Arc<dyn Vfs>,
-    /// `true` if the file's name must reach stable storage.
-    is_new: bool,
-    _connection: Connection,
+impl ReadPairs for Connected {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        self.handle.get(key, visit)
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+        self.handle.scan(prefix, visit)
+    }
 }
 
-impl Kv for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-    fn library(&self) -> Option<&'static Library> {
-        Some(&LIBRARY)
-    }
-    fn version(&self) -> Result<String> {
+impl Driver for Sqlite {
+    const NAME: &'static str = "sqlite";
+    const CAPABILITIES: Capabilities =
+        Capabilities { ordered: true, atomic: true, ..outside::FILE };
+    const LIBRARY: &'static Library = &LIBRARY;
+    const COMPANIONS: &'static [&'static str] = &["-journal", "-wal", "-shm"];
+    /// The library checks everything that it reads. A child's locks would conflict with those of
+    /// this process.
+    const TRUSTED: bool = true;
+    type Handle = Connected;
+
+    fn version() -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(place: &StoreSpec<'_>) -> Result<Connected> {
         outside::expect(place, None)?;
         let connection = Connection::begin();
         let begun = open(place).and_then(|mut handle| {
@@ -126,27 +121,41 @@ impl Kv for Sqlite {
             Ok(handle)
         });
         let handle = begun.map_err(Failure::at(place.path))?;
-        Ok(Box::new(Reading { handle, path: place.path.into(), _connection: connection }))
+        Ok(Connected { handle, _connection: connection })
     }
-    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(place: &StoreSpec<'_>, purpose: Purpose) -> Result<(Connected, Written)> {
         outside::expect(place, Some(purpose))?;
         Api::get()?;
+        begin(place, purpose, Written::new(place, purpose)?)
+    }
+    fn apply(connected: &mut Connected, _: &mut Written, batch: &Batch) -> Outcome<()> {
+        let handle = &mut connected.handle;
+        let applied = apply_all(handle, batch);
+        if applied.is_err() && handle.in_transaction() {
+            // The first error is more informative than its consequences.
+            drop(handle.execute(c"ROLLBACK"));
+        }
+        applied
+    }
+    fn close(mut connected: Connected, file: Written) -> Outcome<()> {
+        let handle = &mut connected.handle;
+        if handle.in_transaction() {
+            // Nothing was written except the table of a new file.
+            handle.execute(c"COMMIT")?;
+        }
+        let Connected { handle, _connection } = connected;
+        drop(handle);
         // The library itself writes its changes to stable storage.
-        let file = Written::new(&StoreSpec { durable: false, ..*place }, purpose)?;
-        begin(place, purpose, file)
-    }
-    /// Returns `true`: the library checks everything that it reads. A child's locks would conflict
-    /// with those of this process.
-    fn trusted(&self) -> bool {
-        true
-    }
-    fn companions(&self) -> &'static [&'static str] {
-        &["-journal", "-wal", "-shm"]
+        if file.durable() && !file.atomic() {
+            sync_folder_of(file.vfs(), file.path())?;
+        }
+        file.leave();
+        Ok(())
     }
 }
 
 /// Begins a session on an existing file.
-fn begin(place: &StoreSpec<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn KvWrite>> {
+fn begin(place: &StoreSpec<'_>, purpose: Purpose, file: Written) -> Result<(Connected, Written)> {
     let connection = Connection::begin();
     let begun = open(place).and_then(|mut handle| {
         if !place.durable {
@@ -179,9 +188,7 @@ fn begin(place: &StoreSpec<'_>, purpose: Purpose, file: Written) -> Result<Box<d
         drop(file);
         return Err(Failure::at(place.path)(failure));
     }
-    let is_new = place.durable && purpose == Purpose::Create;
-    let vfs = Arc::clone(place.vfs);
-    Ok(Box::new(Writing { handle, file, vfs, is_new, _connection: connection }))
+    Ok((Connected { handle, _connection: connection }, file))
 }
 
 fn open(place: &StoreSpec<'_>) -> Outcome<Handle> {
@@ -204,59 +211,12 @@ fn no_table() -> Failure {
     Failure::Damaged("it has no table \"bogofilter\"".to_owned())
 }
 
-impl KvRead for Reading {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(&self.path))
+fn apply_all(handle: &mut Handle, batch: &Batch) -> Outcome<()> {
+    if !handle.in_transaction() {
+        handle.execute(BEGIN)?;
     }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
-    }
-}
-
-impl KvRead for Writing {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
-    }
-}
-
-impl Writing {
-    fn apply_all(&mut self, batch: &Batch) -> Outcome<()> {
-        if !self.handle.in_transaction() {
-            self.handle.execute(BEGIN)?;
-        }
-        batch.iter().try_for_each(|op| match op {
-            Op::Put { key, value } => self.handle.put(key, value),
-            Op::Delete { key } => self.handle.delete(key),
-        })?;
-        self.handle.execute(c"COMMIT")
-    }
-}
-
-impl KvWrite for Writing {
-    fn apply(&mut self, batch: &Batch) -> Result<()> {
-        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
-        let applied = self.apply_all(batch);
-        if applied.is_err() && self.handle.in_transaction() {
-            // The first error is more informative than its consequences.
-            drop(self.handle.execute(c"ROLLBACK"));
-        }
-        applied.map_err(Failure::at(self.file.path()))
-    }
-    fn close(mut self: Box<Self>) -> Result<()> {
-        if self.handle.in_transaction() {
-            // Nothing was written except the table of a new file.
-            self.handle.execute(c"COMMIT").map_err(Failure::at(self.file.path()))?;
-        }
-        let Self { handle, file, vfs, is_new, .. } = *self;
-        drop(handle);
-        if is_new {
-            sync_folder_of(&*vfs, file.path())?;
-        }
-        file.keep()
-    }
+    handle.apply_each(batch)?;
+    handle.execute(c"COMMIT")
 }
 
 #[cfg(test)]
@@ -266,6 +226,7 @@ mod tests {
     use barid_vfs::OpenOptions;
 
     use super::*;
+    use crate::Kv as _;
     use crate::registry;
     use crate::stores::outside::tests::{self, Folder};
 

@@ -6,22 +6,19 @@
 //! unfinished commit.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use barid_vfs::{LockKind, LockMode, OpenOptions, Vfs, lock_file};
 
-use crate::ffi::failure::Failure;
+use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::WritePairs as _;
 use crate::ffi::tdb::{Api, LIBRARY, Mode, Tdb as Handle};
-use crate::kv::Visit;
+use crate::stores::files::Written;
 use crate::stores::outside;
-use crate::{
-    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
-};
+use crate::stores::session::Driver;
+use crate::{Batch, Capabilities, Error, Library, Purpose, Result, StoreSpec};
 
-/// The library refuses to open a file twice in a process.
-const CAPABILITIES: Capabilities = Capabilities { atomic: true, one_handle: true, ..outside::FILE };
 /// Chains that keys are spread over, a prime: 128 KB, and three records in each at 100,000.
 const HASH_SIZE: u16 = 32_771;
 /// The longest time that a reader waits for another that rolls back a killed writer's transaction.
@@ -43,103 +40,53 @@ const PAGE_LEN: u64 = 4_096;
 #[derive(Debug)]
 pub(crate) struct Tdb;
 
-#[derive(Debug)]
-struct Open {
-    vfs: Arc<dyn Vfs>,
-    path: PathBuf,
-    handle: Handle,
-    purpose: Option<Purpose>,
-    durable: bool,
-}
+impl Driver for Tdb {
+    const NAME: &'static str = "tdb";
+    /// The library refuses to open a file twice in a process.
+    const CAPABILITIES: Capabilities =
+        Capabilities { atomic: true, one_handle: true, ..outside::FILE };
+    const LIBRARY: &'static Library = &LIBRARY;
+    type Handle = Handle;
 
-impl Kv for Tdb {
-    fn name(&self) -> &'static str {
-        "tdb"
-    }
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-    fn library(&self) -> Option<&'static Library> {
-        Some(&LIBRARY)
-    }
     /// Returns the version of the file name, since the library does not report one.
-    fn version(&self) -> Result<String> {
+    fn version() -> Result<String> {
         Api::get().map(|_| "1".to_owned())
     }
-    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
-        Ok(Box::new(Open::new(place, None)?))
-    }
-    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
-        Ok(Box::new(Open::new(place, Some(purpose))?))
-    }
-}
-
-impl Open {
-    fn new(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Self> {
-        outside::expect(place, purpose)?;
-        let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
-        let mode = match purpose {
-            None => Mode::Read,
-            Some(Purpose::Update) => Mode::Update { sync: durable },
-            Some(Purpose::Create) => Mode::Create { hash_size: HASH_SIZE },
-        };
-        let c_path = outside::c_path(&path)?;
-        let handle = match Handle::open(&c_path, mode) {
-            Err(Failure::Damaged(what)) if mode == Mode::Read => {
+    fn read(place: &StoreSpec<'_>) -> Result<Handle> {
+        outside::expect(place, None)?;
+        let path = outside::c_path(place.path)?;
+        match Handle::open(&path, Mode::Read) {
+            Err(Failure::Damaged(what)) => {
                 recover(place)?;
-                Handle::open(&c_path, mode).map_err(|_| Error::damaged(&path, what))?
+                Handle::open(&path, Mode::Read).map_err(|_| Error::damaged(place.path, what))
             }
-            opened => opened.map_err(Failure::at(&path))?,
+            opened => opened.map_err(Failure::at(place.path)),
+        }
+    }
+    fn write(place: &StoreSpec<'_>, purpose: Purpose) -> Result<(Handle, Written)> {
+        let file = Written::of_library(place, purpose)?;
+        let mode = match purpose {
+            Purpose::Update => Mode::Update { sync: place.durable },
+            Purpose::Create => Mode::Create { hash_size: HASH_SIZE },
         };
-        Ok(Self { vfs, path, handle, purpose, durable })
+        let handle = Handle::open(&outside::c_path(place.path)?, mode);
+        Ok((handle.map_err(Failure::at(place.path))?, file))
     }
-
-    fn at(&self) -> impl FnOnce(Failure) -> Error + use<'_> {
-        Failure::at(&self.path)
-    }
-
-    fn apply_each(&mut self, batch: &Batch) -> Result<()> {
-        let done = batch.iter().try_for_each(|op| match op {
-            Op::Put { key, value } => self.handle.put(key, value),
-            Op::Delete { key } => self.handle.delete(key),
-        });
-        done.map_err(self.at())
-    }
-}
-
-impl KvRead for Open {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(&self.path))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        let mut visit = |key: &[u8], value: &[u8]| !key.starts_with(prefix) || visit(key, value);
-        self.handle.scan(&mut visit).map_err(Failure::at(&self.path))
-    }
-}
-
-impl KvWrite for Open {
-    fn apply(&mut self, batch: &Batch) -> Result<()> {
-        outside::check_lens(&self.path, &CAPABILITIES, batch)?;
-        if self.purpose == Some(Purpose::Create) {
-            return self.apply_each(batch);
+    fn apply(handle: &mut Handle, file: &mut Written, batch: &Batch) -> Outcome<()> {
+        if !file.atomic() {
+            return handle.apply_each(batch);
         }
-        self.handle.begin().map_err(self.at())?;
-        if let Err(error) = self.apply_each(batch) {
-            self.handle.cancel();
-            return Err(error);
-        }
-        self.handle.commit().map_err(self.at())
+        handle.begin()?;
+        handle.apply_each(batch).inspect_err(|_| handle.cancel())?;
+        handle.commit()
     }
-    fn close(self: Box<Self>) -> Result<()> {
-        let Self { vfs, path, mut handle, purpose, durable } = *self;
-        if purpose == Some(Purpose::Create) {
-            punch(&*vfs, &path, &mut handle).map_err(Error::at(&path))?;
+    fn close(mut handle: Handle, file: Written) -> Outcome<()> {
+        if file.atomic() {
+            return Ok(());
         }
+        punch(file.vfs(), file.path(), &mut handle).map_err(Error::at(file.path()))?;
         drop(handle);
-        match durable && purpose == Some(Purpose::Create) {
-            true => outside::sync(&*vfs, &path),
-            false => Ok(()),
-        }
+        Ok(file.sync_with_name()?)
     }
 }
 
@@ -190,9 +137,12 @@ fn punch(vfs: &dyn Vfs, path: &Path, handle: &mut Handle) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use barid_vfs::OsVfs;
 
     use super::*;
+    use crate::Kv as _;
 
     /// A number in the record of a transaction marks it as unfinished.
     #[test]

@@ -3,31 +3,15 @@
 //! A transaction stores what it overwrites in `<path>.wal`; if the process was killed, the next
 //! opening restores it.
 
-use std::path::Path;
-
-use barid_vfs::{LockKind, LockMode};
+use std::io::ErrorKind;
 
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::WritePairs as _;
 use crate::ffi::tokyocabinet::{self as ffi, Api, Handle, LIBRARY, Mode, Tuning};
-use crate::kv::Visit;
-use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::stores::files::{self, Written};
 use crate::stores::outside;
-use crate::{
-    Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Purpose, Result, StoreSpec,
-};
-
-static CAPABILITIES: Capabilities = Capabilities {
-    ordered: true,
-    atomic: true,
-    // The library keeps a table of open paths, and rejects a second opening.
-    one_handle: true,
-    folder: false,
-    key_len_max: KEY_LEN_MAX,
-    value_len_max: VALUE_LEN_MAX,
-    // tcbs writes 2 MB/s at best, and takes minutes for long runs of one byte.
-    builtin: &["deflate", "bzip2", "tcbs"],
-};
+use crate::stores::session::Driver;
+use crate::{Batch, Capabilities, Error, Library, Purpose, Result, StoreSpec};
 
 /// The suffix of the file of a transaction.
 const WAL: &str = ".wal";
@@ -52,51 +36,55 @@ const ROOM: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct TokyoCabinet;
 
-#[derive(Debug)]
-struct Reading {
-    handle: Handle,
-    path: Box<Path>,
-}
+impl Driver for TokyoCabinet {
+    const NAME: &'static str = "tokyocabinet";
+    const CAPABILITIES: Capabilities = Capabilities {
+        ordered: true,
+        atomic: true,
+        // The library keeps a table of open paths, and rejects a second opening.
+        one_handle: true,
+        // tcbs writes 2 MB/s at best, and takes minutes for long runs of one byte.
+        builtin: &["deflate", "bzip2", "tcbs"],
+        ..outside::FILE
+    };
+    const LIBRARY: &'static Library = &LIBRARY;
+    const COMPANIONS: &'static [&'static str] = &[WAL];
+    type Handle = Handle;
 
-#[derive(Debug)]
-struct Writing {
-    handle: Handle,
-    file: Written,
-    /// `true` if the file for transactions exists.
-    wal: bool,
-}
-
-impl Kv for TokyoCabinet {
-    fn name(&self) -> &'static str {
-        "tokyocabinet"
-    }
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-    fn library(&self) -> Option<&'static Library> {
-        Some(&LIBRARY)
-    }
-    fn version(&self) -> Result<String> {
+    fn version() -> Result<String> {
         Api::get().map(ffi::version)
     }
-    fn read(&self, place: &StoreSpec<'_>) -> Result<Box<dyn KvRead>> {
+    fn read(place: &StoreSpec<'_>) -> Result<Handle> {
         let api = Api::get()?;
         recover(api, place)?;
-        let handle = open(api, place, Mode::Read)?;
-        Ok(Box::new(Reading { handle, path: place.path.into() }))
+        open(api, place, Mode::Read)
     }
-    fn write(&self, place: &StoreSpec<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+    fn write(place: &StoreSpec<'_>, purpose: Purpose) -> Result<(Handle, Written)> {
         let api = Api::get()?;
         if purpose == Purpose::Update {
             recover(api, place)?;
         }
         let file = Written::new(place, purpose)?;
         let mode = if place.durable { Mode::WriteDurable } else { Mode::Write };
-        let handle = open(api, place, mode)?;
-        Ok(Box::new(Writing { handle, file, wal: false }))
+        Ok((open(api, place, mode)?, file))
     }
-    fn companions(&self) -> &'static [&'static str] {
-        &[WAL]
+    fn apply(handle: &mut Handle, file: &mut Written, batch: &Batch) -> Outcome<()> {
+        if !file.atomic() {
+            return handle.apply_each(batch);
+        }
+        check_room(file, batch)?;
+        file.create_beside(WAL)?;
+        handle.begin()?;
+        let applied = handle.apply_each(batch).and_then(|()| handle.commit());
+        if applied.is_err() {
+            // The first error is more informative than its consequences.
+            drop(handle.abort());
+        }
+        applied
+    }
+    fn close(handle: Handle, file: Written) -> Outcome<()> {
+        handle.close()?;
+        Ok(file.keep()?)
     }
 }
 
@@ -161,11 +149,7 @@ fn recover(api: &'static Api, place: &StoreSpec<'_>) -> Result<()> {
     if !head.open {
         return Ok(());
     }
-    // Several readers may get here at the same time.
-    let locked = file.try_lock(LockKind::Flock, LockMode::Exclusive);
-    if !locked.map_err(Error::at(place.path))? {
-        return Err(Error::Busy { path: place.path.to_owned() });
-    }
+    files::lock_to_recover(place, &*file)?;
     // A reader restores what the transaction overwrote, but continues with the head that it read
     // before; so it is opened only for that.
     drop(open(api, place, Mode::Read));
@@ -175,75 +159,20 @@ fn recover(api: &'static Api, place: &StoreSpec<'_>) -> Result<()> {
     }
     let wal = files::beside(place.path, WAL);
     match place.vfs.remove_file(&wal) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::at(&wal)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(&wal)(error)),
         _ => Ok(()),
     }
 }
 
-impl KvRead for Reading {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(&self.path))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
-    }
-}
-
-impl KvRead for Writing {
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
-    }
-    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
-    }
-}
-
-impl Writing {
-    /// Checks that a transaction has room. The library ignores a failure to save a bucket that it
-    /// overwrites, and then cannot restore it.
-    fn check_room(&self, batch: &Batch) -> Result<()> {
-        let at = || Error::at(self.file.path());
-        let disk = rustix::fs::statvfs(self.file.path()).map_err(|errno| at()(errno.into()))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        // Each change may rewrite a page, and save its old content.
-        let pages = batch.len() as u64 * u64::from(TUNING.leaf_len_max);
-        let file_len = self.file.size()?;
-        let needed = 2 * (pages.min(file_len) + batch.bytes_len() as u64) + ROOM;
-        if free < needed { Err(at()(std::io::ErrorKind::StorageFull.into())) } else { Ok(()) }
-    }
-
-    fn apply_all(&mut self, batch: &Batch) -> Outcome<()> {
-        batch.iter().try_for_each(|op| match op {
-            Op::Put { key, value } => self.handle.put(key, value),
-            Op::Delete { key } => self.handle.delete(key),
-        })
-    }
-}
-
-impl KvWrite for Writing {
-    fn apply(&mut self, batch: &Batch) -> Result<()> {
-        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
-        if !self.file.atomic() {
-            return self.apply_all(batch).map_err(Failure::at(self.file.path()));
-        }
-        self.check_room(batch)?;
-        if !self.wal {
-            self.file.create_beside(WAL)?;
-            self.wal = true;
-        }
-        self.handle.begin().map_err(Failure::at(self.file.path()))?;
-        let applied = self.apply_all(batch).and_then(|()| self.handle.commit());
-        if applied.is_err() {
-            // The first error is more informative than its consequences.
-            drop(self.handle.abort());
-        }
-        applied.map_err(Failure::at(self.file.path()))
-    }
-    fn close(self: Box<Self>) -> Result<()> {
-        let Self { handle, file, .. } = *self;
-        handle.close().map_err(Failure::at(file.path()))?;
-        file.keep()
-    }
+/// Checks that a transaction has room. The library ignores a failure to save a bucket that it
+/// overwrites, and then cannot restore it.
+fn check_room(file: &Written, batch: &Batch) -> Outcome<()> {
+    let disk = rustix::fs::statvfs(file.path()).map_err(|errno| Failure::Io(errno.into()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // Each change may rewrite a page, and save its old content.
+    let pages = batch.len() as u64 * u64::from(TUNING.leaf_len_max);
+    let needed = 2 * (pages.min(file.size()?) + batch.bytes_len() as u64) + ROOM;
+    if free < needed { Err(Failure::Io(ErrorKind::StorageFull.into())) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::texts::canonical;
 const WRITERS: u32 = 4;
 /// Messages that each of them appends.
 const ROUNDS: u32 = 12;
-/// Number of times that a message is looked for while others move it.
+/// Number of searches for a message while others move it.
 const READS_MAX: u32 = 1_000;
 
 pub(super) fn nothing_is_lost_among_four_writers(fixture: &dyn Fixture) {

@@ -1,5 +1,6 @@
 //! The check of the identity.
 
+use barid_state::Identity;
 use barid_types::Flag;
 
 use super::{adding, filled};
@@ -13,4 +14,7 @@ pub(super) fn it_is_that_of_every_handle(fixture: &dyn Fixture) {
     session.sync(&adding(first, Flag::Seen), &[]);
     assert_eq!(session.storage.identity(true).unwrap().id, identity.id, "after a change");
     assert_eq!(fixture.open().identity(true).unwrap().id, identity.id, "another handle, after it");
+    assert!(!session.storage.is_replaced(&identity).unwrap(), "it is still there");
+    let other = Identity { id: identity.id ^ 1, inode: identity.inode ^ 1, ..identity };
+    assert!(fixture.open().is_replaced(&other).unwrap(), "it is not the other");
 }

@@ -103,7 +103,7 @@ impl Storage for MemoryStorage {
         }
     }
 
-    fn path(&self) -> &Path {
+    fn name(&self) -> &Path {
         Path::new(NAME)
     }
 

@@ -1,10 +1,13 @@
 //! Changes: a new head is made from the current one, and swapped in.
 
-use barid_mailbox::{ChangeSet, Error, FlagChange, NewMessage, Result, SyncContext, SyncReport};
+use barid_mailbox::{
+    ChangeSet, Error, FlagChange, MovedMessage, NewMessage, Result, SyncContext, SyncReport,
+    SyncedState,
+};
 use barid_types::{Flag, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
-use super::NAME;
 use super::store::{BodyName, Head, HeadMessage, ObjectStore};
+use super::{NAME, stamp_of};
 
 /// The highest UID that a message is given on request.
 const UID_REQUESTED_MAX: u32 = u32::MAX - (1 << 29);
@@ -17,7 +20,7 @@ pub(super) fn sync(
     store: &ObjectStore,
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
-    context: &SyncContext<'_>,
+    context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     let bodies = match context.dry_run {
         true => vec![BodyName::from(Vec::new()); appends.len()],
@@ -34,9 +37,14 @@ pub(super) fn sync(
         };
         let expunged = next.change(changes)?;
         next.append(appends, &bodies)?;
-        let Next { head: next, report } = next;
+        let Next { head: next, mut report } = next;
         if context.dry_run {
             return Ok(report);
+        }
+        // A cache can follow from the head that it knows, if no message is new.
+        let is_known = context.known.stamp().is_some_and(|known| known.is_same(&stamp_of(&head)));
+        if is_known && appends.is_empty() {
+            report.cache = Some(report_changed(&head, &next, context));
         }
         // Otherwise another writer was faster, and the change is made in its head.
         if store.swap_head(next) {
@@ -44,6 +52,22 @@ pub(super) fn sync(
             return Ok(report);
         }
     }
+}
+
+/// Reports the messages with other flags or keywords; returns the state that a cache then has.
+fn report_changed(before: &Head, next: &Head, context: &mut SyncContext<'_>) -> SyncedState {
+    let mut old = before.messages.iter();
+    for &HeadMessage { uid, flags, keywords, .. } in &next.messages {
+        let Some(old) = old.find(|old| old.uid == uid) else { break };
+        if let (Some(moved), true) =
+            (&mut context.moved, (old.flags, old.keywords) != (flags, keywords))
+        {
+            moved(&MovedMessage { uid, flags, keywords, location: None });
+        }
+    }
+    let stamp = stamp_of(next);
+    let keywords = next.keywords.clone();
+    SyncedState { stamp, stamp_after: stamp, state: Vec::new(), keywords }
 }
 
 /// Stores the bodies of new messages.

@@ -32,7 +32,7 @@ pub(crate) fn base_subject(raw: &[u8], text: &mut Vec<u8>) -> (Range<usize>, boo
     }
     text.retain(|byte| *byte != 0);
     let unpacked = text.len();
-    // The text behind the packed text stays there, behind a NUL, and is read once.
+    // The text after the packed text stays there, behind a NUL, and is read once.
     let end = pack(text);
     strip(text, end, unpacked)
 }
@@ -129,7 +129,7 @@ fn skip_blanks(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Returns the offset behind a blob and its blanks, or `at` if there is no blob; `None` if it has
+/// Returns the offset after a blob and its blanks, or `at` if there is no blob; `None` if it has
 /// no end.
 fn skip_blob(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'[') {

@@ -148,7 +148,7 @@ fn numeric_zone(text: &[u8]) -> i64 {
     if west { -minutes } else { minutes }
 }
 
-/// Returns the hours east of UTC of a zone name; `name` must end behind the third letter.
+/// Returns the hours east of UTC of a zone name; `name` must end after the third letter.
 fn named_zone(name: &[u8]) -> i64 {
     match name {
         b"A" | b"MET" => 1,

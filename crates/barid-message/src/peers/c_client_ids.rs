@@ -1,7 +1,7 @@
 //! c-client 2007f: message ids (`mail_thread_parse_msgid` over `rfc822_parse_routeaddr`).
 //!
 //! An id is anything that can be read as an address in angle brackets, after an optional phrase:
-//! its end may be missing, its host may be missing (then a filler replaces it), and the text behind
+//! its end may be missing, its host may be missing (then a filler replaces it), and the text after
 //! it in a list must look like the next id or reading stops. The phrase of an id that is written in
 //! ISO-2022-JP escapes is not recognised here.
 

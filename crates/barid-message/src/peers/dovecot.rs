@@ -48,7 +48,7 @@ pub(crate) fn date(raw: &[u8]) -> Option<SentDate> {
     instant(day, Time { hour, minute, second }, zone)
 }
 
-/// Reads an atom, with anything or nothing behind it.
+/// Reads an atom, with anything or nothing after it.
 fn last_atom<'a>(lexer: &mut Lexer<'a>) -> Option<&'a [u8]> {
     lexer.atom().ok()
 }
@@ -111,7 +111,7 @@ fn dovecot_military(letter: u8) -> i16 {
 ///
 /// Every encoded word is decoded separately. Invalid UTF-8 becomes U+FFFD, once for a run. The text
 /// of a word in an unknown charset is not mapped, and the white space between a word and a broken
-/// word behind it is removed.
+/// word after it is removed.
 pub(crate) fn casemapped(raw: &[u8], text: &mut Vec<u8>) {
     decode(raw, &mut push_casemapped, text);
 }

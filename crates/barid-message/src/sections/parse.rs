@@ -11,8 +11,8 @@ use crate::limits::{DEPTH_MAX, SECTION_FIELDS_MAX};
 pub enum SectionError {
     /// It is not a section of RFC 9051.
     #[error(
-        "a section is part numbers with dots between them, HEADER, HEADER.FIELDS (NAMES), \
-             HEADER.FIELDS.NOT (NAMES), TEXT, or MIME behind a part"
+        "a section is part numbers separated by dots, HEADER, HEADER.FIELDS (NAMES), \
+         HEADER.FIELDS.NOT (NAMES), TEXT, or MIME after a part"
     )]
     Unknown,
     /// Its part is nested deeper than the limit.

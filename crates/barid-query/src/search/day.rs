@@ -1,5 +1,7 @@
 //! Calendar days for searches by date.
 
+use barid_types::CivilDay;
+
 /// Seconds of a day.
 const DAY_SECONDS: i64 = 86_400;
 
@@ -15,39 +17,22 @@ impl Day {
     /// Returns the day of a point in time on a clock of that zone (RFC 9051 §6.4.4 disregards time
     /// and zone).
     #[must_use]
-    pub fn shown(unix_seconds: i64, zone_minutes: i16) -> Self {
+    pub fn in_zone(unix_seconds: i64, zone_minutes: i16) -> Self {
         Self((unix_seconds.saturating_add(i64::from(zone_minutes) * 60)).div_euclid(DAY_SECONDS))
     }
 
     /// Returns the day of a date; `None` if the date does not exist.
     #[must_use]
     pub fn of(year: i32, month: u32, day: u32) -> Option<Self> {
-        if !(1..=12).contains(&month) || !(1..=month_len(year, month)).contains(&day) {
-            return None;
-        }
-        // Years start in March, so that the leap day is the last.
-        let shifted = i64::from(year) - i64::from(month <= 2);
-        let era = shifted.div_euclid(400);
-        let of_era = shifted.rem_euclid(400);
-        let month_of_year = i64::from((month + 9) % 12);
-        let of_year = (153 * month_of_year + 2) / 5 + i64::from(day) - 1;
-        let of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-        Some(Self(era * 146_097 + of_era - 719_468))
+        CivilDay { year: year.into(), month, day }.since_1970().map(Self)
     }
 
-    /// Returns year, month and day.
+    /// Returns year, month and day; the last day of all for one far outside of any calendar.
     #[must_use]
     pub fn date(self) -> (i64, u32, u32) {
-        let days = self.0 + 719_468;
-        let era = days.div_euclid(146_097);
-        let of_era = days.rem_euclid(146_097);
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * shifted + 2) / 5 + 1;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let year = year + era * 400 + i64::from(month <= 2);
-        (year, month as u32, day as u32)
+        const LAST: CivilDay = CivilDay { year: i64::MAX, month: 12, day: 31 };
+        let CivilDay { year, month, day } = CivilDay::after_1970(self.0).unwrap_or(LAST);
+        (year, month, day)
     }
 
     /// Returns the day `days` days later.
@@ -57,7 +42,8 @@ impl Day {
     }
 
     /// Parses `date-text = date-day "-" date-month "-" date-year` (RFC 9051 §9).
-    pub(crate) fn parse_imap(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse_imap(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() || year.len() != 4 || !(1..=2).contains(&day.len()) {
@@ -115,8 +101,8 @@ mod tests {
 
     #[test]
     fn a_day_is_that_of_the_clock_that_was_looked_at() {
-        assert_eq!(Day::shown(0, 0), Day(0));
-        assert_eq!(Day::shown(0, -60), Day(-1));
-        assert_eq!(Day::shown(86_399, 1), Day(1));
+        assert_eq!(Day::in_zone(0, 0), Day(0));
+        assert_eq!(Day::in_zone(0, -60), Day(-1));
+        assert_eq!(Day::in_zone(86_399, 1), Day(1));
     }
 }

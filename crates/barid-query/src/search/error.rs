@@ -21,7 +21,7 @@ pub enum SearchError {
     #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`text:{0}`)")]
     Numbers(String),
     /// A missing part of the program.
-    #[error("{what} is missing behind `{behind}`")]
+    #[error("{what} is missing after `{behind}`")]
     Missing {
         /// The missing part.
         what: &'static str,
@@ -40,7 +40,7 @@ pub enum SearchError {
     #[error("charset `{0}` is not supported; use US-ASCII or UTF-8")]
     BadCharset(String),
     /// A text that is not in its charset.
-    #[error("a text of the program is not UTF-8")]
+    #[error("a text of the query is not UTF-8")]
     NotUtf8,
     /// More than one of [`crate::limits`] allows.
     #[error("the search program has too many {what}; at most {max} are possible")]
@@ -53,7 +53,8 @@ pub enum SearchError {
 }
 
 impl SearchError {
-    pub(crate) fn bad(key: &str, what: &'static str, value: impl Into<String>) -> Self {
+    /// Creates the error that `value` is not a valid `what` for the search key `key`.
+    pub fn bad(key: &str, what: &'static str, value: impl Into<String>) -> Self {
         Self::BadValue { key: key.to_owned(), what, value: value.into() }
     }
 }

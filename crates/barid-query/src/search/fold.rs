@@ -59,7 +59,7 @@ impl Needle {
         self.finder.needle().is_empty()
     }
 
-    /// Returns `true` if white space behind a folded text could complete a match.
+    /// Returns `true` if white space after a folded text could complete a match.
     pub(crate) fn may_end_behind(&self, folded: &[u8]) -> bool {
         let needle = self.finder.needle();
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');

@@ -334,8 +334,8 @@ impl From<AddressField> for CachedField {
 /// Returns the day of a message by the clock of its own time zone.
 fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     let internal = facts.internal_date;
-    let internal = Day::shown(internal.unix_seconds, internal.zone_minutes);
-    let sent = facts.sent_date.map(|sent| Day::shown(sent.unix_seconds, sent.zone_minutes));
+    let internal = Day::in_zone(internal.unix_seconds, internal.zone_minutes);
+    let sent = facts.sent_date.map(|sent| Day::in_zone(sent.unix_seconds, sent.zone_minutes));
     match column {
         DateColumn::Internal => Some(internal),
         DateColumn::Sent => sent,
@@ -370,6 +370,3 @@ fn is_in_field(
     let is_open = matches!(text, FieldText::Trimmed(_)) && needle.may_end_behind(&buffers.folded);
     (is_in || !is_open).then_some(is_in)
 }
-
-#[cfg(test)]
-mod tests;

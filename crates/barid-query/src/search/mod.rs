@@ -1,8 +1,8 @@
-//! SEARCH (RFC 9051 §6.4.4, RFC 3501, RFC 5032, RFC 7162): search programs, their two syntaxes, and
+//! SEARCH (RFC 9051 §6.4.4, RFC 3501, RFC 5032, RFC 7162): search programs, their short syntax, and
 //! their evaluation.
 //!
-//! - [`parse_imap`] reads the syntax of IMAP, [`parse_short`] the short form for people; both
-//!   return a [`SearchProgram`].
+//! - [`ProgramBuilder`] builds a [`SearchProgram`] from its leaves up, and [`parse_short`] from the
+//!   short form for people. `barid-imap` has the syntax of IMAP.
 //! - A [`Matcher`] is a program prepared for one mailbox. It requests the data that it needs from
 //!   the [`SearchView`] of a message, the cheapest first, and returns `None` if the view does not
 //!   have it.
@@ -15,7 +15,6 @@ mod day;
 mod error;
 mod fold;
 mod header;
-mod imap;
 mod matcher;
 mod normal;
 mod number_set;
@@ -27,7 +26,6 @@ mod view;
 
 pub use day::Day;
 pub use error::SearchError;
-pub use imap::{SearchRequest, looks_like_imap, parse_imap};
 pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
 pub use number_set::NumberSet;
 pub use program::{

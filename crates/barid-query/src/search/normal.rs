@@ -122,31 +122,41 @@ pub(crate) fn children(node: &SearchNode) -> &[NodeId] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::parse_imap;
-    use crate::search::program::render;
+    use crate::search::{Day, parse_short};
 
     fn check(text: &str, expected: &str) {
-        let found = match normal(&parse_imap(text.as_bytes()).unwrap().program) {
-            Ok(program) => render(&program),
+        let found = match normal(&parse_short(text, Day(0)).unwrap()) {
+            Ok(program) => program.to_string(),
             Err(value) => value.to_string(),
         };
         assert_eq!(found, expected, "{text}");
     }
 
     #[test]
+    fn every_text_contains_the_empty_one() {
+        let mut builder = ProgramBuilder::default();
+        let text = builder.key(SearchKey::Text(String::new())).unwrap();
+        let body = builder.key(SearchKey::Body(String::new())).unwrap();
+        let not = builder.not(body).unwrap();
+        let root = builder.and(vec![text, not]).unwrap();
+        assert_eq!(normal(&builder.finish(root)), Err(false));
+    }
+
+    #[test]
     fn normal_forms() {
-        check("ALL", "true");
-        check("NOT ALL", "false");
-        check("SEEN ALL", "Flag(Seen)");
-        check("SEEN NOT ALL", "false");
-        check("OR SEEN ALL", "true");
-        check("OR SEEN NOT ALL", "Flag(Seen)");
-        check("NOT NOT SEEN", "Flag(Seen)");
-        check("SEEN SEEN", "Flag(Seen)");
-        check("TEXT \"\" NOT BODY \"\"", "false");
-        check("SEEN (DRAFT (FLAGGED SEEN))", "and(Flag(Seen) Flag(Draft) Flag(Flagged))");
-        check("OR SEEN OR DRAFT SEEN", "or(Flag(Seen) Flag(Draft))");
-        check("OR (SEEN DRAFT) NOT (SEEN DRAFT)", {
+        check("all", "true");
+        check("not all", "false");
+        check("is:read all", "Flag(Seen)");
+        check("is:read not all", "false");
+        check("is:read or all", "true");
+        check("is:read or not all", "Flag(Seen)");
+        check("not (not is:read)", "Flag(Seen)");
+        check("is:read is:read", "Flag(Seen)");
+        check("is:read (is:draft (is:flagged is:read))", {
+            "and(Flag(Seen) Flag(Draft) Flag(Flagged))"
+        });
+        check("is:read or (is:draft or is:read)", "or(Flag(Seen) Flag(Draft))");
+        check("(is:read is:draft) or not (is:read is:draft)", {
             "or(and(Flag(Seen) Flag(Draft)) not(and(Flag(Seen) Flag(Draft))))"
         });
     }

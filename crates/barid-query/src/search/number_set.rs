@@ -31,6 +31,12 @@ impl NumberSet {
         Ok(Self(ranges))
     }
 
+    /// Makes a set of ranges of numbers above 0, both ends included.
+    #[must_use]
+    pub fn from_ranges(ranges: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        Self(ranges.into_iter().map(|(first, last)| (Some(first), Some(last))).collect())
+    }
+
     /// Returns ascending ranges that do not touch, with `*` as `greatest`; no ranges for an empty
     /// mailbox, where `greatest` is 0.
     #[must_use]

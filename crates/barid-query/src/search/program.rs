@@ -1,5 +1,7 @@
 //! Search programs.
 
+use std::fmt;
+
 use barid_types::{Flag, Keyword};
 
 use super::{Day, NumberSet, SearchError};
@@ -34,7 +36,7 @@ pub enum DateColumn {
 pub struct DateRange {
     /// The first day; `None` for no beginning.
     pub from: Option<Day>,
-    /// The day behind the last; `None` for no end.
+    /// The day after the last; `None` for no end.
     pub to: Option<Day>,
 }
 
@@ -127,6 +129,28 @@ impl SearchProgram {
     }
 }
 
+/// Writes keys and operators, such as `and(Flag(Seen) not(Text("a")))`; a node with several parents
+/// is written for each of them.
+impl fmt::Display for SearchProgram {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut texts: Vec<String> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let join = |name: &str, ids: &[NodeId]| {
+                let parts: Vec<&str> = ids.iter().map(|id| &*texts[*id as usize]).collect();
+                format!("{name}({})", parts.join(" "))
+            };
+            let text = match node {
+                SearchNode::Key(key) => format!("{key:?}"),
+                SearchNode::Not(id) => join("not", &[*id]),
+                SearchNode::And(ids) => join("and", ids),
+                SearchNode::Or(ids) => join("or", ids),
+            };
+            texts.push(text);
+        }
+        formatter.write_str(texts.last().map_or("", String::as_str))
+    }
+}
+
 /// A builder of programs from their leaves up, which enforces the limits.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramBuilder {
@@ -200,7 +224,7 @@ impl ProgramBuilder {
         Ok(self.nodes.len() as NodeId - 1)
     }
 
-    /// Returns the program with the root `root`; nodes behind it are dropped.
+    /// Returns the program with the root `root`; nodes after it are dropped.
     #[must_use]
     pub fn finish(mut self, root: NodeId) -> SearchProgram {
         self.nodes.truncate(root as usize + 1);
@@ -210,24 +234,4 @@ impl ProgramBuilder {
             SearchProgram { nodes: self.nodes }
         }
     }
-}
-
-/// Writes a program for a test to compare.
-#[cfg(test)]
-pub(crate) fn render(program: &SearchProgram) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for node in &program.nodes {
-        let join = |name: &str, ids: &[NodeId]| {
-            let parts: Vec<&str> = ids.iter().map(|id| &*texts[*id as usize]).collect();
-            format!("{name}({})", parts.join(" "))
-        };
-        let text = match node {
-            SearchNode::Key(key) => format!("{key:?}"),
-            SearchNode::Not(id) => join("not", &[*id]),
-            SearchNode::And(ids) => join("and", ids),
-            SearchNode::Or(ids) => join("or", ids),
-        };
-        texts.push(text);
-    }
-    texts.pop().unwrap_or_default()
 }

@@ -128,7 +128,7 @@ fn is_key(text: &str) -> bool {
 struct Level {
     /// Operands of `or` so far.
     ors: Vec<NodeId>,
-    /// Terms behind the last `or`.
+    /// Terms after the last `or`.
     ands: Vec<NodeId>,
     /// `true` if the next term is negated.
     is_negated: bool,
@@ -363,7 +363,7 @@ fn dates(key: &str, kind: DateKey, text: &str, today: Day) -> Result<DateRange, 
     })
 }
 
-/// Returns the first day of a period and the day behind its last.
+/// Returns the first day of a period and the day after its last.
 fn period(text: &str, today: Day) -> Option<(Day, Day)> {
     let day = |day: Day| Some((day, day.plus(1)));
     match &*text.to_ascii_lowercase() {

@@ -102,7 +102,7 @@ impl CachedField {
 pub enum FieldText<'a> {
     /// Without white space around it, as in caches.
     Trimmed(&'a [u8]),
-    /// With the white space behind it.
+    /// With the white space after it.
     Padded(&'a [u8]),
 }
 

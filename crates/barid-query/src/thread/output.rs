@@ -82,7 +82,7 @@ impl Threads {
         })
     }
 
-    /// Writes the threads in the form of a THREAD response behind `* THREAD ` (RFC 5256 §4):
+    /// Writes the threads in the form of a THREAD response after `* THREAD ` (RFC 5256 §4):
     ///
     /// ```text
     /// thread-list     = "(" (thread-members / thread-nested) ")"
@@ -184,7 +184,7 @@ impl Threads {
     }
 }
 
-const CUT: QueryError = QueryError::Stored("cut off or too long");
+const CUT: QueryError = QueryError::Stored("truncated or too long");
 
 /// Reads four octets.
 pub(super) fn word(bytes: &[u8]) -> u32 {

@@ -107,7 +107,7 @@ impl ThreadState {
         for row in self.row_of.iter().copied().filter(|row| *row != NONE).chain(nameless) {
             match seen.get_mut(row as usize) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(QueryError::Stored("a row is out of range or there twice")),
+                _ => return Err(QueryError::Stored("a row is out of range or repeated")),
             }
         }
         if seen.contains(&false) {
@@ -120,7 +120,7 @@ impl ThreadState {
     }
 }
 
-const CUT: QueryError = QueryError::Stored("cut off or too long");
+const CUT: QueryError = QueryError::Stored("truncated or too long");
 
 fn stamp(numbers: &mut impl Iterator<Item = u32>) -> Result<i64, QueryError> {
     let (low, high) = (numbers.next().ok_or(CUT)?, numbers.next().ok_or(CUT)?);

@@ -99,7 +99,7 @@ impl<'a> Samples<'a> {
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            filter.tell(LongOperation::Scan, done, total);
+            filter.report_progress(LongOperation::Scan, done, total);
             let taken = match outcome {
                 ReadOutcome::Made(made) => self.take(class, &made)?,
                 ReadOutcome::Gone => Taken::Gone,

@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
                 let weights = self.weights(&mut scorer, &group[0]);
                 made.extend(group.iter().map(|parameters| self.trial(*parameters, &weights)));
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                filter.tell(LongOperation::Tune, done, groups.len());
+                filter.report_progress(LongOperation::Tune, done, groups.len());
             }
             made
         };

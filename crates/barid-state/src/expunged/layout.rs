@@ -4,11 +4,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid, UidValidity};
 use barid_vfs::Timestamp;
+use barid_vfs::le::{LeReader, u32_at, u64_at};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{KEPT_SECONDS, KeptForm, KeptFrom, KeptMessage, LeftOut};
 use crate::MessageKey;
-use crate::bytes::{Take, u32_at, u64_at};
 use crate::limits::PATH_LEN_MAX;
 
 /// The version of the layout that is written.
@@ -204,11 +204,11 @@ impl Head {
             Form::Here(form) => form,
             Form::Linked => KeptForm::Message,
         };
-        let mut take = Take(names);
+        let mut take = LeReader(names);
         let mut keywords = Vec::with_capacity(usize::from(self.keyword_count));
         for _ in 0..self.keyword_count {
-            let len = take.bytes(1)?[0];
-            let name = std::str::from_utf8(take.bytes(usize::from(len))?).ok()?;
+            let len = take.take(1)?[0];
+            let name = std::str::from_utf8(take.take(usize::from(len))?).ok()?;
             keywords.push(Keyword::new(name)?);
         }
         let sender = std::str::from_utf8(take.0).ok()?;

@@ -1,10 +1,10 @@
 //! The bytes of a ledger; `docs/formats/ledger.md` is their map.
 
 use barid_types::{ModSeq, Uid};
+use barid_vfs::le::{u32_at, u64_at};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{LedgerEntry, MessageKey, Vanished};
-use crate::bytes::{u32_at, u64_at};
 use crate::limits::VANISHED_READ_MAX;
 
 /// The version of the layout.

@@ -230,7 +230,7 @@ impl Ledger {
         UidValidity::new(above.max(seconds)).unwrap_or(UidValidity::MAX)
     }
 
-    /// Returns the lowest UID that was never handed out, according to the ledger; `None` if
+    /// Returns the lowest UID that was never assigned, according to the ledger; `None` if
     /// unknown.
     pub fn uidnext(&self) -> Option<Uid> {
         Uid::new(self.summary.uidnext)
@@ -244,7 +244,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the highest mod-sequence handed out (RFC 7162).
+    /// Returns the highest mod-sequence assigned (RFC 7162).
     pub fn highest_modseq(&self) -> ModSeq {
         ModSeq::new(self.summary.modseq).unwrap_or(ModSeq::MAX)
     }
@@ -326,7 +326,7 @@ impl Ledger {
 
     /// Removes the entries of `uids`, given in any order. Unknown UIDs are ignored.
     pub fn expunge(&mut self, uids: &[Uid]) {
-        // A UID that is not handed out yet must not remove an entry pushed later.
+        // A UID that is not assigned yet must not remove an entry pushed later.
         let last = self.summary.uid_last;
         let mut uids: Vec<Uid> = uids.iter().copied().filter(|uid| uid.get() <= last).collect();
         uids.sort_unstable();

@@ -1,11 +1,12 @@
 //! The bytes of a journal of pending changes; `docs/formats/pending.md` is their map.
 
 use barid_types::{FlagSet, Keyword, ModSeq, Uid, UidValidity};
+use barid_vfs::le::{LeReader, u32_at, u64_at};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{FlagDelta, PendingChange, PendingKind, PendingRecord};
 use crate::MessageKey;
-use crate::bytes::{Take, has_unwritten_sector, u32_at, u64_at};
+use crate::bytes::has_unwritten_sector;
 
 /// The two versions of the layout. New files have the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +213,7 @@ pub(super) fn read_batch(
     let len = batch_len(bytes, layout, random)?;
     let batch = bytes.get(..len).filter(|batch| is_payload_whole(batch, layout, random))?;
     let (first, count) = (u64_at(batch, 8), u32_at(batch, 16));
-    let mut take = Take(&batch[layout.batch_head_len()..len - layout.end().len()]);
+    let mut take = LeReader(&batch[layout.batch_head_len()..len - layout.end().len()]);
     // The count is not trusted: no memory is reserved for records that are not there.
     let mut records = Vec::new();
     for index in 0..u64::from(count) {
@@ -275,13 +276,13 @@ fn names(keywords: &[Keyword]) -> &[Keyword] {
     &keywords[..keywords.len().min(usize::from(u8::MAX))]
 }
 
-fn take_record(take: &mut Take<'_>) -> Option<PendingChange> {
-    let head = take.bytes(RECORD_HEAD_LEN)?;
+fn take_record(take: &mut LeReader<'_>) -> Option<PendingChange> {
+    let head = take.take(RECORD_HEAD_LEN)?;
     let mut keywords = |count: u8| -> Option<Vec<Keyword>> {
         let mut names = Vec::with_capacity(usize::from(count));
         for _ in 0..count {
-            let len = take.bytes(1)?[0];
-            let name = std::str::from_utf8(take.bytes(usize::from(len))?).ok()?;
+            let len = take.take(1)?[0];
+            let name = std::str::from_utf8(take.take(usize::from(len))?).ok()?;
             names.push(Keyword::new(name)?);
         }
         Some(names)

@@ -1,6 +1,8 @@
 //! Generated spam: the features that filters examine, in every encoding and half a dozen charsets.
 
-use crate::corpus::{Calendar, Corpus, Random, WORDS, base64_encode};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+
+use crate::corpus::{Calendar, Corpus, Random, WORDS};
 
 /// Words of spam.
 const SPAM_WORDS: [&str; 32] = [
@@ -184,7 +186,7 @@ fn quoted(text: &str) -> String {
 
 fn encoded(bytes: &[u8], out: &mut Vec<u8>) {
     for line in bytes.chunks(57) {
-        base64_encode(line, out);
+        out.extend_from_slice(BASE64_STANDARD.encode(line).as_bytes());
         out.push(b'\n');
     }
 }

@@ -60,7 +60,7 @@ fn next_uid(content: &[u8]) -> Option<u32> {
 }
 
 /// Delivers to an MH folder as procmail does: a file under another name, linked to the number
-/// behind the last one. The sequences stay as they are.
+/// after the last one. The sequences stay as they are.
 ///
 /// # Errors
 /// Errors of the file system.
@@ -104,7 +104,7 @@ pub fn deliver_with_nmh(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<b
     overwrite(vfs, &list, text.as_bytes()).map(|()| true)
 }
 
-/// Writes a file and gives it the number behind the last one; returns the number.
+/// Writes a file and gives it the number after the last one; returns the number.
 fn link_behind_last(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<u32> {
     let draft = path.join("_4711.host.example");
     vfs.open(&draft, OpenOptions::create_new(0o600))?.write_all_at(text, 0)?;

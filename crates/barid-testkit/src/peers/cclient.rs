@@ -134,7 +134,7 @@ impl CClient {
     }
 
     /// Sends `THREAD` over all messages, by `REFERENCES` or `ORDEREDSUBJECT`. Returns the text
-    /// behind `* THREAD `.
+    /// after `* THREAD `.
     pub fn thread(&mut self, algorithm: &str) -> io::Result<String> {
         Ok(self.command(&format!("thread {algorithm}"))?.concat())
     }

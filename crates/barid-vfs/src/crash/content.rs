@@ -149,7 +149,7 @@ struct Crash<'a> {
     /// Sectors of the page cache that differ from those on the disk.
     dirty: BTreeSet<usize>,
     /// Collapses that are not, or only partly, on the disk: offset of the hole and its length.
-    /// Later writes behind that offset go to blocks that did not move.
+    /// Later writes after that offset go to blocks that did not move.
     displaced: Vec<(usize, usize)>,
 }
 

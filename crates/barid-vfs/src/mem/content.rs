@@ -70,7 +70,7 @@ impl FileContent {
     }
 
     /// Applies a collapse that was interrupted when its hole was at `hole`: blocks from `offset` to
-    /// there have moved down, those behind the hole have not, and the size is unchanged.
+    /// there have moved down, those after the hole have not, and the size is unchanged.
     pub(crate) fn collapse_halfway(&mut self, offset: usize, len: usize, hole: usize) {
         let before = self.clone();
         let size = before.len();

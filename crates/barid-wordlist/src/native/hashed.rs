@@ -10,9 +10,10 @@
 //! words of a message are among 8,192 tokens, whose blocks are read in one call and stay in the
 //! processor's cache.
 
+use barid_vfs::le::{u16_at, u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::header::{Header, Part, u16_at, u32_at, u64_at};
+use super::header::{Header, Part};
 use crate::Counts;
 use crate::limits::WHOLE_LEN_MAX;
 

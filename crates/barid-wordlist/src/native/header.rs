@@ -1,5 +1,6 @@
 //! The headers of tables and logs.
 
+use barid_vfs::le::{u32_at, u64_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::hashed::{FREQUENT_BLOCKS_MAX, Region};
@@ -18,25 +19,6 @@ pub(crate) const BLOCKS_OFFSET: u64 = 4096;
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 /// Length of a log's header in bytes.
 pub(crate) const LOG_HEADER_LEN: usize = 64;
-
-/// Returns the number at offset `at`. Panics if `bytes` is too short.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(word)
-}
-
-/// Returns the number at offset `at`. Panics if `bytes` is too short.
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
-}
-
-/// Returns the number at offset `at`. Panics if `bytes` is too short.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
 
 /// The header of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_vfs::le::{u32_at, u64_at};
 use barid_vfs::{File, OpenOptions, Vfs};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader, u32_at, u64_at};
+use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader};
 use super::table::FILE_MODE;
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOG_LEN_FULL};
@@ -35,7 +36,7 @@ const SECTOR_LEN: usize = 512;
 const FILTER_BITS: usize = 8192;
 
 /// Description of the damage of a missing log, most often of a list that was copied without it.
-const MISSING: &str = "the log is missing, which has the newest changes";
+const MISSING: &str = "the log with the newest changes is missing";
 
 /// An open log, with its records up to the last refresh.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ impl Log {
             Err(NoHeader::Version(version)) => {
                 return Err(Error::Version { path: self.path.clone(), version });
             }
-            Ok(_) => "the log of another list",
+            Ok(_) => "the log belongs to another list",
             Err(NoHeader::Damaged) => "the log's header",
         };
         self.damaged(0, what);

@@ -28,7 +28,7 @@ use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file
 use self::header::Header;
 use self::table::FILE_MODE;
 use self::view::{View, beside};
-use crate::batch::{Bent, Op, Training};
+use crate::batch::{Bent, Op, ReceiptChanges};
 use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOCK_TIMEOUT, LOG_LEN_FULL, LOG_LEN_MAX};
@@ -87,7 +87,7 @@ impl Native {
         vfs.random(&mut random).at(path)?;
         let mut header = Header { generation: 1, ..Header::default() };
         header.id.copy_from_slice(&random[..16]);
-        header.seed = header::u64_at(&random, 16);
+        header.seed = barid_vfs::le::u64_at(&random, 16);
         let mut entries = Vec::new();
         if let Some(encoding) = created.encoding {
             let entry = |spam| TokenEntry { spam, ham: 0, date: created.date };
@@ -156,39 +156,19 @@ impl Native {
 
     /// Computes the new receipts of a batch and the conflicts with existing ones.
     fn train(&mut self, batch: &Batch, generation: u64) -> Result<NativeReceiptChanges> {
-        let mut trained = NativeReceiptChanges::default();
         if batch.trainings().is_empty() {
-            return Ok(trained);
+            return Ok(NativeReceiptChanges::default());
         }
-        let mut known: HashMap<u128, Option<Receipt>> = HashMap::new();
         let contents: Vec<u128> = batch.trainings().iter().map(|one| one.content).collect();
-        for (content, receipt) in contents.iter().zip(self.receipts(&contents)?) {
-            known.insert(*content, receipt);
-        }
-        for training in batch.trainings() {
-            let Training { content, class, profile } = *training;
-            let found = known.get(&content).copied().flatten();
-            let expected = match profile {
-                Some(_) => found.is_none(),
-                None => found.is_some_and(|found| found.class == class),
-            };
-            if !expected {
-                trained.conflicts.push(Conflict { content, found });
-            }
-            let (generation, date) = (generation as u32, batch.date());
-            let now = profile.map(|profile| Receipt { class, profile, generation, date });
-            known.insert(content, now);
-        }
-        let mut receipts: Vec<_> = known.into_iter().collect();
-        receipts.sort_unstable_by_key(|(content, _)| *content);
-        trained.receipts = receipts
-            .into_iter()
-            .map(|(content, receipt)| {
-                let void = TokenEntry { date: batch.date(), ..TokenEntry::default() };
-                (receipt_key(content), receipt.map_or(void, Receipt::to_entry))
-            })
-            .collect();
-        Ok(trained)
+        let found = contents.iter().copied().zip(self.receipts(&contents)?);
+        let found: HashMap<u128, Option<Receipt>> = found.collect();
+        let find = |content: u128| Ok(found.get(&content).copied().flatten());
+        let ReceiptChanges { receipts, conflicts } = batch.receipt_changes(generation, find)?;
+        let entry = |(content, receipt): (u128, Option<Receipt>)| {
+            let void = TokenEntry { date: batch.date(), ..TokenEntry::default() };
+            (receipt_key(content), receipt.map_or(void, Receipt::to_entry))
+        };
+        Ok(NativeReceiptChanges { receipts: receipts.into_iter().map(entry).collect(), conflicts })
     }
 
     /// Computes the entries of tokens after their changes.

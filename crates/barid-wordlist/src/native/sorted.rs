@@ -4,9 +4,10 @@
 //! shares with the one before, and the rest (prefix compression); the first token of a block shares
 //! nothing, so that every block can be read by itself.
 
+use barid_vfs::le::{u16_at, u32_at};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::header::{Header, Part, u16_at, u32_at};
+use super::header::{Header, Part};
 use crate::date::{date_of, day_of};
 use crate::limits::TOKEN_LEN_MAX;
 use crate::{TokenEntry, varint};

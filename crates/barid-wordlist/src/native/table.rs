@@ -464,7 +464,7 @@ fn read_header(
     }
     match first {
         Some(NoHeader::Version(version)) => Err(Error::Version { path: path.to_owned(), version }),
-        _ => Err(Error::Damaged { path: path.to_owned(), what: "no header of a word list" }),
+        _ => Err(Error::Damaged { path: path.to_owned(), what: "not a header of a word list" }),
     }
 }
 
@@ -521,7 +521,7 @@ impl<'a> Writer<'a> {
             self.receipts.push(hash);
         }
         if self.hashed.len() as u64 > ENTRIES_MAX {
-            return Err(Error::Refused { what: "more tokens than a list can hold" });
+            return Err(Error::Refused { what: "more tokens than a list can store" });
         }
         if self.out.len() >= CHUNK_LEN { self.write_out() } else { Ok(()) }
     }

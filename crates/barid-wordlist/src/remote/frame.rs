@@ -88,7 +88,7 @@ impl Frame {
             }
         };
         if len > body_len_max {
-            return Err(invalid("larger than what is looked at"));
+            return Err(invalid("larger than the limit"));
         }
         let read = input.take(len as u64).read_to_end(&mut frame.body)?;
         if read < len {

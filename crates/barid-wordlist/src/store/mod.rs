@@ -19,11 +19,11 @@ use barid_vfs::Vfs;
 
 use self::record::Order;
 use self::session::Writing;
-use crate::batch::{Bent, Op, Training};
+use crate::batch::{Bent, Op, ReceiptChanges};
 use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::{
-    Batch, Beside, Change, Conflict, Conflicts, Counts, Created, Decide, Error, Receipt, Result,
-    Rewritten, TokenEntry, Updated, Visit, WordList,
+    Batch, Beside, Change, Conflicts, Counts, Created, Decide, Error, Receipt, Result, Rewritten,
+    TokenEntry, Updated, Visit, WordList,
 };
 
 /// Key of the generation in a list of our own.
@@ -117,37 +117,16 @@ impl OnStore {
         generation: u64,
         writing: &mut Writing,
     ) -> Result<ReceiptChanges> {
-        let mut trained = ReceiptChanges::default();
         if batch.trainings().is_empty() {
-            return Ok(trained);
+            return Ok(ReceiptChanges::default());
         }
         if !self.own() {
             return Err(self.without_receipts());
         }
-        let mut known: HashMap<u128, Option<Receipt>> = HashMap::new();
-        for training in batch.trainings() {
-            let Training { content, class, profile } = *training;
-            let found = match known.get(&content) {
-                Some(found) => *found,
-                None => writing
-                    .get(&receipt_key(content))?
-                    .map(TokenEntry::counts)
-                    .and_then(Receipt::of_counts),
-            };
-            let expected = match profile {
-                Some(_) => found.is_none(),
-                None => found.is_some_and(|found| found.class == class),
-            };
-            if !expected {
-                trained.conflicts.push(Conflict { content, found });
-            }
-            let (generation, date) = (generation as u32, batch.date());
-            let now = profile.map(|profile| Receipt { class, profile, generation, date });
-            known.insert(content, now);
-        }
-        trained.receipts = known.into_iter().collect();
-        trained.receipts.sort_unstable_by_key(|(content, _)| *content);
-        Ok(trained)
+        batch.receipt_changes(generation, |content| {
+            let entry = writing.get(&receipt_key(content))?;
+            Ok(entry.map(TokenEntry::counts).and_then(Receipt::of_counts))
+        })
     }
 
     fn without_receipts(&self) -> Error {
@@ -170,13 +149,6 @@ impl OnStore {
 }
 
 type Get<'a> = dyn FnMut(&[u8]) -> Result<Option<TokenEntry>> + 'a;
-
-/// The receipts that a batch changes (`None` removes one), and conflicts.
-#[derive(Debug, Default)]
-struct ReceiptChanges {
-    receipts: Vec<(u128, Option<Receipt>)>,
-    conflicts: Vec<Conflict>,
-}
 
 impl WordList for OnStore {
     fn generation(&self) -> u64 {

@@ -103,8 +103,8 @@ impl ListStore {
         };
         self.vfs.open_dir(folder).and_then(|dir| dir.list(&mut look)).at(folder)?;
         if has_log {
-            let what = "it is part of a Berkeley DB environment with transactions: \
-                        dump it with bogoutil -d and load that";
+            let what = "it is part of a Berkeley DB environment with transactions: dump it with \
+                        bogoutil -d and load the dump";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }
         Ok(())
@@ -173,7 +173,7 @@ impl ListStore {
             None | Some(ENDIAN_NUMBER) => Ok(Order::HERE),
             Some(number) if number.swap_bytes() == ENDIAN_NUMBER => Ok(Order::HERE.other()),
             Some(_) => {
-                let what = "nobody knows the order of bytes that it says it has";
+                let what = "its byte order is unknown";
                 Err(Error::Damaged { path: self.path.clone(), what })
             }
         }

@@ -47,7 +47,7 @@ pub(super) enum Next {
         snapshot: Box<Snapshot>,
         /// The stamp after the change.
         after: Stamp,
-        /// `true` if there is something behind the known messages.
+        /// `true` if there is something after the known messages.
         is_grown: bool,
     },
     /// The mailbox must be scanned.
@@ -61,7 +61,7 @@ pub(super) enum Next {
 
 impl MadeChange {
     /// Returns the report of the change, without the values that only the cache knows.
-    pub(super) fn told(self, request: &ChangeRequest<'_>) -> Changed {
+    pub(super) fn into_report(self, request: &ChangeRequest<'_>) -> Changed {
         let Self { mut resolved, report, .. } = self;
         let asked: HashSet<Uid> = match report.gone.is_empty() && report.unwritable.is_empty() {
             true => HashSet::new(),
@@ -190,7 +190,7 @@ impl Mailbox {
         let unsettled = self.note_troubles(&troubles);
         self.prune_kept(&made.kept);
         let pending = self.pending();
-        Changed { appended, pending, unsettled, ..made.told(request) }
+        Changed { appended, pending, unsettled, ..made.into_report(request) }
     }
 
     /// Updates the overlay with the pending changes that were just accepted.
@@ -227,7 +227,9 @@ impl Mailbox {
         for error in troubles {
             let kind =
                 if matches!(error, Error::State(_)) { NoteKind::State } else { NoteKind::Cache };
-            let text = format!("{path}: the change is made, but not all is up to date: {error}");
+            let text = format!(
+                "{path}: the change is written, but its records are not up to date: {error}"
+            );
             unsettled.extend((kind == NoteKind::State).then(|| text.clone()));
             self.notes.push(Note { kind, text });
         }

@@ -128,7 +128,7 @@ impl Mailbox {
         if options.dry_run {
             return Ok(Keeping { too_large, ..Keeping::default() });
         }
-        let text = format!("the messages that are expunged are not kept for undo: {error}");
+        let text = format!("the expunged messages are not kept for undo: {error}");
         self.notes.push(Note { kind: NoteKind::State, text });
         Ok(self.leave_out(expunge, too_large).unwrap_or_default())
     }
@@ -374,7 +374,7 @@ impl Mailbox {
         let (folder, now) = (self.kept_folder(), self.vfs.now());
         let pruned = folder.prune(now, &bounds).and_then(|()| folder.prune_others(now));
         if let Err(error) = pruned {
-            let text = format!("what is kept of older expunges cannot be removed: {error}");
+            let text = format!("kept messages of older expunges cannot be removed: {error}");
             self.notes.push(Note { kind: NoteKind::State, text });
         }
     }

@@ -152,6 +152,14 @@ pub struct Changed {
 }
 
 impl Changed {
+    /// Counts the messages as expunged that an earlier attempt of the same change was to expunge,
+    /// and that are not there any more. `tried` ascends.
+    fn count_expunged(&mut self, tried: &[Uid]) {
+        let before = self.gone.len();
+        self.gone.retain(|uid| tried.binary_search(uid).is_err());
+        self.expunged += (before - self.gone.len()) as u32;
+    }
+
     /// Adds the problems of a later change of the same mailbox, including its warnings.
     pub fn add_trouble(&mut self, later: &Self) {
         self.gone.extend(&later.gone);

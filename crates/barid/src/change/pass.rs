@@ -9,13 +9,13 @@
 
 use std::io::ErrorKind;
 
-use barid_cache::Follower;
+use barid_cache::{Follower, Snapshot};
 use barid_mailbox::{Error as FormatError, MovedMessage, SyncContext, SyncFigures, SyncReport};
 use barid_state::Ledger;
 use barid_types::{Keyword, ModSeq, Uid, UidValidity};
 
 use super::after::{MadeChange, Next, follow};
-use super::resolve::{Resolved, resolve};
+use super::resolve::{Resolved, resolve, there};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::announcing::forget_unless_recorded;
 use crate::limits::{CHANGES_MAX, LOCK_SLICE, PENDING_LOCK_TIMEOUT};
@@ -33,7 +33,7 @@ impl Mailbox {
         self.check_writable(options)?;
         if options.dry_run {
             let Attempted { made, warnings } = self.attempt(request, options)?;
-            return Ok(Changed { warnings, ..made.told(request) });
+            return Ok(Changed { warnings, ..made.into_report(request) });
         }
         self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
@@ -114,18 +114,25 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
+        let mut tried: Vec<Uid> = Vec::new();
         for attempt in 1..=CHANGES_MAX {
             self.check_numbering(uidvalidity)?;
             let error = match self.attempt(request, options) {
                 Ok(Attempted { made, mut warnings }) => {
                     warnings.extend_from_slice(&made.report.failed);
-                    return Ok(Changed { warnings, ..self.conclude(made, request) });
+                    let mut changed = Changed { warnings, ..self.conclude(made, request) };
+                    changed.count_expunged(&tried);
+                    return Ok(changed);
                 }
                 Err(error) if attempt < CHANGES_MAX => from_sink(error),
+                Err(Error::Mailbox(FormatError::Changed { .. })) => break,
                 Err(error) => return Err(error),
             };
             match error {
                 Error::Mailbox(FormatError::Changed { .. } | FormatError::MessageGone { .. }) => {
+                    if attempt == 1 {
+                        tried = present(&self.snapshot, &request.expunge)?;
+                    }
                     let tail_verified = self.snapshot.meta().tail_verified;
                     self.rescan(attempt > 1 || tail_verified)?;
                 }
@@ -179,7 +186,7 @@ impl Mailbox {
             result => return result,
         };
         let mut alone = self.attempt_with(request, options, false)?;
-        let text = format!("what is pending is not written, and stays pending: {error}");
+        let text = format!("the pending changes are not written and stay pending: {error}");
         alone.warnings.push(text);
         Ok(alone)
     }
@@ -205,7 +212,8 @@ impl Mailbox {
         let line = |(keyword, limit): &(Keyword, KeywordLimit)| {
             let name = keyword.as_str();
             format!(
-                "{path}: the pending keyword {name:?} is dropped, for it cannot be kept: {limit}"
+                "{path}: the pending keyword {name:?} is dropped because it cannot be stored: \
+                 {limit}"
             )
         };
         refused.iter().map(line).collect()
@@ -279,7 +287,7 @@ impl Mailbox {
     ) -> Result<(SyncReport, Next)> {
         let progress = options.progress.as_ref();
         let progress = progress
-            .map(|tell| Progress::teller(tell, LongOperation::Change, self.storage.format()));
+            .map(|tell| Progress::callback(tell, LongOperation::Change, self.storage.format()));
         let covered = self.covered();
         let Self { view, pending, ledger, .. } = self;
         let (storage, snapshot) = (&*view.storage, &*view.snapshot);
@@ -320,6 +328,15 @@ impl Mailbox {
         };
         Ok((report, next))
     }
+}
+
+/// Returns those of `uids` that are messages of a snapshot, in ascending order.
+fn present(snapshot: &Snapshot, uids: &[Uid]) -> Result<Vec<Uid>> {
+    let mut uids = uids.to_vec();
+    uids.sort_unstable();
+    let mut there = there(snapshot, uids.iter().copied(), &mut |_| {})?.into_iter();
+    uids.retain(|_| there.next() == Some(true));
+    Ok(uids)
 }
 
 /// A change that the format has made, and warnings.

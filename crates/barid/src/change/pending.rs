@@ -89,7 +89,7 @@ impl Mailbox {
         Ok(known)
     }
 
-    /// Gives messages a mod-sequence that was handed out, and unlocks the ledger.
+    /// Gives messages a mod-sequence that was assigned, and unlocks the ledger.
     fn touch(&mut self, uids: &[Uid], modseq: ModSeq) -> Result<()> {
         let touched = self.snapshot.touched(uids, modseq);
         self.ledger.unlock();

@@ -198,10 +198,8 @@ impl Mailbox {
                     }),
                 };
             }
-            let text = format!(
-                "{}: an expunge was begun and not made: its messages are all there",
-                self.path().display()
-            );
+            let text =
+                format!("{}: an interrupted expunge removed no messages", self.path().display());
             self.notes.push(Note { kind: NoteKind::State, text });
             if !options.dry_run {
                 kept.remove()?;
@@ -280,7 +278,7 @@ impl Mailbox {
             let path = self.path().display();
             let text = format!(
                 "{path}: {altered} of the kept messages were changed in place after they were \
-                 expunged, and are brought back as they are now"
+                 expunged; the changed versions are brought back"
             );
             self.notes.push(Note { kind: NoteKind::State, text });
         }

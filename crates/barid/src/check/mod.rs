@@ -73,7 +73,7 @@ pub fn repair(
     {
         for damage in &mut damages {
             damage.repair = None;
-            damage.what.push_str(&format!("; this cannot be acknowledged: {error}"));
+            damage.what.push_str(&format!("; the report cannot be acknowledged: {error}"));
         }
     }
     report.found.damages.extend(damages);

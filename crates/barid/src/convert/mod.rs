@@ -224,11 +224,11 @@ pub fn convert(
         converted.losses.uidnext = is_same && target.status().uidnext < source.status().uidnext;
         // A message that could not be read may be readable the next time.
         if !options.keeps_note && converted.has_all() {
-            site.done()?;
+            site.finish()?;
         }
         return Ok(converted);
     }
-    let what = "it is not what this conversion writes, however often that begins anew";
+    let what = "its content keeps changing: another program writes to it";
     Err(Error::TargetInTheWay { path: site.path().to_owned(), what })
 }
 
@@ -256,7 +256,7 @@ pub fn copy(
     match transfer.run(source, uids)? {
         End::Whole(copied) => concluded(target, *copied, options, false, tell),
         End::Deviates => {
-            let what = "it is not what was written to it";
+            let what = "its content differs from what was written";
             Err(Error::TargetInTheWay { path: target.path().to_owned(), what })
         }
     }

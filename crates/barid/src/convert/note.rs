@@ -7,11 +7,11 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use barid_vfs::le::{LeReader, PutLe as _};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{ConvertOptions, Dedupe};
-use crate::bytes::{ByteReader, Put as _};
 use crate::limits::CONVERT_NOTE_LEN_MAX;
 use crate::{Error, Result};
 
@@ -58,8 +58,8 @@ impl ConvertNote {
             Some(Dedupe::MessageId) => 1,
             Some(Dedupe::Content) => 2,
         });
-        out.put_bytes(self.format.as_bytes());
-        out.put_bytes(self.target.as_os_str().as_bytes());
+        out.put_long_bytes(self.format.as_bytes());
+        out.put_long_bytes(self.target.as_os_str().as_bytes());
         out.put_u64(xxh3_64(&out));
         out
     }
@@ -69,7 +69,7 @@ impl ConvertNote {
         if xxh3_64(body) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let mut rest = ByteReader(body.strip_prefix(MAGIC)?);
+        let mut rest = LeReader(body.strip_prefix(MAGIC)?);
         if rest.u32()? != VERSION {
             return None;
         }
@@ -83,8 +83,8 @@ impl ConvertNote {
             2 => Some(Dedupe::Content),
             _ => return None,
         };
-        let format = String::from_utf8(rest.bytes()?.to_vec()).ok()?;
-        let target = std::ffi::OsStr::from_bytes(rest.bytes()?).into();
+        let format = String::from_utf8(rest.long_bytes()?.to_vec()).ok()?;
+        let target = std::ffi::OsStr::from_bytes(rest.long_bytes()?).into();
         rest.0.is_empty().then_some(Self { source, uidvalidity, format, is_made, dedupe, target })
     }
 }

@@ -129,7 +129,7 @@ impl<'a, 't> Prover<'a, 't> {
             self.missing(entry);
         }
         let differences = vec![Difference::Extra];
-        self.told(Proof { before: None, after: Some(after), differences });
+        self.record(Proof { before: None, after: Some(after), differences });
     }
 
     fn finish(mut self) -> Proven {
@@ -141,7 +141,7 @@ impl<'a, 't> Prover<'a, 't> {
 
     fn missing(&mut self, entry: &Entry) {
         let before = Some(self.copied.before(entry));
-        self.told(Proof { before, after: None, differences: vec![Difference::Missing] });
+        self.record(Proof { before, after: None, differences: vec![Difference::Missing] });
     }
 
     fn both(&mut self, entry: &Entry, after: ProofSide) {
@@ -161,10 +161,10 @@ impl<'a, 't> Prover<'a, 't> {
         ];
         let differences = found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what);
         let differences = differences.collect();
-        self.told(Proof { before: Some(before), after: Some(after), differences });
+        self.record(Proof { before: Some(before), after: Some(after), differences });
     }
 
-    fn told(&mut self, proof: Proof) {
+    fn record(&mut self, proof: Proof) {
         match proof.differences.is_empty() {
             true => self.proven.same += 1,
             false => self.proven.differing += 1,

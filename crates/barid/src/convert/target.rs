@@ -124,7 +124,7 @@ impl<'a> Site<'a> {
     pub(super) fn put_aside(&self) -> Result<PathBuf> {
         let path = self.path();
         if !self.is_ours {
-            let what = "other messages are in it than those of the conversion";
+            let what = "it contains messages that are not from this conversion";
             return Err(Error::TargetInTheWay { path: path.to_owned(), what });
         }
         for number in 1..=CONVERT_ASIDE_MAX {
@@ -139,7 +139,7 @@ impl<'a> Site<'a> {
             self.vfs.sync_dir(parent).map_err(Error::at(parent))?;
             return Ok(aside);
         }
-        let what = "there are too many interrupted conversions beside it";
+        let what = "too many interrupted conversions are beside it";
         Err(Error::TargetInTheWay { path: path.to_owned(), what })
     }
 
@@ -149,7 +149,7 @@ impl<'a> Site<'a> {
     }
 
     /// Ends the conversion: the mailbox is complete.
-    pub(super) fn done(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         self.place.remove()
     }
 }
@@ -183,6 +183,6 @@ fn format_of(vfs: &dyn Vfs, spec: &MailboxSpec) -> Result<Format> {
         Err(FormatError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         found => found?,
     };
-    let (path, reason) = (spec.path.clone(), "nothing tells which format it is to have");
+    let (path, reason) = (spec.path.clone(), "its format is unknown");
     Ok(found.ok_or(FormatError::NotAMailbox { path, reason })?)
 }

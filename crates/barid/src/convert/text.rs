@@ -190,7 +190,7 @@ pub(super) fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Can
 pub(super) fn with_lf(mut text: Vec<u8>, before: u8) -> Vec<u8> {
     let mut to = 0;
     for at in 0..text.len() {
-        // The byte before is unchanged: only positions behind it were written.
+        // The byte before is unchanged: only positions after it were written.
         let last = if at == 0 { before } else { text[at - 1] };
         let is_dropped = text[at..].starts_with(b"\r\n") && last != b'\r';
         if !is_dropped {

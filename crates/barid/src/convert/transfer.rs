@@ -313,7 +313,7 @@ impl<'a, 't> Transfer<'a, 't> {
     /// Handles a duplicate of a message that is stored or waits.
     fn take_like(&mut self, message: Prepared, dropped: Dropped) -> Result<()> {
         if self.waiting.is_empty() {
-            self.tell_dropped(&dropped);
+            self.report_dropped(&dropped);
             return Ok(());
         }
         self.waiting_len += message.read.text.len();
@@ -324,7 +324,7 @@ impl<'a, 't> Transfer<'a, 't> {
         }
     }
 
-    fn tell_dropped(&mut self, dropped: &Dropped) {
+    fn report_dropped(&mut self, dropped: &Dropped) {
         self.report.dropped += 1;
         (self.tell)(ConvertEvent::Dropped(dropped));
     }
@@ -417,7 +417,7 @@ impl<'a, 't> Transfer<'a, 't> {
             Err(Error::Mailbox(FormatError::Unsupported { .. })) => self.write_each(waiting, likes),
             result => {
                 result?;
-                likes.iter().for_each(|like| self.tell_dropped(&like.dropped));
+                likes.iter().for_each(|like| self.report_dropped(&like.dropped));
                 Ok(())
             }
         }
@@ -430,7 +430,7 @@ impl<'a, 't> Transfer<'a, 't> {
             self.append_one(message, None)?;
             while let Some(like) = likes.next_if(|like| like.behind == at + 1) {
                 match self.like_of(&like.message) {
-                    Some(dropped) => self.tell_dropped(&dropped),
+                    Some(dropped) => self.report_dropped(&dropped),
                     None => {
                         self.take_kept(like.message, None)?;
                         self.write()?;

@@ -10,33 +10,45 @@ use barid_imap::fetch::{
     write_structure,
 };
 use barid_message::envelope;
+use barid_types::Flag;
 
 use super::{FetchItem, Fetched};
 
 impl Fetched<'_> {
-    /// Appends `* n FETCH (...)` and CRLF.
+    /// Appends `* n FETCH (...)` and CRLF, with the number of the row.
     pub fn write_imap(&self, out: &mut Vec<u8>) {
+        self.write_imap_as(self.summary.row + 1, None, out);
+    }
+
+    /// Appends `* n FETCH (...)` and CRLF for a session, with the number that the message has
+    /// there, and with \Recent if the session has it; `None` for the flag as it is in the mailbox.
+    pub fn write_imap_as(&self, seq: u32, is_recent: Option<bool>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"* ");
-        number(u64::from(self.summary.row) + 1, out);
+        number(u64::from(seq), out);
         out.extend_from_slice(b" FETCH (");
         let items = self.items().items().iter();
         for (at, item) in items.filter(|item| self.unknown_encoding(item).is_none()).enumerate() {
             if at > 0 {
                 out.push(b' ');
             }
-            self.write_item(item, out);
+            self.write_item(item, is_recent, out);
         }
         out.extend_from_slice(b")\r\n");
     }
 
-    fn write_item(&self, item: &FetchItem, out: &mut Vec<u8>) {
+    fn write_item(&self, item: &FetchItem, is_recent: Option<bool>, out: &mut Vec<u8>) {
         let summary = self.summary;
         item.push_name(out);
         out.push(b' ');
         match item {
             FetchItem::Flags => {
                 out.push(b'(');
-                let flags = summary.flags.iter().map(|flag| flag.name());
+                let flags = match is_recent {
+                    Some(true) => summary.flags.with(Flag::Recent),
+                    Some(false) => summary.flags.without(Flag::Recent),
+                    None => summary.flags,
+                };
+                let flags = flags.iter().map(|flag| flag.name());
                 for (at, word) in flags.chain(summary.keyword_names()).enumerate() {
                     if at > 0 {
                         out.push(b' ');
@@ -70,6 +82,15 @@ impl Fetched<'_> {
             }
             FetchItem::BinarySize(section) => {
                 number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
+            }
+            FetchItem::EmailId => {
+                out.push(b'(');
+                out.extend_from_slice(summary.content_id().as_bytes());
+                out.push(b')');
+            }
+            // Neither storage nor cache has values for these yet.
+            FetchItem::SaveDate | FetchItem::ThreadId | FetchItem::Preview { .. } => {
+                out.extend_from_slice(b"NIL");
             }
         }
     }

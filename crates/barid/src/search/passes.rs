@@ -159,7 +159,7 @@ impl Passes<'_> {
                 }
                 done?;
                 outcomes.push((at, outcome));
-                self.tell(at * len, rows.len());
+                self.report_progress(at * len, rows.len());
             }
             Ok(outcomes)
         };
@@ -178,7 +178,7 @@ impl Passes<'_> {
         Ok(all)
     }
 
-    fn tell(&self, done: usize, total: usize) {
+    fn report_progress(&self, done: usize, total: usize) {
         if let Some(progress) = &self.view.options.progress {
             let (done, total) = (done as u64, total as u64);
             progress(Progress { work: LongOperation::Scan, unit: Unit::Messages, done, total });

@@ -254,7 +254,7 @@ impl Shared {
     }
 
     /// Tells the listeners about the newest view.
-    fn tell(&self) {
+    fn notify_listeners(&self) {
         self.has_newer.notify_all();
         let listeners: Vec<_> =
             locked(&self.listeners).iter().map(|(_, tell)| Arc::clone(tell)).collect();
@@ -280,7 +280,7 @@ impl Drop for WriterTurn<'_> {
         let is_newer = self.mailbox.as_ref().is_some_and(|mailbox| self.shared.publish(mailbox));
         self.shared.writer.give_back(self.mailbox.take());
         if is_newer {
-            self.shared.tell();
+            self.shared.notify_listeners();
         }
     }
 }

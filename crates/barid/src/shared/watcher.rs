@@ -52,7 +52,7 @@ impl Running {
             let new = std::mem::take(&mut *new.lock().unwrap_or_else(PoisonError::into_inner));
             for mailbox in new {
                 let Some(shared) = mailbox.upgrade() else { continue };
-                let number = self.events.add(shared.view().path());
+                let number = self.events.add(shared.view().storage.path());
                 self.watched.insert(number, mailbox);
             }
             for number in self.events.due() {

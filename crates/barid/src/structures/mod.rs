@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use barid_cache::Core;
 use barid_types::{BodyStructure, Uid};
+use barid_vfs::le::{LeReader, PutLe};
 
-use crate::bytes::{ByteReader, Put};
 use crate::kept::DerivedSnapshot;
 use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_KEPT_PART, STRUCTURES_LEN_MAX};
 use crate::view::{View, check_of};
@@ -72,7 +72,7 @@ impl Structures {
     }
 
     fn from_bytes(bytes: Vec<u8>, uidvalidity: u32) -> Option<Self> {
-        let mut take = ByteReader(&bytes);
+        let mut take = LeReader(&bytes);
         let (same, count) = (take.u32()? == uidvalidity, take.u32()? as usize);
         let has_all = count.checked_mul(ENTRY_LEN)? <= take.0.len();
         (same && has_all).then_some(Self { bytes, count })
@@ -80,7 +80,7 @@ impl Structures {
 
     /// Returns UID, check, and range of the structure of an entry.
     fn entry(&self, at: usize) -> Option<(u32, u32, Range<usize>)> {
-        let words = |at: usize| self.bytes.get(HEAD_LEN + at * ENTRY_LEN..).map(ByteReader);
+        let words = |at: usize| self.bytes.get(HEAD_LEN + at * ENTRY_LEN..).map(LeReader);
         let first = HEAD_LEN + self.count * ENTRY_LEN;
         let start = match at.checked_sub(1) {
             Some(before) => {

@@ -43,7 +43,7 @@ struct WatchedPath {
 pub(crate) enum Checked {
     /// It was read.
     Settled,
-    /// It was read, and a change may go on without an event.
+    /// It was read, and a change may continue without an event.
     Settling,
     /// It could not be read.
     Failed,
@@ -52,18 +52,20 @@ pub(crate) enum Checked {
 impl Events {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
         let watch = match options.poll {
-            true => Err("as it was told to".to_owned()),
+            true => Err("as requested".to_owned()),
             false => vfs.watch().map_err(|error| error.to_string()),
         };
         let (watched, about) = (BTreeMap::new(), HashMap::new());
         Self { vfs, options, watch, watched, last: 0, about, clock: Duration::ZERO }
     }
 
-    /// Adds the mailbox at a path, which is due at once; returns its number.
-    pub(crate) fn add(&mut self, path: &Path) -> usize {
-        let polled = match &self.watch {
-            Err(why) => Some(why.clone()),
-            Ok(_) => (!self.vfs.is_local(path)).then(|| "other machines may change it".to_owned()),
+    /// Adds the mailbox at a path, or one that has none; it is due at once. Returns its number.
+    pub(crate) fn add(&mut self, path: Option<&Path>) -> usize {
+        let polled = match (&self.watch, path) {
+            (Err(why), _) => Some(why.clone()),
+            (Ok(_), None) => Some("it is not on a file system".to_owned()),
+            (Ok(_), Some(path)) if self.vfs.is_local(path) => None,
+            (Ok(_), Some(_)) => Some("other machines may change it".to_owned()),
         };
         let number = self.last;
         self.last += 1;
@@ -203,7 +205,7 @@ impl Events {
 
 /// Returns the files and folders whose change may be a change of the mailbox.
 fn files_of(view: &View) -> Vec<PathBuf> {
-    let path = view.path();
+    let Some(path) = view.storage.path() else { return Vec::new() };
     let mut files = vec![path.to_owned()];
     files.extend(view.format().message_folders.iter().map(|folder| path.join(folder)));
     files

@@ -58,7 +58,7 @@ impl Watcher {
     /// counted from 0.
     pub fn add(&mut self, mailbox: Mailbox) -> usize {
         let reported = mailbox.view();
-        let number = self.events.add(mailbox.path());
+        let number = self.events.add(mailbox.storage.path());
         self.mailboxes.push(ReportedView { mailbox, reported, failing: None });
         number
     }

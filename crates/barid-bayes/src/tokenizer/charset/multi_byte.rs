@@ -362,6 +362,8 @@ fn utf16(order: &mut Option<bool>, text: &[u8], utf8: &mut [u8; 8]) -> Taken {
     }
 }
 
+static BASE64: [u8; 256] = barid_charset::base64_values(0xFF);
+
 fn utf7(state: &mut Option<(u32, u32)>, text: &[u8], utf8: &mut [u8; 8]) -> Taken {
     let first = *text.first()?;
     let Some((bits, count)) = *state else {
@@ -381,13 +383,9 @@ fn utf7(state: &mut Option<(u32, u32)>, text: &[u8], utf8: &mut [u8; 8]) -> Take
             }
         };
     };
-    let digit = match first {
-        b'A'..=b'Z' => first - b'A',
-        b'a'..=b'z' => first - b'a' + 26,
-        b'0'..=b'9' => first - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        b'-' => {
+    let digit = match (BASE64[usize::from(first)], first) {
+        (digit @ 0..64, _) => digit,
+        (_, b'-') => {
             *state = None;
             return Some((1, 0));
         }
@@ -401,7 +399,7 @@ fn utf7(state: &mut Option<(u32, u32)>, text: &[u8], utf8: &mut [u8; 8]) -> Take
         *state = Some((bits, count));
         return Some((1, 0));
     }
-    // Halves of surrogate pairs are no characters here.
+    // Halves of surrogate pairs are not characters here.
     let unit = bits >> (count - 16) & 0xFFFF;
     *state = Some((bits & ((1 << (count - 16)) - 1), count - 16));
     char::from_u32(unit).map(|character| (1, put(character, utf8)))

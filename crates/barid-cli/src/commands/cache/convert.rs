@@ -8,7 +8,7 @@ use barid::caches::{self, ConvertedCache};
 use barid::{CacheOptions, ErrorKind};
 use clap::{Args, ValueHint};
 
-use super::figures::{kept_in, mending, write_options};
+use super::figures::{repair_hint, store_and_compression, write_options};
 use super::not_cached;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, is_not_there, report};
@@ -24,9 +24,9 @@ Examples:
 
 /// Move the caches of mailboxes to another store or compression
 ///
-/// Needs --store or --compress, or both; what is not given stays as it is. The mailbox is not read,
-/// and need not be there. Until the new cache is whole the old one stays in use. zstd+dict is zstd
-/// in the native store, which compresses whole blocks.
+/// Needs --store, --compress or both; an option that is not given keeps its present value. The
+/// mailbox is not read, and need not exist. The old cache stays in use until the new one is
+/// complete. In the native store, which compresses whole blocks, zstd+dict means zstd.
 ///
 /// Exit status: 1 if a MAILBOX has no cache, 2 if a cache could not be moved.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ fn with_way_out(
         store: context.global.store.unwrap_or(was.store),
         compression: context.global.compress.unwrap_or(was.compression),
     };
-    WithHint::error(error.to_string(), mending(context, mailbox, Some(wanted)))
+    WithHint::error(error.to_string(), repair_hint(context, mailbox, Some(wanted)))
 }
 
 /// Prints `Maildir: 9,000 messages from native (34.2 MB) to lmdb, zstd (12.0 MB) in 0.4 s; ...`.
@@ -119,10 +119,10 @@ fn print(
         return Ok(());
     }
     let mailbox = visible(mailbox.as_encoded_bytes());
-    let (from, to) = (kept_in(&converted.from), kept_in(&converted.to));
+    let (from, to) = (store_and_compression(&converted.from), store_and_compression(&converted.to));
     let (before, after) = (size(converted.bytes_before), size(converted.bytes_after));
     let text = if converted.from == converted.to {
-        format!("{mailbox}: is in {to} already, {after}")
+        format!("{mailbox}: already in {to}, {after}")
     } else {
         let messages = counted(converted.messages.into(), "message");
         let elapsed = duration(elapsed);

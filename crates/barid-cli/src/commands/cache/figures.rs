@@ -9,9 +9,13 @@ use crate::context::Context;
 use crate::output::json::Json;
 
 /// Returns the hint for repairing a damaged cache, whose former `options` are named if known.
-pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOptions>) -> String {
+pub(super) fn repair_hint(
+    context: &Context,
+    mailbox: &Path,
+    options: Option<CacheOptions>,
+) -> String {
     if mailbox.as_os_str().is_empty() {
-        return "opening its mailbox makes it anew, `barid cache prune` removes it".to_owned();
+        return "opening its mailbox rebuilds it, `barid cache prune` removes it".to_owned();
     }
     let mailbox = in_shell(mailbox);
     let mut keep = String::new();
@@ -24,7 +28,7 @@ pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOp
     }
     format!(
         "`barid cache clear{keep} {mailbox}`, then `barid cache populate{made} {mailbox}`, \
-         makes it anew"
+         rebuilds it"
     )
 }
 
@@ -39,7 +43,7 @@ fn in_shell(path: &Path) -> String {
 }
 
 /// Returns `lmdb, zstd+dict`; a store's built-in compression follows its name.
-pub(super) fn kept_in(options: &CacheOptions) -> String {
+pub(super) fn store_and_compression(options: &CacheOptions) -> String {
     match options.compression {
         Compression::NONE => options.store.to_string(),
         compression => format!("{}, {compression}", options.store),

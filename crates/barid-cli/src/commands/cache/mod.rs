@@ -18,15 +18,15 @@ use crate::exit::{NotThere, Outcome, WithHint};
 
 const EXAMPLES: &str = "\
 Examples:
-  barid cache populate ~/Maildir           fill the cache, print nothing of the mail
-  barid cache status                       what is cached, and how large it is
+  barid cache populate ~/Maildir           fill the cache without listing messages
+  barid cache status                       the caches and their sizes
   barid cache verify ~/Maildir             check every block and record of one cache
   barid cache convert --store lmdb --compress zstd ~/Maildir
   barid cache clear ~/Maildir              forget one mailbox
   barid cache prune                        forget mailboxes that are gone
-  barid cache stores                       what caches can be kept in on this machine
+  barid cache stores                       the stores available on this machine
 
-A cache can be deleted at any time: no UID changes, and the next command makes it anew.";
+A cache can be deleted at any time: no UID changes, and the next command rebuilds it.";
 
 /// Fill, inspect, verify, convert and remove caches
 #[derive(Debug, Args)]
@@ -83,9 +83,9 @@ pub(crate) fn run(context: &mut Context, args: &CacheArgs) -> anyhow::Result<Out
     if let CacheCommand::Stores(_) = &args.command {
         return stores::run(context);
     }
-    let dir = context.cache_dir().ok_or_else(|| {
-        WithHint::error("there is no cache folder", "name one with --cache-dir DIR")
-    })?;
+    let dir = context
+        .cache_dir()
+        .ok_or_else(|| WithHint::error("no cache folder", "name one with --cache-dir DIR"))?;
     match &args.command {
         CacheCommand::Populate(args) => populate::run(context, args),
         CacheCommand::Status(args) => status::run(context, &dir, args),

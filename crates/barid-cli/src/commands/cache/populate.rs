@@ -9,7 +9,7 @@ use barid::vfs::OsVfs;
 use barid::{CacheOptions, CacheState, ErrorKind, Mailbox, Note, NoteKind, Status, Uid};
 use clap::{Args, ValueHint};
 
-use super::figures::{kept_in, write_figures};
+use super::figures::{store_and_compression, write_figures};
 use crate::commands::status::cache_state_name;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
@@ -21,22 +21,21 @@ const EXAMPLES: &str = "\
 Examples:
   barid cache populate ~/Maildir
   barid cache populate --store lmdb --compress zstd+dict ~/mail/*.mbox
-  barid cache populate --full ~/Maildir    find out the sizes that IMAP clients ask for as well
+  barid cache populate --full ~/Maildir    also compute the sizes that IMAP clients ask for
   barid cache populate --json ~/Maildir | jq .elapsed_ms";
 
-/// Fill the caches of mailboxes, or bring them up to date, and list nothing
+/// Fill the caches of mailboxes, or bring them up to date, without listing messages
 ///
-/// A cache that there is already only learns what is new: `barid cache clear` before it makes it
-/// from the beginning. A mailbox that cannot be opened, or whose cache could not be written, or not
-/// where --store and --compress say, is reported and the others are filled all the same; the exit
-/// status is 2 then.
+/// An existing cache is only extended by new messages; run `barid cache clear` first to rebuild it.
+/// If a mailbox cannot be opened, or its cache cannot be written or not with the given --store and
+/// --compress, that is reported, the other caches are filled, and the exit status is 2.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct PopulateArgs {
     /// The mailboxes: paths, or FORMAT:PATH
     #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
-    /// Find out RFC822.SIZE as well, for which every message is read whole
+    /// Also compute RFC822.SIZE, for which every message is read completely
     #[arg(long)]
     full: bool,
 }
@@ -142,8 +141,8 @@ fn failure(
     };
     (wanted.effective() != options).then(|| {
         WithHint::error(
-            format!("{name}: the cache stays in {}", kept_in(&options)),
-            "it can be used as it is; without --quiet the reason is told before this",
+            format!("{name}: the cache stays in {}", store_and_compression(&options)),
+            "it remains usable; without --quiet the reason is printed before this",
         )
     })
 }
@@ -163,7 +162,11 @@ fn in_words(mailbox: &OsStr, filled: &Filled) -> String {
         CacheState::Populated | CacheState::None => {}
     }
     if let Some(figures) = figures {
-        text.push_str(&format!(", {} in {}", size(figures.bytes), kept_in(&figures.options)));
+        text.push_str(&format!(
+            ", {} in {}",
+            size(figures.bytes),
+            store_and_compression(&figures.options)
+        ));
         text.extend(figures.ratio().map(|ratio| format!(", records {ratio:.1}:1")));
     }
     text

@@ -36,10 +36,10 @@ pub(super) struct ClearArgs {
     all: bool,
 }
 
-/// Remove the caches of mailboxes that are gone, and what broken runs left behind
+/// Remove the caches of mailboxes that no longer exist, and leftover temporary files
 ///
-/// A mailbox on a disk that is not mounted now counts as gone. Temporary files are removed once
-/// they are an hour old: younger ones may be in use.
+/// A mailbox on a disk that is not mounted counts as missing. Temporary files of interrupted runs
+/// are removed once they are an hour old: younger ones may be in use.
 #[derive(Debug, Args)]
 #[command(after_long_help = PRUNE_EXAMPLES)]
 pub(super) struct PruneArgs {}

@@ -5,7 +5,7 @@ use std::path::Path;
 use barid::caches::{self, CacheEntry, CacheFigures, EntryState};
 use clap::Args;
 
-use super::figures::{kept_in, write_figures};
+use super::figures::{store_and_compression, write_figures};
 use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -17,16 +17,15 @@ use crate::output::table::{Align, Table};
 const EXAMPLES: &str = "\
 Examples:
   barid cache status                       a line for each cache
-  barid cache status ~/Maildir             all there is to know of one
+  barid cache status ~/Maildir             all figures of one cache
   barid cache status --json | jq 'select(.store != \"native\") | .mailbox'";
 
-/// List the caches, what they are kept in and their sizes
+/// List the caches with their stores, compressions and sizes
 ///
-/// RATIO is how much smaller header records are than they would be uncompressed; a store that
-/// compresses by itself does not tell. SIZE counts all files of a cache. Only the headers of the
+/// RATIO is the size of uncompressed header records divided by their compressed size; it is unknown
+/// for a store that compresses by itself. SIZE counts all files of a cache. Only the headers of the
 /// cache files are read; with MAILBOX, --verbose or --json the stores are opened as well, and a
-/// cache whose store is damaged or cannot be used here is shown as such. Records are checked by
-/// `verify`.
+/// store that is damaged or not usable here is marked. `barid cache verify` checks the records.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct CacheStatusArgs {
@@ -124,7 +123,7 @@ fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
     }
     row("size", size(entry.bytes));
     if let Some(figures) = &entry.figures {
-        row("kept in", kept_in(&figures.options));
+        row("kept in", store_and_compression(&figures.options));
         let raw = size(figures.records_raw_bytes);
         let ratio = ratio(figures).map(|ratio| format!(", {ratio}:1")).unwrap_or_default();
         row("records", format!("{}, {raw} uncompressed{ratio}", size(figures.records_bytes)));

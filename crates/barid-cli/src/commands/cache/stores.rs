@@ -15,12 +15,12 @@ Examples:
   barid cache stores --json | jq -r 'select(.usable) | .name'
   barid cache populate --store lmdb --compress zstd+dict ~/Maildir
 
-Libraries are looked for when a store is first used, so one that was just installed is there at
-once; barid need not be built again for it.";
+A library is loaded when its store is first used, so one that was just installed works at once,
+without building barid again.";
 
-/// List the stores that caches can be kept in, and how to get those that are missing
+/// List the stores available for caches, and how to install missing ones
 ///
-/// Loads every library there is, to tell its version. Exit status: 0.
+/// Loads every library that is installed, to show its version. Exit status: 0.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct StoresArgs {}
@@ -54,7 +54,7 @@ pub(super) fn run(context: &mut Context) -> anyhow::Result<Outcome> {
     table.write(context.out.buffer(), "");
     context.out.line("")?;
     context.out.line(
-        "COMPRESSIONS are the store's own: --store NAME:COMPRESSION. With any, --compress may be",
+        "COMPRESSIONS are the store's own: --store NAME:COMPRESSION. For any store, --compress can be",
     )?;
     let methods = barid::Compression::METHODS.iter().map(ToString::to_string);
     context.out.line(&format!("one of {}.", methods.collect::<Vec<_>>().join(", ")))?;

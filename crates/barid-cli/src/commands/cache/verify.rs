@@ -5,7 +5,7 @@ use std::path::Path;
 use barid::caches::{self, DamagedRecord, VerifyReport};
 use clap::Args;
 
-use super::figures::mending;
+use super::figures::repair_hint;
 use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -22,9 +22,9 @@ Examples:
 
 /// Check every block and every record of every cache
 ///
-/// The damaged records are named: the first ten of a cache, with --verbose or --json more. Nothing
-/// is mended; what mends it is said. Exit status: 2 if one is damaged or cannot be checked, 1 if
-/// MAILBOX has no cache.
+/// Lists the first ten damaged records of a cache, with --verbose or --json more. Repairs nothing,
+/// but prints the command that does. Exit status: 2 if a cache is damaged or cannot be checked, 1
+/// if MAILBOX has no cache.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct VerifyArgs {
@@ -51,8 +51,8 @@ pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyho
         outcome = Outcome::Incomplete;
         context.out.flush()?;
         let hint = match report.damaged {
-            true => mending(context, &report.mailbox_path, report.options),
-            false => "`barid cache stores` tells which stores can be used here".to_owned(),
+            true => repair_hint(context, &report.mailbox_path, report.options),
+            false => "`barid cache stores` lists the usable stores".to_owned(),
         };
         context.error_line("hint", &visible(hint.as_bytes()));
     }
@@ -74,7 +74,7 @@ fn write_lines(out: &mut Vec<u8>, report: &VerifyReport, shown: usize) {
     }
     let more = report.records.len().saturating_sub(shown);
     if more > 0 {
-        line(&["  and ", &counted(more as u64, "record"), " more; --verbose names them"]);
+        line(&["  and ", &counted(more as u64, "record"), " more; --verbose lists them"]);
     }
 }
 

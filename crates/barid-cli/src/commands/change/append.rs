@@ -30,38 +30,37 @@ Examples:
   barid append --create --mbox mix:archive archive.mbox
   barid show --raw ~/Maildir 4711 | barid append archive.mbox
 
-The messages of one command are appended to an mbox together, or none of them (with more than 32 MB,
-so much at a time). Header fields that an mbox uses for itself, as Status and X-UID, are left out.";
+Either all messages of one command are appended to an mbox or none (above 32 MB this applies to each
+32 MB). Header fields that an mbox uses for itself, such as Status and X-UID, are left out.";
 
 /// Append messages to a mailbox
 ///
-/// They are safe on the disk when the command ends. Pending changes are written at the same time.
+/// The messages are safe on the disk when the command ends. Pending changes are written with them.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct AppendArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages, each a file; `-`, or none, for one message on standard input, with --mbox
-    /// (and `-`) for an mbox on it
+    /// The messages, one per file; without FILE, or with `-`, one message is read from standard
+    /// input, or an mbox with `--mbox -`
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<OsString>,
-    /// Give the messages these flags and keywords, as in seen,flagged,todo
+    /// Set these flags and keywords on the messages, as in seen,flagged,todo
     #[arg(long, value_name = "FLAG", value_delimiter = ',', value_parser = parse_flag)]
     flags: Vec<FlagName>,
-    /// Say when the messages arrived, in a form that a `Date` field may have, or ISO 8601; now, if
-    /// missing
+    /// Set the date of arrival, in the format of a `Date` field or ISO 8601 [default: now]
     #[arg(long, value_name = "DATE", value_parser = parse_arrival)]
     date: Option<InternalDate>,
-    /// Take each FILE for an mbox or another mailbox, and append all of its messages, with their
-    /// own flags, keywords and dates unless others are given
+    /// Read each FILE as a mailbox, and append all of its messages, with their own flags, keywords
+    /// and dates unless others are given
     #[arg(long, requires = "files")]
     mbox: bool,
-    /// Append the messages of the first FILE from this UID on: continues an append that failed
+    /// Skip messages of the first FILE before this UID, to continue an append that failed
     #[arg(long, value_name = "UID", requires = "mbox", value_parser = parse_uid)]
     from: Option<Uid>,
-    /// Create the mailbox if it is not there, in the format that stands before it; else one
-    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
+    /// Create the mailbox if it does not exist: in the format named before it, else in the format
+    /// of the tree around it, else a Maildir if its name ends with `/`, else an mbox
     #[arg(long, conflicts_with = "dry_run")]
     create: bool,
     #[command(flatten)]
@@ -71,7 +70,7 @@ pub(crate) struct AppendArgs {
 /// Parses a flag of a new message, which must not have a sign.
 fn parse_flag(text: &str) -> Result<FlagName, String> {
     match text.strip_prefix(['+', '-', '=']) {
-        Some(name) => Err(format!("a new message has no flags yet: say {name}, without a sign")),
+        Some(name) => Err(format!("a new message has no flags yet: write {name}, without a sign")),
         None => text.parse(),
     }
 }
@@ -212,7 +211,7 @@ impl Batch<'_> {
             if message.sender.is_some() && one_message::has_more(&message)? {
                 let name = file.display();
                 context.warn(&format!(
-                    "{name}: looks like an mbox, and is appended as one message; --mbox appends \
+                    "{name}: looks like an mbox, but is appended as one message; --mbox appends \
                      each of its messages"
                 ));
             }
@@ -243,7 +242,7 @@ impl Batch<'_> {
         self.waiting.push(message);
         if rest.is_some() {
             self.write(context, rest)?;
-            // It is in the mailbox: an append that goes on begins behind it.
+            // It is in the mailbox: a continued append begins after it.
             self.at.uid = self.at.uid.and_then(|uid| Uid::new(uid.get().checked_add(1)?));
         }
         Ok(())
@@ -259,9 +258,9 @@ impl Batch<'_> {
         if self.session.is_stopped() {
             let hint = match self.report.changed.appends {
                 0 => "nothing was appended: run it again",
-                _ => "those that are counted are in the mailbox",
+                _ => "the messages counted above are in the mailbox",
             };
-            return Err(WithHint::error("told to end before all messages were appended", hint));
+            return Err(WithHint::error("interrupted before all messages were appended", hint));
         }
         let new = |message| {
             let new = self.new_message(message);

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use super::keep::Keep;
 use super::report::{Report, Verb};
-use super::which::{Chosen, Which};
+use super::selection::{MessageSelection, SelectedMessages};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
@@ -30,8 +30,8 @@ Examples:
 An empty list of UIDs is an error, so that `barid expunge BOX $(barid search BOX WORD)` expunges
 nothing if nothing was found.
 
-Exit status: 1 if a UID is not there, no message is marked, or the query finds none; the others are
-expunged. 2 if no messages are named, they cannot be kept, or one could not be searched.";
+Exit status: 1 if a UID does not exist (the others are expunged), no message is marked, or the query
+finds none; 2 if no messages are named, they cannot be kept, or one could not be searched.";
 
 /// Expunge messages: those named, found by a query, or marked \Deleted
 ///
@@ -47,20 +47,20 @@ pub(crate) struct ExpungeArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`; or a query,
-    /// as `barid search` takes it
+    /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`; or a query as for
+    /// `barid search`
     #[arg(value_name = "UIDS|QUERY")]
-    which: Vec<String>,
+    messages: Vec<String>,
     /// The messages that are marked \Deleted
-    #[arg(long, conflicts_with = "which")]
+    #[arg(long, conflicts_with = "messages")]
     deleted: bool,
     #[command(flatten)]
     numbering: NumberingArgs,
-    /// Keep up to SIZE of what is expunged for `barid undo` (as in 500K, 64M, 2G), whatever is
-    /// free; `no` is --forget
+    /// Keep up to SIZE of expunged messages for `barid undo` (as in 500K, 64M, 2G), regardless of
+    /// the free space; `no` means --forget
     #[arg(long, value_name = "SIZE|no", conflicts_with = "forget")]
     keep_expunged: Option<Keep>,
-    /// Keep it for so many days
+    /// Keep expunged messages for this many days
     #[arg(long, value_name = "DAYS", default_value_t = 30, conflicts_with = "forget")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=36_500))]
     keep_days: u32,
@@ -73,10 +73,10 @@ pub(crate) struct ExpungeArgs {
 
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
-    let which = Which::parse(&args.which, args.deleted)?;
+    let selection = MessageSelection::parse(&args.messages, args.deleted)?;
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
-    args.numbering.check(&session.mailbox, which.names_uids())?;
-    let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
+    args.numbering.check(&session.mailbox, selection.names_uids())?;
+    let SelectedMessages { selected, unreadable } = selection.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, selected)?;
     for (uid, error) in &unreadable {
         let name = args.mailbox.display();

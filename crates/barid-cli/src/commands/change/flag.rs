@@ -23,28 +23,28 @@ Examples:
   barid flag --dry-run --write-through archive.mbox all +seen
 
 Flags: seen, answered, flagged, deleted, draft, in any case, also as \\Seen; anything else is a
-keyword. Behind `--` stands what looks like an option: `-- -v` removes the keyword v.
+keyword. Put `--` before a word that looks like an option: `-- -v` removes the keyword v.
 
-Exit status: 1 if a UID is not there; the others are changed.";
+Exit status: 1 if a UID does not exist; the others are changed.";
 
 /// Add flags and keywords to messages, and remove them
 ///
-/// In an mbox the change is only noted at first: it is safe on the disk and every command shows it,
-/// and it is written into the mailbox by the next `barid sync`, `barid expunge` or `barid append`,
-/// or when there are many. A Maildir is changed at once.
+/// In an mbox the change stays pending at first: it is safe on the disk and every command shows it,
+/// but it is written into the mailbox only by the next `barid sync`, `barid expunge` or `barid
+/// append`, or when many changes are pending. A Maildir is changed at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FlagArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`
+    /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`
     #[arg(value_name = "UIDS")]
     uids: UidRanges,
-    /// The change: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other, = alone leaves none
+    /// The change: +FLAG adds a flag, -FLAG removes it, =FLAG removes all others, = removes all
     #[arg(required = true, value_name = "FLAG")]
     flags: Vec<FlagWord>,
-    /// Write the change into the mailbox before the command ends, with all that is pending
+    /// Write the change, and all pending ones, into the mailbox before the command ends
     #[arg(long)]
     write_through: bool,
     #[command(flatten)]

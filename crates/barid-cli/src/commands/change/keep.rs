@@ -34,7 +34,7 @@ impl FromStr for Keep {
         let bytes = digits.parse::<u64>().ok().zip(factor);
         let bytes = bytes.and_then(|(value, factor)| value.checked_mul(factor));
         bytes.map(|bytes| Self(Some(bytes))).ok_or_else(|| {
-            "a size is a number, also with K, M or G behind it, as in 64M; `no` keeps nothing"
+            "a size is a number, optionally followed by K, M or G, as in 64M; `no` keeps nothing"
                 .to_owned()
         })
     }

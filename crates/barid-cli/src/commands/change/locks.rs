@@ -13,8 +13,8 @@ pub(crate) struct LockArgs {
     /// Wait no longer than TIME for another program's lock of an mbox (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     lock_timeout: Duration,
-    /// Take these locks of an mbox, in this order: what all programs that write it agree on.
-    /// Reading it takes those of flock and fcntl that are among them
+    /// Take these locks of an mbox, in this order; use the same set as all other programs that
+    /// write to it. Reading takes only the flock and fcntl locks among them
     #[arg(long, value_name = "LOCK,...", value_delimiter = ',', value_parser = value_parser!(Lock))]
     #[arg(default_value = "session,dotlock,flock,fcntl")]
     locks: Vec<Lock>,
@@ -70,10 +70,9 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
         _ => 0,
     };
     let value = digits.parse::<u64>().ok().filter(|_| millis > 0);
-    value
-        .and_then(|value| value.checked_mul(millis))
-        .map(Duration::from_millis)
-        .ok_or_else(|| "a time is a number of seconds, or has ms, s or m behind it".to_owned())
+    value.and_then(|value| value.checked_mul(millis)).map(Duration::from_millis).ok_or_else(|| {
+        "a time is a number of seconds, or a number followed by ms, s or m".to_owned()
+    })
 }
 
 #[cfg(test)]

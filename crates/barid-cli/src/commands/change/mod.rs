@@ -11,9 +11,9 @@ mod keep;
 pub(crate) mod locks;
 mod one_message;
 mod report;
+mod selection;
 pub(crate) mod sync;
 pub(crate) mod undo;
-mod which;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -39,14 +39,14 @@ pub(crate) fn warn_of(context: &Context, changed: &Changed) {
         let count = counted(changed.pending_gone.len() as u64, "message");
         let which = in_ranges(&changed.pending_gone);
         context.warn(&format!(
-            "the pending changes of {count} ({which}) are dropped: no such message is there any more"
+            "the pending changes of {count} ({which}) are dropped: these messages no longer exist"
         ));
     }
     if changed.unwritable_count > 0 {
         let count = counted(changed.unwritable_count, "message");
         let which = in_ranges(&changed.unwritable);
         context.warn(&format!(
-            "nothing can be written into the headers of {count} ({which}), which stay as they are"
+            "the headers of {count} ({which}) cannot be rewritten and stay unchanged"
         ));
     }
     if changed.ambiguous > 0 {
@@ -58,7 +58,7 @@ pub(crate) fn warn_of(context: &Context, changed: &Changed) {
 /// Options of the commands that change a mailbox.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
-    /// Tell what would be written, moved and waited for, and change nothing
+    /// Report the bytes to write and move and the number of fsync calls, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ impl ChangeCommand {
         })?;
         if !dry_run {
             let quiet = context.global.quiet;
-            signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
+            signals::answer_signals(&stop, quiet).context("signals cannot be caught")?;
         }
         Ok(Self { verb, name: name.to_owned(), mailbox, started, dry_run, stop })
     }
@@ -135,7 +135,7 @@ impl ChangeCommand {
                 if self.is_stopped() =>
             {
                 Err(WithHint::error(
-                    format!("{}: told to end while waiting for {holder}", path.display()),
+                    format!("{}: interrupted while waiting for {holder}", path.display()),
                     "nothing was changed: run it again when the mailbox is free",
                 ))
             }
@@ -143,7 +143,7 @@ impl ChangeCommand {
                 if self.is_stopped() =>
             {
                 Err(WithHint::error(
-                    format!("{}: told to end while waiting for this lock", path.display()),
+                    format!("{}: interrupted while waiting for this lock", path.display()),
                     "nothing was changed: run it again when the mailbox is free",
                 ))
             }
@@ -151,7 +151,7 @@ impl ChangeCommand {
         }
     }
 
-    /// Returns `true` if the program was told to end.
+    /// Returns `true` if a signal requested the end.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

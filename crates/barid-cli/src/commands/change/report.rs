@@ -130,7 +130,7 @@ impl Report {
                 Some(_) => {
                     text.push_str(&format!("; `barid undo {name}` brings {them} back{until}"));
                 }
-                None if dry_run => text.push_str("; not to be kept"),
+                None if dry_run => text.push_str("; would not be kept"),
                 None => text.push_str("; not kept"),
             }
         }
@@ -210,10 +210,10 @@ fn until(time: Option<Timestamp>) -> String {
 /// Returns the text for a command that had nothing to do.
 fn nothing(verb: Verb) -> &'static str {
     match verb {
-        Verb::Flag => "no message is to be changed",
-        Verb::Expunge => "no message is to be expunged",
+        Verb::Flag => "no message needs a change",
+        Verb::Expunge => "no message to expunge",
         Verb::Append => "no message was appended",
-        Verb::Undo => "all messages are there",
+        Verb::Undo => "no message is missing",
         Verb::Sync => "nothing to write",
     }
 }
@@ -305,7 +305,7 @@ mod tests {
         check(Verb::Append, false, &appended, text);
         let back = of(Changed { appends: 1, appended: uids([4]), ..Changed::default() });
         check(Verb::Undo, false, &back, "brought back 1 message, UID 4");
-        check(Verb::Undo, false, &of(Changed::default()), "all messages are there");
+        check(Verb::Undo, false, &of(Changed::default()), "no message is missing");
         check(Verb::Sync, false, &of(Changed::default()), "nothing to write");
         let dry = of(Changed { appends: 2, ..Changed::default() });
         check(Verb::Append, true, &dry, "would append 2 messages");
@@ -325,7 +325,7 @@ mod tests {
         check(Verb::Expunge, false, &of(None), "expunged 1 message; not kept");
         let would = "would expunge 1 message; 10 bytes would be kept until 2023-11-14";
         check(Verb::Expunge, true, &of(Some(10)), would);
-        check(Verb::Expunge, true, &of(None), "would expunge 1 message; not to be kept");
+        check(Verb::Expunge, true, &of(None), "would expunge 1 message; would not be kept");
         let left = KeptSummary { expunges: 2, bytes: 30, until: kept_until };
         let back = of_changed(Changed { appends: 1, ..Changed::default() });
         let text = "brought back 1 message; 2 expunges still kept, 30 bytes until 2023-11-14";

@@ -18,33 +18,32 @@ Examples:
   barid sync archive.mbox
   barid sync --dry-run archive.mbox        what would be written and moved
   barid sync --json ~/Maildir | jq .figures
-  barid sync --list archive.mbox           what is pending
+  barid sync --list archive.mbox           the pending changes
   barid sync --discard-pending archive.mbox
 
-The first time the headers of an mbox need room for UIDs and flags, which moves nearly all of it
-once; afterwards most changes take a few bytes in place.";
+The first time, the headers of an mbox get room for UIDs and flags, which moves nearly all of the
+file once; afterwards most changes write a few bytes in place.";
 
-/// Write what is pending into a mailbox
+/// Write pending changes into a mailbox
 ///
-/// Pending flags are written, \Recent is dropped from every message, and in an mbox every message
-/// gets its UID, so that other programs see the same ones. A change that was interrupted is
-/// completed first.
+/// Writes pending flags, removes \Recent from every message, and in an mbox stores the UID of every
+/// message, so that other programs see the same UIDs. An interrupted change is completed first.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SyncArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// List what is pending, and write nothing
+    /// List the pending changes, and write nothing
     #[arg(long, conflicts_with_all = ["dry_run", "discard_pending", "take_over"])]
     list: bool,
-    /// Drop what is pending instead of writing it
+    /// Drop the pending changes instead of writing them
     #[arg(long, conflicts_with_all = ["dry_run", "take_over"])]
     discard_pending: bool,
-    /// Write also what is pending for an earlier file at this path, which another took the place of
+    /// Also write the changes pending for an earlier file at this path that was replaced
     ///
-    /// A mailbox is known by its attribute `user.barid.id`, which a program that replaces the file
-    /// may not copy. Each change goes to the message with the same header.
+    /// A mailbox is identified by its attribute `user.barid.id`, which a program that replaces the
+    /// file may not copy. Each change is applied to the message with the same header.
     #[arg(long, conflicts_with = "dry_run")]
     take_over: bool,
     #[command(flatten)]

@@ -28,27 +28,27 @@ Exit status: 1 if no expunge is kept, or the last one was not.";
 
 /// Bring back the messages of the last expunge
 ///
-/// They are appended to the mailbox with their flags, keywords and dates, and get new UIDs; an mbox
-/// gets them byte by byte as they stood there. Once more, it brings back those of the expunge
-/// before. Expunges are kept for 30 days, as far as the disk has room (see `barid expunge`); --list
-/// tells until when. An expunge that failed leaves those before it.
+/// Appends them to the mailbox with their flags, keywords and dates and new UIDs; in an mbox their
+/// bytes are the same as before. The next `barid undo` brings back the messages of the expunge
+/// before that. Expunges are kept for 30 days if the disk has room (see `barid expunge`); --list
+/// shows until when. An expunge that failed does not remove earlier ones.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct UndoArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// List the expunges that are kept, the last first; reads them all, to find damage
+    /// List the kept expunges, the last first; reads them completely to find damage
     #[arg(long, group = "what")]
     list: bool,
-    /// Bring back the expunge that has this number in the list
+    /// Bring back the expunge with this number in the list
     #[arg(long, value_name = "N", group = "what")]
     number: Option<u64>,
-    /// Forget all expunges that are kept
+    /// Forget all kept expunges
     #[arg(long, group = "what", conflicts_with = "dry_run")]
     discard: bool,
-    /// Bring back the last expunge of the mailbox that stood at this path before another program
-    /// put a new file in its place
+    /// Bring back the last expunge of the mailbox that was at this path before another program
+    /// replaced it with a new file
     #[arg(long, group = "what")]
     replaced: bool,
     #[command(flatten)]
@@ -121,8 +121,8 @@ pub(crate) fn warn_of_replaced(
     if mailbox.has_kept_of_replaced()? {
         let name = visible(name.as_encoded_bytes());
         context.warn(&format!(
-            "{name} has taken the place of another file, from which messages were expunged: \
-             `barid undo --replaced {name}` brings them back"
+            "{name} has replaced another file, from which messages were expunged: `barid undo \
+             --replaced {name}` brings them back"
         ));
     }
     Ok(())

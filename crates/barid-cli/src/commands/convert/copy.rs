@@ -23,27 +23,27 @@ Examples:
   barid copy old.mbox all ~/Maildir --dedupe message-id
   barid copy --create inbox 1:1000 mix:archive --proof proof.jsonl
 
-The messages get new UIDs. What is copied when the command is interrupted stays.
+The messages get new UIDs. Messages copied before the command is interrupted stay.
 
-Exit status: 1 if a message is not there, 2 if one could not be copied, or differs in the proof.";
+Exit status: 1 if a message does not exist, 2 if one could not be copied, or differs in the proof.";
 
 /// Copy messages to another mailbox
 ///
-/// Texts, internal dates, flags and keywords are kept; what the other format cannot hold is listed.
+/// Keeps texts, internal dates, flags and keywords; lists what the other format cannot store.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CopyArgs {
     /// The mailbox to copy from: a path, or FORMAT:PATH
     #[arg(value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     source: OsString,
-    /// The messages: UIDs and ranges with commas between them, as in 1,5:7,20:*, or `all`
+    /// The messages: UIDs and ranges separated by commas, as in 1,5:7,20:*, or `all`
     #[arg(value_name = "UIDS")]
     uids: UidRanges,
     /// The mailbox to copy to: a path, or FORMAT:PATH
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: OsString,
-    /// Create the other mailbox if it is not there, in the format that stands before it; else one
-    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
+    /// Create DST if it does not exist: in the format named before it, else in the format of the
+    /// tree around it, else a Maildir if its name ends with `/`, else an mbox
     #[arg(long)]
     create: bool,
     #[command(flatten)]
@@ -57,8 +57,8 @@ fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
     let barid::Error::ConversionStopped { next, .. } = error else { return error.into() };
     let hint = match next {
         Some(uid) => format!(
-            "`barid copy {} {uid}:* {}` with the same options goes on, with those of the UIDs from \
-             {uid} on that were given",
+            "to continue, run `barid copy {} {uid}:* {}` with the same options, and only those of \
+             the given UIDs that are {uid} or higher",
             visible(args.source.as_encoded_bytes()),
             visible(args.target.as_encoded_bytes()),
         ),
@@ -87,13 +87,13 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     let mut proofs = session.proofs()?;
     let pair = Pair::new(&args.source, &args.target);
     context.has_changed.set(true);
-    let mut teller = CopyPrinter::new(context, &pair, &mut proofs)?;
+    let mut printer = CopyPrinter::new(context, &pair, &mut proofs)?;
     let copied = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         let options = ConvertOptions { progress, ..session.options() };
-        let tell = &mut |event: barid::convert::ConvertEvent<'_>| teller.tell(&event);
+        let tell = &mut |event: barid::convert::ConvertEvent<'_>| printer.print_event(&event);
         barid::convert::copy(&mut source, &selected.uids, &mut target, &options, tell)
     });
-    let (told, _) = teller.finish();
+    let (told, _) = printer.finish();
     context.out.block(&told)?;
     let copied = copied.map_err(|error| stopped(error, args))?;
     let outcome = report::report(context, "copy", &pair, &copied, session.started)?;

@@ -28,24 +28,24 @@ Examples:
   barid convert inbox mbx:/mail/inbox --dedupe message-id
   barid convert ~/Mail maildir:new --proof proof.jsonl      a folder of mailboxes
 
-Texts, internal dates, flags, keywords, UIDs and UIDVALIDITY are kept; what the new format cannot
-hold is listed. A folder of mailboxes is converted as a tree: below a mailbox NAME that is a file,
-others go to the folder NAME.sbd. If the command is interrupted, give it again: it compares what is
-there, and goes on.
+Keeps texts, internal dates, flags, keywords, UIDs and UIDVALIDITY; lists what the new format cannot
+store. A folder of mailboxes is converted as a tree: mailboxes below a mailbox NAME that is a file
+are written to the folder NAME.sbd. If the command is interrupted, run it again: it compares the
+messages already copied, and continues.
 
 Exit status: 2 if a message could not be converted, or differs in the proof.";
 
 /// Convert a mailbox to another format
 ///
-/// The source stays as it is. The new mailbox must not be there yet, or be empty.
+/// The source stays unchanged. The new mailbox must not exist, or be empty.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {
     /// The mailbox to convert: a path, or FORMAT:PATH
     #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
     source: OsString,
-    /// The new mailbox: FORMAT:PATH, or a path, for one of the kind of the tree that it is in, a
-    /// Maildir if its name ends with `/`, else for an mbox
+    /// The new mailbox: FORMAT:PATH, or a path in the format of the tree around it, else a Maildir
+    /// if its name ends with `/`, else an mbox
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: OsString,
     /// Convert SRC alone, and not the mailboxes below it
@@ -58,11 +58,10 @@ pub(crate) struct ConvertArgs {
 /// Options of commands that copy messages.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
-    /// Read every message back, compare it, and write to FILE a line of JSON about each
+    /// Read every message back, compare it, and write a line of JSON for each to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     proof: Option<PathBuf>,
-    /// Leave out messages that are like one before them, or are in a mailbox that is copied to, and
-    /// tell which
+    /// Leave out duplicates of earlier messages, or of messages already in DST, and list them
     #[arg(long, value_name = "BY")]
     dedupe: Option<By>,
     #[command(flatten)]
@@ -74,7 +73,7 @@ pub(crate) struct HowArgs {
 enum By {
     /// The same Message-ID, or without one the same text
     MessageId,
-    /// The same text, but for line ends
+    /// The same text except for line ends
     Content,
 }
 
@@ -96,7 +95,7 @@ impl CopyCommand {
         }
         let stop: Arc<AtomicBool> = Arc::default();
         let quiet = context.global.quiet;
-        signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
+        signals::answer_signals(&stop, quiet).context("signals cannot be caught")?;
         Ok(Self { started: Instant::now(), stop, how: how.clone() })
     }
 
@@ -223,19 +222,21 @@ fn convert_one(
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let specs = (source, target);
     context.has_changed.set(true);
-    let mut teller = CopyPrinter::new(context, pair, proofs)?;
+    let mut printer = CopyPrinter::new(context, pair, proofs)?;
     // No change is in progress while the source is opened.
     signals::set_idle(true);
     let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         open.progress.clone_from(&progress);
         let options = ConvertOptions { progress, keeps_note, ..session.options() };
-        barid::convert::convert(&vfs, specs, &open, &options, &mut |event| teller.tell(&event))
+        barid::convert::convert(&vfs, specs, &open, &options, &mut |event| {
+            printer.print_event(&event)
+        })
     });
-    let (told, asides) = teller.finish();
+    let (told, asides) = printer.finish();
     context.out.block(&told)?;
     for path in asides {
         context.warn(&format!(
-            "the conversion was begun anew; what was there of it is now {}, and can be removed",
+            "the conversion was started again; its earlier part is now {} and can be removed",
             path.display()
         ));
     }

@@ -102,7 +102,7 @@ pub(super) struct CopyPrinter<'a> {
     proofs: Option<&'a mut Proofs>,
     json: bool,
     /// Text for standard output, printed once the progress line is cleared.
-    told: Vec<u8>,
+    output: Vec<u8>,
     asides: Vec<PathBuf>,
 }
 
@@ -118,15 +118,15 @@ impl<'a> CopyPrinter<'a> {
             json.end_line();
         }
         let (proofs, json) = (proofs.as_mut(), context.global.json);
-        Ok(Self { proofs, json, told: Vec::new(), asides: Vec::new() })
+        Ok(Self { proofs, json, output: Vec::new(), asides: Vec::new() })
     }
 
-    pub(super) fn tell(&mut self, event: &ConvertEvent<'_>) {
+    pub(super) fn print_event(&mut self, event: &ConvertEvent<'_>) {
         match event {
             ConvertEvent::Dropped(dropped) => {
                 match self.json {
-                    true => write_dropped(&mut self.told, dropped),
-                    false => self.told.extend_from_slice(dropped_in_words(dropped).as_bytes()),
+                    true => write_dropped(&mut self.output, dropped),
+                    false => self.output.extend_from_slice(dropped_in_words(dropped).as_bytes()),
                 }
                 self.prove(|out| write_dropped(out, dropped));
             }
@@ -134,7 +134,7 @@ impl<'a> CopyPrinter<'a> {
                 // All messages are written.
                 signals::set_idle(true);
                 if !proof.differences.is_empty() && !self.json {
-                    self.told.extend_from_slice(differing_in_words(proof).as_bytes());
+                    self.output.extend_from_slice(differing_in_words(proof).as_bytes());
                 }
                 self.prove(|out| write_proof(out, proof));
             }
@@ -156,7 +156,7 @@ impl<'a> CopyPrinter<'a> {
     /// Returns the text for standard output, and the paths to which interrupted conversions were
     /// moved.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>) {
-        (self.told, self.asides)
+        (self.output, self.asides)
     }
 }
 
@@ -278,7 +278,7 @@ pub(super) fn report(
         let messages = counted(differing, "message");
         context.error_line("error", &format!("{messages} not proven to be the same"));
         if converted.losses.quoted > 0 && converted.target.keeps_quotes {
-            let hint = "an mbox that is made and opened as mboxrd:PATH undoes its quoting";
+            let hint = "create and open the mbox as mboxrd:PATH, whose quoting can be undone";
             context.error_line("hint", hint);
         }
     }
@@ -297,7 +297,7 @@ fn in_words(pair: &Pair, converted: &ConvertReport, started: Instant) -> String 
     }
     if let Some(proven) = converted.proven {
         text.push_str(&match proven.differing {
-            0 => format!(", proved that {} are the same", grouped(proven.same)),
+            0 => format!(", verified {} as identical", grouped(proven.same)),
             _ => format!(", {} of {} differ", grouped(proven.differing), {
                 grouped(proven.differing + proven.same)
             }),
@@ -309,7 +309,7 @@ fn in_words(pair: &Pair, converted: &ConvertReport, started: Instant) -> String 
     }
     if !converted.gone.is_empty() {
         let gone = counted(converted.gone.len() as u64, "message");
-        text.push_str(&format!("  gone from the source meanwhile: {gone}\n"));
+        text.push_str(&format!("  removed from the source meanwhile: {gone}\n"));
     }
     text
 }
@@ -323,7 +323,7 @@ fn losses_in_words(losses: &Losses) -> Vec<String> {
         lines.push(format!("the UIDs of {}", messages(losses.uids)));
     }
     if losses.uidnext {
-        lines.push("the UIDNEXT: UIDs of messages that are gone may be given again".to_owned());
+        lines.push("the UIDNEXT: UIDs of expunged messages may be assigned again".to_owned());
     }
     for (keyword, limit, count) in &losses.keywords {
         let name = visible(keyword.as_str().as_bytes());

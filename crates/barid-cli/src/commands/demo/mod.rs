@@ -41,12 +41,12 @@ Examples:
 
 /// Show what barid does, on generated mail in a temporary folder
 ///
-/// Makes a Maildir and an mbox of the same messages, opens each for the first time and again, shows
-/// the newest threads, and prints what took how long. Your own mail and caches are not touched.
+/// Generates a Maildir and an mbox of the same messages, opens each twice, shows the newest
+/// threads, and prints the time of each step. Your own mail and caches are not touched.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Make N messages
+    /// Generate N messages
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: u64,
     /// Keep the folder and print its path
@@ -82,11 +82,14 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
     options.compression = context.global.compress;
     options.full_check = context.global.full_check;
     let written = Instant::now();
-    say(context, &format!("Making {} in {}", counted(args.messages, "message"), folder.display()))?;
+    print_activity(
+        context,
+        &format!("Making {} in {}", counted(args.messages, "message"), folder.display()),
+    )?;
     let mut tours = make(&folder, args.messages).context("the mailboxes cannot be written")?;
     let made = duration(written.elapsed());
     let quiet_since = Instant::now();
-    say(context, &format!("Made a Maildir and an mbox in {made}; opening both"))?;
+    print_activity(context, &format!("Made a Maildir and an mbox in {made}; opening both"))?;
     let threads = open_first(&mut tours, &options)?;
     std::thread::sleep(QUIET.saturating_sub(quiet_since.elapsed()));
     for tour in &mut tours {
@@ -102,7 +105,7 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
 }
 
 /// Prints the current activity for people.
-fn say(context: &mut Context, text: &str) -> anyhow::Result<()> {
+fn print_activity(context: &mut Context, text: &str) -> anyhow::Result<()> {
     if !context.global.json && !context.global.quiet {
         context.out.line(text)?;
         context.out.flush()?;
@@ -177,7 +180,7 @@ fn show(
     let found = counted(threads.len() as u64, "thread");
     context.out.line(&format!("\n{bold}The newest of {found}{reset}\n"))?;
     print_trees(context, &mailbox, threads, Some(THREADS_SHOWN))?;
-    context.out.line(&format!("\n{bold}What took how long{reset}\n"))?;
+    context.out.line(&format!("\n{bold}Times{reset}\n"))?;
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right]);
     table.row([String::new(), "Maildir".to_owned(), "mbox".to_owned()]);
     let both = |text: &dyn Fn(&Tour) -> String| [text(&tours[0]), text(&tours[1])];
@@ -191,7 +194,7 @@ fn show(
     table.write(context.out.buffer(), "  ");
     let len = grouped(mailbox.len().into());
     context.out.line(&format!(
-        "\nEach mailbox has {len} messages. Opened again, neither is read: the cache answers."
+        "\nEach mailbox has {len} messages. Opening it again reads only the cache."
     ))?;
     Ok(())
 }
@@ -213,7 +216,10 @@ fn finish(context: &mut Context, scratch: TemporaryFolder, keep: bool) -> anyhow
     }
     let folder = scratch.path().display().to_string();
     scratch.keep();
-    say(context, &format!("\nKept in {folder}. Try:"))?;
-    say(context, &format!("  barid ls --sort date --limit 20 {folder}/Maildir"))?;
-    say(context, &format!("  barid thread --algorithm refs --newest 10 {folder}/archive.mbox"))
+    print_activity(context, &format!("\nKept in {folder}. Try:"))?;
+    print_activity(context, &format!("  barid ls --sort date --limit 20 {folder}/Maildir"))?;
+    print_activity(
+        context,
+        &format!("  barid thread --algorithm refs --newest 10 {folder}/archive.mbox"),
+    )
 }

@@ -25,7 +25,7 @@ Examples:
   barid show --raw archive.mbox 17 | less
   barid show --raw -o 17.eml archive.mbox 17
 
-Exit status: 1 if a UID is not there, 2 if a message cannot be read; the others are shown.";
+Exit status: 1 if a UID does not exist, 2 if a message cannot be read; the others are shown.";
 
 /// Show messages: headers and text, the raw bytes, or a part
 #[derive(Debug, Args)]
@@ -34,21 +34,21 @@ pub(crate) struct ShowArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs, ranges of them (5:9), * for the last
+    /// The messages: UIDs, ranges (5:9), or * for the last
     #[arg(required = true, value_name = "UID", value_delimiter = ',')]
     uids: Vec<UidRange>,
     /// Print the bytes of the message
     ///
     /// `message` leaves out what belongs to the mailbox: the From_ line, its quoting where that can
     /// be undone, and the fields Status, X-Status, X-Keywords, X-UID, X-IMAP and X-IMAPbase.
-    /// `stored` prints what the file has.
+    /// `stored` prints the bytes as the file stores them.
     #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, group = "view")]
     #[arg(default_missing_value = "message", value_enum, group = "bytes", conflicts_with = "json")]
     raw: Option<Raw>,
     /// Print all header fields, decoded
     #[arg(long, group = "view")]
     headers: bool,
-    /// Print the parts that the message is made of
+    /// Print the MIME parts of the message
     #[arg(long, group = "view")]
     structure: bool,
     /// Print one part, decoded: a number as --structure shows it
@@ -92,8 +92,8 @@ pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outc
         }
     }
     if args.output.is_some() && uids.len() > 1 {
-        let message = format!("-o takes one message, and {} were named", uids.len());
-        return Err(WithHint::error(message, "write each to a file of its own"));
+        let message = format!("-o writes one message, but {} were named", uids.len());
+        return Err(WithHint::error(message, "run the command once for each message"));
     }
     let mut outcome = Outcome::Done;
     if uids.is_empty() || !missing.is_empty() {

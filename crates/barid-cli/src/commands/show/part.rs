@@ -30,7 +30,9 @@ pub(super) fn show(
     for defect in defects {
         let text = format!("UID {}: {defect}", message.uid);
         match defect.kind {
-            DefectKind::UnknownEncoding => context.warn(&format!("{text}: it is given as it is")),
+            DefectKind::UnknownEncoding => {
+                context.warn(&format!("{text}: printed without decoding"))
+            }
             _ => context.detail(&text),
         }
     }
@@ -41,7 +43,7 @@ pub(super) fn show(
         context.out.buffer().extend_from_slice(&bytes);
     } else if bytes.contains(&0) {
         return Err(WithHint::error(
-            format!("part {number} of UID {} is no text", message.uid),
+            format!("part {number} of UID {} is not text", message.uid),
             "write it to a file with -o FILE",
         ));
     } else {

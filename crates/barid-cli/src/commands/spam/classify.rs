@@ -11,7 +11,7 @@ use barid_spam::wordlist::Damage;
 use barid_spam::{At, Classified, Filter, Source, SpamOptions};
 use clap::{Args, ValueHint};
 
-use super::damage::tell_new;
+use super::damage::warn_of_new;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
 use crate::context::{Context, parse_spec};
@@ -27,33 +27,33 @@ Examples:
   barid spam classify ~/Maildir            a line for each message
   barid spam classify --json ~/Maildir | jq 'select(.status == \"spam\") | .uid'
   barid spam classify --explain < message.eml
-  barid spam classify --rescore ~/Maildir  read all again, with what was learned since
+  barid spam classify --rescore ~/Maildir  read all again, after more training
 
-The scores of a mailbox's messages are kept: the next time only messages without one are read,
-whatever was learned since.
+The scores of a mailbox's messages are saved: the next time only messages without a score are read,
+even if the filter was trained since.
 
 Exit status: 2 if a message could not be read; with --exit-code, that of bogofilter.";
 
-/// Tell which messages are spam
+/// Classify messages as spam or ham
 ///
-/// Prints what each message is, and its score: from 0 for ham to 1 for spam.
+/// Prints the class of each message and its score, from 0 for ham to 1 for spam.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ClassifyArgs {
-    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
-    /// none, for a message or an mbox on standard input
+    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; without a
+    /// name, or with `-`, a message or an mbox is read from standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
-    /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
+    /// Only these messages of the mailbox: UIDs and ranges separated by commas, as in 1,5:7
     #[arg(long, value_name = "UIDS")]
     uids: Option<UidRanges>,
-    /// Read all messages, also those whose scores are kept
+    /// Read all messages, even those with a saved score
     #[arg(long)]
     rescore: bool,
-    /// Tell the words that decided, those that speak for ham first, and read all messages
+    /// List the words that decided, those for ham first, and read all messages
     #[arg(long)]
     explain: bool,
-    /// End with 0 for spam, 1 for ham, 2 for neither, as the last message is, and 3 after an error
+    /// Exit with the class of the last message: 0 spam, 1 ham, 2 unsure; 3 after an error
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<
 fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
     let inputs = inputs(&args.names)?;
     if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
-        let message = "--uids is of the messages of one mailbox";
+        let message = "--uids needs exactly one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
     }
     let stop = stop_on_signal(context)?;
@@ -106,23 +106,23 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         *context.out.buffer() = is_out;
         context.out.block(&out)?;
         let (filter, done) = done?;
-        tell_new(context, &filter, &mut found.damage);
+        warn_of_new(context, &filter, &mut found.damage);
         done?;
     }
     if is_set(&stop) {
-        let hint = "run it again to go on: the scores of a mailbox's messages are kept";
-        return Err(WithHint::error("told to end before all messages were read", hint));
+        let hint = "run it again to continue: the scores so far are saved";
+        return Err(WithHint::error("interrupted before all messages were read", hint));
     }
     if found.older > 0 && !context.global.quiet {
         let older = counted(found.older, "score");
-        let text = format!("{older} from before the filter last learned; --rescore reads all");
+        let text = format!("{older} from before the last training; --rescore reads all");
         context.error_line("note", &text);
     }
     let is_whole = found.failed.is_empty();
     if found.last.is_none() && is_whole {
-        let text = "there was no message to classify";
+        let text = "no message to classify";
         if args.exit_code {
-            return Err(WithHint::error(text, "look at what was given"));
+            return Err(WithHint::error(text, "check the input"));
         }
         // An empty mailbox is normal, while an empty file is usually a mistake.
         if !context.global.quiet && inputs.iter().any(is_file) {

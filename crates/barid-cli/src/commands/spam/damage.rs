@@ -8,26 +8,27 @@ use crate::output::escape::visible;
 use crate::output::number::counted;
 
 /// The hint for a damaged word list.
-pub(super) const WAY_OUT: &str = "what is sound is used and kept; to have all again, bring back the file, or move the list away \
-     and `barid spam load` a dump; `barid spam maintain` makes the list whole without what is lost";
+pub(super) const WAY_OUT: &str = "the undamaged part is used and kept; to get the rest back, restore \
+     the file from a backup, or move the list away and `barid spam load` a dump; `barid spam \
+     maintain` repairs the list without it";
 
 /// Warns of damage of the filter's word list; returns `true` if there is any.
-pub(super) fn tell(context: &Context, filter: &Filter) -> bool {
-    tell_new(context, filter, &mut Vec::new())
+pub(super) fn warn_of(context: &Context, filter: &Filter) -> bool {
+    warn_of_new(context, filter, &mut Vec::new())
 }
 
-/// Like [`tell`], but does not warn of damage in `told`, to which it adds the new damage.
-pub(super) fn tell_new(context: &Context, filter: &Filter, told: &mut Vec<Damage>) -> bool {
+/// Like [`warn_of`], but does not warn of damage in `known`, to which it adds the new damage.
+pub(super) fn warn_of_new(context: &Context, filter: &Filter, known: &mut Vec<Damage>) -> bool {
     let mut damage = filter.damage(0);
     let is_damaged = !damage.is_empty();
-    damage.retain(|damage| !told.contains(damage));
+    damage.retain(|damage| !known.contains(damage));
     if let Some(text) = in_words(&damage) {
         context.warn(&text);
         if !context.global.quiet {
             context.error_line("hint", &visible(WAY_OUT.as_bytes()));
         }
     }
-    told.extend(damage);
+    known.extend(damage);
     is_damaged
 }
 

@@ -117,7 +117,7 @@ fn read_message(file: &dyn File) -> anyhow::Result<Vec<u8>> {
     if len > WHOLE_LEN_MAX {
         let (len, most) = (size(len), size(WHOLE_LEN_MAX));
         return Err(WithHint::error(
-            format!("{STDIN}: {len}: too large: the filter takes messages of up to {most}"),
+            format!("{STDIN}: {len}: too large: the filter accepts messages of up to {most}"),
             "a mailbox on standard input begins with a From_ line",
         ));
     }

@@ -26,10 +26,10 @@ Examples:
   barid spam dump --wordlist other/words | sort -k2,2nr | head
   barid spam dump --json | jq -r 'select(.spam > 9 and .ham == 0).token'
 
-The lines are those of `bogoutil -d`: the word, how many spam and ham messages held it, the date.
-Which messages were taught is not among them.
+The lines are those of `bogoutil -d`: the word, the numbers of spam and ham messages with it, the
+date. The dump does not contain which messages the filter was trained with.
 
-Exit status: 2 if the list is damaged, and something of it may be missing.";
+Exit status: 2 if the list is damaged, so that words may be missing.";
 
 const LOAD_EXAMPLES: &str = "\
 Examples:
@@ -37,11 +37,11 @@ Examples:
   bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
   barid spam load --wordlist new/words words.txt
 
-A dump that is loaded into a list that was not there makes the same list.";
+Loading a dump into a new list recreates the dumped list.";
 
 const MERGE_EXAMPLES: &str = "\
 Examples:
-  barid spam merge other/words             what the other list holds is added to this one
+  barid spam merge other/words             add the other list to this one
   barid spam merge --wordlist all/words one/words two/words";
 
 const STATS_EXAMPLES: &str = "\
@@ -52,7 +52,7 @@ Examples:
 /// The largest dump that is loaded, in bytes.
 const DUMP_LEN_MAX: u64 = 4 << 30;
 
-/// Print all words that were learned, as bogoutil does
+/// Print all words of the list, as bogoutil does
 #[derive(Debug, Args)]
 #[command(after_long_help = DUMP_EXAMPLES)]
 pub(crate) struct DumpArgs {
@@ -64,7 +64,7 @@ pub(crate) struct DumpArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = LOAD_EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// The dump; standard input, if missing or `-`
+    /// The dump; without FILE, or with `-`, it is read from standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -73,9 +73,10 @@ pub(crate) struct LoadArgs {
     date: DateArgs,
 }
 
-/// Add what other word lists hold
+/// Add other word lists to this one
 ///
-/// Counts are added up; messages that both lists were taught count twice, and are told.
+/// Adds up the counts. Messages that both lists were trained with count twice; a warning gives
+/// their number.
 #[derive(Debug, Args)]
 #[command(after_long_help = MERGE_EXAMPLES)]
 pub(crate) struct MergeArgs {
@@ -88,7 +89,7 @@ pub(crate) struct MergeArgs {
     date: DateArgs,
 }
 
-/// Show what was learned, in numbers
+/// Show the figures of the word list
 #[derive(Debug, Args)]
 #[command(after_long_help = STATS_EXAMPLES)]
 pub(crate) struct StatsArgs {
@@ -124,7 +125,7 @@ pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Out
         false => wordlist::dump(&mut *list, &mut Out(out), None).map(drop),
     };
     filter.look_for_damage(&*list);
-    let is_damaged = damage::tell(context, &filter);
+    let is_damaged = damage::warn_of(context, &filter);
     match dumped {
         // An error of standard output is handled by its kind.
         Err(wordlist::Error::Stream(error)) => Err(error.into()),
@@ -180,10 +181,10 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     let (name, dump) = read_dump(args)?;
     if dump.is_empty() {
         let message = format!("{name}: the dump is empty: nothing was loaded");
-        return Err(WithHint::error(message, "look at what made it"));
+        return Err(WithHint::error(message, "check the command that wrote it"));
     }
     wordlist::check_dump(&mut &dump[..]).map_err(|error| {
-        let hint = "nothing was loaded: a dump is what `barid spam dump` and `bogoutil -d` print";
+        let hint = "nothing was loaded: `barid spam dump` and `bogoutil -d` write dumps";
         WithHint::error(format!("{name}: {error}"), hint)
     })?;
     let filter = args.list.filter(context, options(&args.date))?;
@@ -192,7 +193,7 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     let loaded =
         wordlist::load(&mut *list, &mut &dump[..], &how).map_err(barid_spam::Error::from)?;
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_loaded");
         json.key("tokens").number(loaded.tokens);
@@ -202,7 +203,7 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     }
     let skipped = match loaded.skipped {
         0 => String::new(),
-        skipped => format!("; {} passed by", counted(skipped, "line")),
+        skipped => format!("; {} skipped", counted(skipped, "line")),
     };
     context.out.line(&format!("{} loaded{skipped}", counted(loaded.tokens, "word")))?;
     Ok(Outcome::Done)
@@ -221,7 +222,10 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
                 .is_ok_and(|it| (it.device, it.inode) == (itself.device, itself.inode))
         };
         if itself.as_ref().is_some_and(is_itself) {
-            let message = format!("{}: the list itself: all would count twice", other.display());
+            let message = format!(
+                "{}: this is the list itself: all words would count twice",
+                other.display()
+            );
             return Err(WithHint::error(message, "name other lists, and this one with --wordlist"));
         }
         let other = Filter::new(Arc::new(OsVfs), other.into(), options(&args.date));
@@ -231,10 +235,10 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
         tokens += merged.tokens;
         twice += merged.twice.len() as u64;
         other.look_for_damage(&*from);
-        is_damaged |= damage::tell(context, &other);
+        is_damaged |= damage::warn_of(context, &other);
     }
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     let outcome = if is_damaged { Outcome::Incomplete } else { Outcome::Done };
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_merged");
@@ -246,7 +250,7 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
     context.out.line(&format!("{} added", counted(tokens, "word")))?;
     if twice > 0 {
         let messages = counted(twice, "message");
-        context.warn(&format!("{messages} of both lists count twice now"));
+        context.warn(&format!("{messages} in both lists now count twice"));
     }
     Ok(outcome)
 }
@@ -291,7 +295,7 @@ pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<O
         out.line(&visible(name))?;
         out.line(&format!("{:>12} spam messages", grouped(totals.spam.into())))?;
         out.line(&format!("{:>12} ham messages", grouped(totals.ham.into())))?;
-        out.line(&format!("{:>12} of them can be taken back", grouped(receipts)))?;
+        out.line(&format!("{:>12} of them can be untrained", grouped(receipts)))?;
         out.line(&format!("{:>12} words", grouped(tokens)))?;
         out.line(&format!("{:>12} of them seen in one message", grouped(once)))?;
         if let Some(robx) = robx {
@@ -299,6 +303,6 @@ pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<O
         }
     }
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     Ok(if damages > 0 { Outcome::Incomplete } else { Outcome::Done })
 }

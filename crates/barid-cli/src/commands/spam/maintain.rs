@@ -12,30 +12,30 @@ use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
 Examples:
-  barid spam maintain                      make the list as compact as it can be
-  barid spam maintain --age 180 --count 1  forget rare words that half a year has not seen
+  barid spam maintain                      make the list as compact as possible
+  barid spam maintain --age 180 --count 1  forget rare words not seen for half a year
   barid spam maintain --len 3,30
-  barid spam maintain --robx               compute what an unknown word says
+  barid spam maintain --robx               compute the probability of an unknown word
 
-A word goes if all that is given says so.";
+With several of --age, --count and --len, a word is removed only if all of them apply.";
 
 /// Forget words that are old or rare, and make the list compact
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct MaintainArgs {
-    /// Forget words last changed so many days ago or before, or at that date, YYYYMMDD, or before
+    /// Forget words last changed at least this many days ago, or on this date (YYYYMMDD) or earlier
     #[arg(long, value_name = "DAYS|DATE", value_parser = parse_age)]
     age: Option<u32>,
-    /// Forget words that no more than N messages of either class had
+    /// Forget words seen in at most N messages of each class
     #[arg(long, value_name = "N", value_parser = parse_count)]
     count: Option<u32>,
     /// Forget words that are shorter than MIN bytes or longer than MAX
     #[arg(long, value_name = "MIN,MAX", value_parser = parse_len)]
     len: Option<(usize, usize)>,
-    /// Replace every byte beyond ASCII by `?`, and add up what is the same then
+    /// Replace every byte beyond ASCII by `?`, and add up words that become equal
     #[arg(long)]
     ascii: bool,
-    /// Compute the probability of an unknown word, and keep it in the list
+    /// Compute the probability of an unknown word, and store it in the list
     #[arg(long)]
     robx: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ fn parse_age(text: &str) -> Result<u32, String> {
     // A large number that is not a date would mean a day before or after all others.
     match age < 1_000_000 || is_date {
         true => Ok(age),
-        false => Err("no day: a date is YYYYMMDD, as in 20261122".to_owned()),
+        false => Err("not a date: write YYYYMMDD, as in 20261122".to_owned()),
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<
         false => None,
     };
     filter.look_for_damage(&*list);
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_maintained");
         json.key("kept").number(done.kept);
@@ -109,9 +109,13 @@ pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<
     match robx {
         Some(Robx { value, tokens, .. }) => {
             let words = counted(tokens, "word");
-            context.out.line(&format!("an unknown word says {value:.6}, by {words}"))?;
+            context
+                .out
+                .line(&format!("probability of an unknown word: {value:.6}, from {words}"))?;
         }
-        None if args.robx => context.warn("there are too few words to say what an unknown one is"),
+        None if args.robx => {
+            context.warn("too few words to compute the probability of an unknown one")
+        }
         None => {}
     }
     Ok(Outcome::Done)

@@ -30,23 +30,22 @@ const EXAMPLES: &str = "\
 Examples:
   barid spam train --spam ~/Maildir/.Junk  these are spam
   barid spam train --ham ~/Maildir         and these are not
-  barid spam classify ~/Maildir            what is what; the next time only new mail is read
+  barid spam classify ~/Maildir            score messages; the next time only new mail is read
   barid spam classify --explain < message.eml
   barid spam retrain --ham ~/Maildir/.Junk --uids 17
   barid spam move ~/Maildir --to ~/Maildir/.Junk
   bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
-  barid spam stats                         what it has learned
+  barid spam stats                         the figures of the word list
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --save  better parameters
   barid spam daemon --milter inet:127.0.0.1:8893  for Postfix, and for bogofilter's recipes
 
-What the filter learned is in the folder of the state, which must be kept; --wordlist names another
-place.";
+The word list is in the state folder, which must be kept; --wordlist names another file.";
 
-/// Tell spam from ham: teach messages, and ask what others are
+/// Separate spam from ham: train the filter, and classify messages
 ///
-/// The filter counts in how many spam and ham messages each word was seen, as bogofilter does, and
-/// gives its scores. It remembers which messages it was taught, so that none counts twice and each
-/// can be taken back.
+/// The filter counts the spam and ham messages in which each word was seen, and computes scores as
+/// bogofilter does. It remembers the messages it was trained with, so that none counts twice and
+/// each can be untrained.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SpamArgs {
@@ -92,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outc
 /// The option that selects the word list.
 #[derive(Clone, Debug, Args)]
 struct ListArgs {
-    /// Use the word list PATH; without it, the one in the folder of the state
+    /// Use the word list PATH [default: the one in the state folder]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     wordlist: Option<PathBuf>,
 }
@@ -113,7 +112,7 @@ impl ListArgs {
 /// The option for the date of changes.
 #[derive(Clone, Debug, Args)]
 struct DateArgs {
-    /// Date what is changed YYYYMMDD, or 0 for no date; today, if missing
+    /// Date of changed words, YYYYMMDD, or 0 for no date [default: today]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     date: Option<u32>,
 }
@@ -121,7 +120,7 @@ struct DateArgs {
 /// The option for the way in which words are made of messages.
 #[derive(Clone, Debug, Args)]
 struct ProfileArgs {
-    /// Make words of messages this way; those of one list should be made in one
+    /// The way in which messages are split into words; use the same for all messages of a list
     #[arg(long, value_enum, value_name = "PROFILE", default_value = "bogofilter")]
     profile: ProfileName,
 }
@@ -131,9 +130,9 @@ struct ProfileArgs {
 enum ProfileName {
     /// As bogofilter 1.2.5, word for word
     Bogofilter,
-    /// The same without its faults, and pairs of words, weighed in another way
+    /// Without bogofilter's faults, with pairs of words and other weights
     Modern,
-    /// The first version of `modern`, for lists that were taught with it
+    /// The first version of `modern`, for lists that were trained with it
     #[value(name = "modern-1")]
     Modern1,
 }
@@ -187,24 +186,24 @@ impl ScoringArgs {
 
 /// The parameters of scoring.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Scoring (what is not given is as `barid spam tune --save` left it)")]
+#[command(next_help_heading = "Scoring (the defaults are those saved by `barid spam tune --save`)")]
 struct ScoreArgs {
-    /// Take a message with this score or more for spam; 0.99, if nothing was saved
+    /// Treat a message with at least this score as spam; 0.99, if nothing was saved
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     spam_cutoff: Option<f64>,
-    /// Take a message with this score or less for ham; 0.45, and 0.0001 with `--profile
-    /// modern`, if nothing was saved; 0: all that is no spam
+    /// Treat a message with at most this score as ham; 0.45, and 0.0001 with `--profile modern`, if
+    /// nothing was saved; with 0, all that is not spam is ham
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     ham_cutoff: Option<f64>,
     /// Count words whose probability is farther than this from 0.5; 0.375, and 0.25 with
     /// `--profile modern`, if nothing was saved
     #[arg(long, value_name = "DEV", value_parser = parse_share)]
     min_dev: Option<f64>,
-    /// Give an unknown word so much weight, in messages; 0.0178, and 0.8 with `--profile
-    /// modern`, if nothing was saved
+    /// Weight of an unknown word, in messages; 0.0178, and 0.8 with `--profile modern`, if nothing
+    /// was saved
     #[arg(long, value_name = "WEIGHT", value_parser = parse_positive)]
     robs: Option<f64>,
-    /// Give an unknown word this probability; if nothing was saved, what the list holds (`barid
+    /// Probability of an unknown word; if nothing was saved, the one stored in the list (`barid
     /// spam maintain --robx`), else 0.52; 0.5 with `--profile modern`
     #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
     robx: Option<f64>,
@@ -215,7 +214,7 @@ struct ScoreArgs {
     /// nothing was saved
     #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     ns_esf: Option<f64>,
-    /// Count the N words that are farthest from 0.5; 0: those beyond --min-dev
+    /// Count the N words that are farthest from 0.5; with 0, those beyond --min-dev
     #[arg(long, value_name = "N")]
     token_count: Option<usize>,
     /// Count at least N words
@@ -264,7 +263,7 @@ fn parse_positive(text: &str) -> Result<f64, String> {
 fn stop_on_signal(context: &Context) -> anyhow::Result<Arc<AtomicBool>> {
     let stop: Arc<AtomicBool> = Arc::default();
     let quiet = context.global.quiet;
-    signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
+    signals::answer_signals(&stop, quiet).context("signals cannot be caught")?;
     Ok(stop)
 }
 

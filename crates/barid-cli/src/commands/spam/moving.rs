@@ -22,8 +22,8 @@ Examples:
   barid spam move --dry-run inbox --to junk.mbox
   barid spam move --create inbox --to maildir:junk
 
-A message is removed only when its copy is safe on the disk. One that was taught as ham stays
-(`barid spam retrain --ham`).
+A message is removed only when its copy is safe on the disk. Messages that were trained as ham
+(`barid spam retrain --ham`) stay.
 
 Exit status: 2 if a message could not be read.";
 
@@ -33,17 +33,17 @@ Exit status: 2 if a message could not be read.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct MoveArgs {
-    /// The mailbox to look through: a path, or FORMAT:PATH
+    /// The mailbox to move spam from: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
     /// The mailbox to move spam to: a path, or FORMAT:PATH
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::AnyPath)]
     to: OsString,
-    /// Create the other mailbox if it is not there, in the format that stands before it; else one
-    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
+    /// Create FOLDER if it does not exist: in the format named before it, else in the format of
+    /// the tree around it, else a Maildir if its name ends with `/`, else an mbox
     #[arg(long, conflicts_with = "dry_run")]
     create: bool,
-    /// Only tell how many messages would be moved
+    /// Only print how many messages would be moved
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
         let moved = filter.move_spam(&mut source, &mut target, &change, tell);
         anyhow::Ok((filter, moved))
     })?;
-    damage::tell(context, &filter);
+    damage::warn_of(context, &filter);
     let moved = moved?;
     print(context, args, &moved)?;
     let copies = moved.copied.iter().map(|copied| &copied.trouble);
@@ -107,8 +107,8 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     );
     failed.iter().for_each(|error| report(context, error));
     if is_set(&stop) {
-        let hint = "run it again to go on: nothing was lost";
-        return Err(WithHint::error("told to end before all was done", hint));
+        let hint = "run it again to continue: no message was lost";
+        return Err(WithHint::error("interrupted before all spam was moved", hint));
     }
     Ok(if failed.is_empty() { Outcome::Done } else { Outcome::Incomplete })
 }
@@ -130,7 +130,7 @@ fn print(context: &mut Context, args: &MoveArgs, moved: &MovedSpam) -> anyhow::R
     }
     let trusted = match moved.trusted {
         0 => String::new(),
-        trusted => format!("; {} taught as ham stay", counted(trusted, "message")),
+        trusted => format!("; {} trained as ham stay", counted(trusted, "message")),
     };
     let text = match args.dry_run {
         true => {

@@ -1,4 +1,4 @@
-//! The ROC curve as SVG: the share of spam that is found by the share of ham taken for spam.
+//! The ROC curve as SVG: the share of spam that is found by the share of ham classified as spam.
 
 use std::fmt::{self, Write as _};
 
@@ -55,7 +55,7 @@ pub(super) fn svg(tuned: &Tuned) -> String {
 
 /// The axes: from these rates to 1.
 struct Scale {
-    /// Lowest share of ham that is taken for spam.
+    /// Lowest share of ham that is classified as spam.
     from: f64,
     /// Lowest share of spam that is found.
     least: f64,

@@ -7,7 +7,7 @@ use barid_spam::wordlist::Class;
 use barid_spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
 use clap::{Args, ValueHint};
 
-use super::damage::tell;
+use super::damage::warn_of;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
@@ -26,20 +26,20 @@ Examples:
   barid spam train --spam junk/*.eml
   barid spam train --spam < message.eml    or < junk.mbox
 
-A message that was taught before stays as it is, so a mailbox can be given again when there is more
-in it; one that was taught as the other class needs --retrain. If the command is interrupted, run
-it again.
+A message that was trained before is skipped, so a mailbox can be given again when it has more
+messages; one that was trained as the other class needs --retrain. If the command is interrupted,
+run it again.
 
-Exit status: 2 if a message could not be read, or counts as the other class and stays so.";
+Exit status: 2 if a message could not be read, or stays counted as the other class.";
 
 const UNTRAIN_EXAMPLES: &str = "\
 Examples:
   barid spam untrain ~/Maildir/.Junk --uids 17
   barid spam untrain message.eml
-  barid spam untrain --spam old-junk.mbox  only what was taught as spam
+  barid spam untrain --spam old-junk.mbox  only messages trained as spam
   barid spam untrain --registered --spam message.eml  also what `barid bogofilter -s` registered
 
-Exit status: 1 if none of the messages was taught, 2 if one could not be read.";
+Exit status: 1 if the filter was trained with none of the messages, 2 if one could not be read.";
 
 const RETRAIN_EXAMPLES: &str = "\
 Examples:
@@ -47,50 +47,49 @@ Examples:
   barid spam retrain --spam missed.eml
   barid spam retrain --registered --spam missed.eml  after `barid bogofilter -u`
 
-Exit status: 2 if a message could not be read, or was left as it is.";
+Exit status: 2 if a message could not be read, or was left unchanged.";
 
-/// Teach messages as spam or ham
+/// Train the filter with spam or ham
 #[derive(Debug, Args)]
 #[command(after_long_help = TRAIN_EXAMPLES)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     class: ClassArgs,
-    /// Move what was taught as the other class, as `barid spam retrain` does
+    /// Move messages that were trained as the other class, as `barid spam retrain` does
     #[arg(long)]
     retrain: bool,
     #[command(flatten)]
     what: WhatArgs,
 }
 
-/// Take back what was taught of messages
+/// Undo the training of messages
 #[derive(Debug, Args)]
 #[command(after_long_help = UNTRAIN_EXAMPLES)]
 pub(crate) struct UntrainArgs {
-    /// Only of those that were taught as spam
+    /// Only messages that were trained as spam
     #[arg(long, group = "class")]
     spam: bool,
-    /// Only of those that were taught as ham
+    /// Only messages that were trained as ham
     #[arg(long, group = "class")]
     ham: bool,
-    /// Also of messages without a receipt, which were registered as that class by `barid
-    /// bogofilter` or are in a dump that was loaded: take off their words, as `bogofilter -S` or
-    /// `-N` does
+    /// Also messages without a receipt that were registered as that class by `barid bogofilter` or
+    /// in a loaded dump: subtract their words, as `bogofilter -S` or `-N` does
     #[arg(long, requires = "class")]
     registered: bool,
     #[command(flatten)]
     what: WhatArgs,
 }
 
-/// Teach messages as spam or ham, whatever was taught of them before
+/// Train the filter with spam or ham, whatever the messages counted as before
 ///
-/// What counted as the other class is moved, in one step.
+/// Messages that counted as the other class are moved in one step.
 #[derive(Debug, Args)]
 #[command(after_long_help = RETRAIN_EXAMPLES)]
 pub(crate) struct RetrainArgs {
     #[command(flatten)]
     class: ClassArgs,
-    /// Take messages without a receipt for some that were registered as the other class by `barid
-    /// bogofilter`, or are in a dump that was loaded, as `bogofilter -Sn` or `-Ns` does
+    /// Assume that messages without a receipt were registered as the other class by `barid
+    /// bogofilter` or in a loaded dump, as `bogofilter -Sn` or `-Ns` does
     #[arg(long)]
     registered: bool,
     #[command(flatten)]
@@ -101,10 +100,10 @@ pub(crate) struct RetrainArgs {
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
 struct ClassArgs {
-    /// They are spam
+    /// The messages are spam
     #[arg(long)]
     spam: bool,
-    /// They are not
+    /// The messages are ham
     #[arg(long)]
     ham: bool,
 }
@@ -118,11 +117,11 @@ impl ClassArgs {
 /// The messages to train with, the word list, and the options of training.
 #[derive(Clone, Debug, Args)]
 struct WhatArgs {
-    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
-    /// none, for a message or an mbox on standard input
+    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; without a
+    /// name, or with `-`, a message or an mbox is read from standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
-    /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
+    /// Only these messages of the mailbox: UIDs and ranges separated by commas, as in 1,5:7
     #[arg(long, value_name = "UIDS")]
     uids: Option<UidRanges>,
     #[command(flatten)]
@@ -170,11 +169,11 @@ impl SkippedMessages {
         let what = match became {
             Became::Unreadable(_) | Became::Unknown => return self.failed.push((name, became)),
             _ if !self.is_detailed => return,
-            Became::Already(class) => format!("counts as {} already", name_of(class)),
-            Became::Otherwise(class) => format!("counts as {}, and stays so", name_of(class)),
-            Became::Never => "was never taught".to_owned(),
-            Became::Unreceipted => "has no receipt, and stays as it is".to_owned(),
-            Became::Gone => "not there any more".to_owned(),
+            Became::Already(class) => format!("already counts as {}", name_of(class)),
+            Became::Otherwise(class) => format!("stays counted as {}", name_of(class)),
+            Became::Never => "was never trained".to_owned(),
+            Became::Unreceipted => "has no receipt, and stays unchanged".to_owned(),
+            Became::Gone => "no longer exists".to_owned(),
             _ => return,
         };
         self.details.push(format!("{name}: {what}"));
@@ -189,7 +188,7 @@ fn teach(
 ) -> anyhow::Result<Outcome> {
     let inputs = inputs(&args.names)?;
     if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
-        let message = "--uids is of the messages of one mailbox";
+        let message = "--uids needs exactly one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
     }
     let stop = stop_on_signal(context)?;
@@ -217,7 +216,7 @@ fn teach(
         let trained = trainer.finish(&mut |_, _| {})?;
         anyhow::Ok((filter, trained))
     })?;
-    tell(context, &filter);
+    warn_of(context, &filter);
     print(context, lesson, &trained)?;
     finish(context, lesson, &trained, told)
 }
@@ -330,12 +329,12 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
     let class = class.unwrap_or_default();
     let told = [
         (trained.trained, format!("learned as {class}")),
-        (trained.untrained, "taken back".to_owned()),
+        (trained.untrained, "untrained".to_owned()),
         (trained.moved, format!("moved to {class}")),
         (trained.already, format!("counted as {class} before")),
-        (trained.otherwise, "count as the other class, and stay so".to_owned()),
-        (trained.never, "never taught".to_owned()),
-        (trained.unreceipted, "without a receipt, and left as they are".to_owned()),
+        (trained.otherwise, "stay counted as the other class".to_owned()),
+        (trained.never, "never trained".to_owned()),
+        (trained.unreceipted, "without a receipt, left unchanged".to_owned()),
     ];
     let parts: Vec<String> = told
         .into_iter()
@@ -347,23 +346,21 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
 }
 
 /// Warns of messages without a receipt, with which the list may have been trained nevertheless.
-fn tell_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
+fn warn_of_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
     if trained.unreceipted == 0 || context.global.quiet {
         return;
     }
-    let what = "the list counts messages that have no receipt, as those that `barid bogofilter` \
-                registered; these may be some of them";
+    let what = "the list counts messages that have no receipt, such as those that `barid \
+                bogofilter` registered; these may be some of them";
     let hint = match lesson {
         Lesson::Retrain(class) => format!(
-            "if they were registered as the other class, add --registered; if they were not at \
-             all, `barid spam train --{}`",
+            "if they were registered as the other class, add --registered; if they were never \
+             registered, use `barid spam train --{}`",
             name_of(class)
         ),
-        _ => {
-            "if they are, say as which: `barid spam untrain --registered --spam` (or --ham) takes \
-              their words off, as `bogofilter -S` (or -N) does"
-                .to_owned()
-        }
+        _ => "if so, name their class: `barid spam untrain --registered --spam` (or --ham) \
+              subtracts their words, as `bogofilter -S` (or -N) does"
+            .to_owned(),
     };
     context.warn(what);
     context.error_line("hint", &visible(hint.as_bytes()));
@@ -378,19 +375,18 @@ fn finish(
     told.details.iter().for_each(|text| context.detail(text));
     if trained.floored > 0 {
         let counts = counted(trained.floored, "count");
-        let why = "words were forgotten since, or it was taught with others";
+        let why = "words were forgotten since, or the training used others";
         context.warn(&format!("{counts} would have gone below zero: {why}"));
     }
-    tell_unreceipted(context, lesson, trained);
+    warn_of_unreceipted(context, lesson, trained);
     if let Lesson::Train(class) = lesson
         && trained.otherwise > 0
     {
         let (count, class) = (counted(trained.otherwise, "message"), name_of(class));
         let other = if class == "spam" { "ham" } else { "spam" };
-        let text = format!("{count} given as {class} were taught as {other} before, and stay so");
+        let text = format!("{count} given as {class} were trained as {other} before, and stay so");
         context.error_line("error", &text);
-        let hint =
-            format!("`barid spam train --retrain --{class}` moves what is {class} after all");
+        let hint = format!("`barid spam train --retrain --{class}` moves them to {class}");
         context.error_line("hint", &visible(hint.as_bytes()));
     }
     let count = told.failed.len();
@@ -398,8 +394,8 @@ fn finish(
         let error = match became {
             Became::Unreadable(error) => anyhow::Error::new(error).context(name),
             _ => WithHint::error(
-                format!("{name}: a later version of barid made its words"),
-                "take it back with that one",
+                format!("{name}: trained by a later version of barid"),
+                "untrain it with that version",
             ),
         };
         report(context, &error);
@@ -410,8 +406,8 @@ fn finish(
     }
     if trained.is_stopped {
         return Err(WithHint::error(
-            "told to end before all messages were read",
-            "run it again to go on: what counts already is passed by",
+            "interrupted before all messages were read",
+            "run it again to continue: trained messages are skipped",
         ));
     }
     let is_in_vain = matches!(lesson, Lesson::Untrain(_)) && trained.untrained == 0;

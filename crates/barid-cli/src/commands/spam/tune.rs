@@ -31,16 +31,17 @@ Examples:
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --profile modern --chronological
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --evaluate --min-dev 0.1
 
-Messages are dealt into folds, and each is scored by what all other folds teach; the word list is
-not asked. What is recommended was chosen by these very messages and looks a little better on them
-than it is: the last row of the table counts errors on messages that had no part in the choice.
+Messages are dealt into folds, and each is scored by a filter trained with all other folds; the word
+list is not used. The recommended parameters were chosen with these messages and do a little better
+on them than on others: the last row of the table counts errors on messages not used for the choice.
 
 Exit status: 2 if a message could not be read.";
 
-/// Choose the parameters of scoring by messages whose class is known
+/// Choose the parameters of scoring with messages whose class is known
 ///
-/// Tries some hundred sets of parameters, and recommends the one that misses the fewest spam where
-/// few ham are taken for it. Nothing is learned and nothing changed without --save.
+/// Tries some hundred sets of parameters, and recommends the one that misses the fewest spam while
+/// few ham are classified as spam (--false-positives). The word list is not trained, and without
+/// --save nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
@@ -48,34 +49,34 @@ pub(crate) struct TuneArgs {
     #[arg(long, required = true, num_args = 1.., value_name = "MAILBOX|FILE")]
     #[arg(value_hint = ValueHint::AnyPath)]
     spam: Vec<OsString>,
-    /// Messages that are not
+    /// Messages that are ham
     #[arg(long, required = true, num_args = 1.., value_name = "MAILBOX|FILE")]
     #[arg(value_hint = ValueHint::AnyPath)]
     ham: Vec<OsString>,
-    /// Take at most this share of ham for spam
+    /// Classify at most this share of ham as spam
     #[arg(long, value_name = "SHARE", default_value_t = 0.001, value_parser = parse_share)]
     false_positives: f64,
     /// Deal messages into N folds
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(2..=100))]
     folds: u64,
-    /// Deal them otherwise
+    /// Seed for dealing messages into folds
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Choose by the older half of the messages, and count errors on the newer
+    /// Choose with the older half of the messages, and count errors on the newer
     #[arg(long)]
     chronological: bool,
-    /// Try no other parameters but cut-offs: count errors with those that there are
+    /// Try other cut-offs only: count errors with the present parameters
     #[arg(long, conflicts_with_all = ["save", "bogofilter_config"])]
     evaluate: bool,
-    /// Keep what is recommended beside the word list, for `barid spam classify` and `move`
+    /// Save the recommended parameters beside the word list, for `barid spam classify` and `move`
     #[arg(long)]
     save: bool,
-    /// Write what is recommended as lines of bogofilter's configuration, for `bogofilter -c
-    /// FILE.cf` or the end of ~/.bogofilter.cf: what --save keeps, `barid bogofilter` does not read
+    /// Write the recommended parameters as lines of bogofilter's configuration, for `bogofilter -c
+    /// FILE.cf` or the end of ~/.bogofilter.cf; `barid bogofilter` does not read those of --save
     #[arg(long, value_name = "FILE.cf", value_hint = ValueHint::FilePath)]
     bogofilter_config: Option<PathBuf>,
-    /// Draw what is found for which share of ham taken for spam, as SVG
+    /// Draw the ROC curve, spam found by share of ham classified as spam, as SVG
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     roc: Option<PathBuf>,
     #[command(flatten)]
@@ -103,7 +104,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         && args.scoring.profile.profile.profile() != Profile::Bogofilter
     {
         let hint = "choose parameters for bogofilter with --profile bogofilter";
-        return Err(WithHint::error("bogofilter makes other words of messages", hint));
+        return Err(WithHint::error("bogofilter splits messages into other words", hint));
     }
     let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
     let stop = stop_on_signal(context)?;
@@ -128,9 +129,10 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         drop(samples);
         anyhow::Ok((filter, tuned?))
     })?;
-    tell_doubts(context, told.otherwise, &tuned);
+    warn_of_doubts(context, told.otherwise, &tuned);
     if told.twice > 0 {
-        context.detail(&format!("{} there twice, and count once", counted(told.twice, "message")));
+        context
+            .detail(&format!("{} given twice, and counted once", counted(told.twice, "message")));
     }
     if let Some(path) = &args.roc {
         let svg = roc::svg(&tuned);
@@ -169,18 +171,18 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// Warns if the result is doubtful.
-fn tell_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
+fn warn_of_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
     if otherwise > 0 {
         let count = counted(otherwise, "message");
-        context.warn(&format!("{count} given as spam and as ham: as spam is what they count"));
+        context.warn(&format!("{count} given as spam and as ham: counted as spam"));
     }
     let counts = [tuned.tested, tuned.taught];
     let least = counts.map(|counts| counts.spam.min(counts.ham)).into_iter().min().unwrap_or(0);
     if least < FEW_SAMPLES {
         let few = counted(least.into(), "message");
         context.warn(&format!(
-            "{few} of a class teach or are counted: what is found may be chance; some hundred of \
-             each tell more"
+            "only {few} of a class for training or counting: the result may be chance; some \
+             hundred of each class are better"
         ));
     }
 }
@@ -221,7 +223,7 @@ fn add(
         }),
         Input::Stdin => {
             let hint = "name mailboxes, or files with one message each";
-            return Err(WithHint::error("one message cannot be tuned by", hint));
+            return Err(WithHint::error("one message is too few to tune with", hint));
         }
     };
     Ok(added?)

@@ -98,7 +98,7 @@ impl<'a> Hook<'a> {
             }
             let status = command.envs(variables).status().context("`sh` cannot be run")?;
             if !status.success() && !stopped() {
-                failed.push(format!("the command of --exec ended with {status}"));
+                failed.push(format!("the command of --exec failed: {status}"));
             }
         }
         Ok(failed)

@@ -31,14 +31,14 @@ Examples:
   barid watch --exec 'notify-send \"$BARID_FROM\" \"$BARID_SUBJECT\"' ~/Maildir
   barid watch --once --timeout 5m ~/Maildir      wait for the next change
 
-The command of --exec runs once for each change, one after the other, by `sh -c`. It is told in the
-environment: BARID_EVENT (new, flags, expunged, renumbered), BARID_MAILBOX (the path),
-BARID_UIDVALIDITY, BARID_UID, and of a message that is there BARID_FLAGS, BARID_KEYWORDS, BARID_FROM
+The command of --exec runs once for each change, one after the other, with `sh -c`. Its environment
+describes the change: BARID_EVENT (new, flags, expunged, renumbered), BARID_MAILBOX (the path),
+BARID_UIDVALIDITY, BARID_UID, and for a message that exists BARID_FLAGS, BARID_KEYWORDS, BARID_FROM
 and BARID_SUBJECT.
 
-It ends well when it is told to end (Ctrl-C). Exit status: 1 if nothing changed before --timeout.";
+Exit status: 0 after Ctrl-C or SIGTERM, 1 if nothing changed before --timeout.";
 
-/// Tell what changes in mailboxes, as it happens
+/// Report changes in mailboxes as they happen
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
@@ -48,23 +48,23 @@ pub(crate) struct WatchArgs {
     /// Run COMMAND for each change
     #[arg(long, value_name = "COMMAND")]
     exec: Option<OsString>,
-    /// End after the first change, or those that come with it
+    /// End after the first change, or the first group of changes
     #[arg(long)]
     once: bool,
     /// End after TIME (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
-    /// Look at the mailboxes again and again, also where the system tells of changes
+    /// Check the mailboxes at intervals, even if the system reports changes
     ///
-    /// Done by itself for mailboxes on file systems that other machines may write to.
+    /// This is the default for mailboxes on file systems that other machines may write to.
     #[arg(long)]
     poll: bool,
-    /// Look every TIME where that is needed
+    /// Time between checks, if needed
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s")]
     interval: Duration,
 }
 
-/// Prints changes until told to end.
+/// Prints changes until a signal requests the end.
 pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let stop: Arc<AtomicBool> = Arc::default();
@@ -78,10 +78,10 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         })?;
         let number = watcher.add(mailbox);
         if let Some(why) = watcher.why_polled(number) {
-            context.detail(&format!("{}: looked at now and then: {why}", name.display()));
+            context.detail(&format!("{}: checked at intervals: {why}", name.display()));
         }
     }
-    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+    signals::set_on_signal(&stop).context("signals cannot be caught")?;
     let mut teller = ChangePrinter::new(context, args, &stopped);
     teller.begin(&watcher)?;
     let mut outcome = Outcome::NothingMatched;
@@ -91,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
             match changes {
                 Ok(changes) => {
                     outcome = Outcome::Done;
-                    teller.tell(&mut watcher, number, &changes)?;
+                    teller.print_changes(&mut watcher, number, &changes)?;
                 }
                 Err(error) => report(teller.context, &error.into()),
             }
@@ -136,18 +136,18 @@ impl<'a> ChangePrinter<'a> {
 
     /// Prints the changes of one mailbox, in batches. Rebuilds a cache that turns out to be
     /// damaged.
-    fn tell(
+    fn print_changes(
         &mut self,
         watcher: &mut Watcher,
         number: usize,
         changes: &[MailboxChange],
     ) -> anyhow::Result<()> {
         for changes in changes.chunks(WATCH_ROWS) {
-            if let Err(error) = self.tell_some(number, watcher.mailbox(number), changes) {
+            if let Err(error) = self.print_batch(number, watcher.mailbox(number), changes) {
                 watcher.heal(number, error)?;
                 self.context.out.buffer().clear();
                 self.hook.iter_mut().for_each(Hook::clear);
-                self.tell_some(number, watcher.mailbox(number), changes)?;
+                self.print_batch(number, watcher.mailbox(number), changes)?;
             }
             self.context.out.flush()?;
             self.run_hooks()?;
@@ -155,7 +155,7 @@ impl<'a> ChangePrinter<'a> {
         Ok(())
     }
 
-    fn tell_some(
+    fn print_batch(
         &mut self,
         number: usize,
         mailbox: &Mailbox,
@@ -164,15 +164,17 @@ impl<'a> ChangePrinter<'a> {
         let mut rows = Vec::new();
         for change in changes {
             match change {
-                MailboxChange::Renumbered(_) => self.tell_of(number, mailbox, "renumbered", None),
+                MailboxChange::Renumbered(_) => {
+                    self.print_event(number, mailbox, "renumbered", None)
+                }
                 MailboxChange::Expunged(uid) => {
-                    self.tell_of(number, mailbox, "expunged", Some(*uid));
+                    self.print_event(number, mailbox, "expunged", Some(*uid));
                 }
                 MailboxChange::Flags(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("flags"))),
                 MailboxChange::New(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("new"))),
             }
         }
-        self.tell_of_rows(number, mailbox, &rows)
+        self.print_rows(number, mailbox, &rows)
     }
 
     fn run_hooks(&mut self) -> anyhow::Result<()> {
@@ -184,7 +186,7 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Prints a change without a message, or of a message that is gone.
-    fn tell_of(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
+    fn print_event(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
         let name = &self.args.mailboxes[number];
         let uidvalidity = mailbox.status().uidvalidity;
         if let Some(hook) = &mut self.hook {
@@ -208,7 +210,7 @@ impl<'a> ChangePrinter<'a> {
         out.extend_from_slice(format!("{prefix}{text}\n").as_bytes());
     }
 
-    fn tell_of_rows(
+    fn print_rows(
         &mut self,
         number: usize,
         mailbox: &Mailbox,

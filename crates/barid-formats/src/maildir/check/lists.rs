@@ -91,18 +91,18 @@ impl List {
             let Some(line) = line.strip_suffix(b"\n") else {
                 list.is_damaged = true;
                 list.leave_out(line, offset);
-                let what = "the last line has no end, and does not count";
+                let what = "the last line has no line end and is ignored";
                 let damage = damage("uidlist-end", Severity::Warning).at(offset).what(what);
-                diagnosis.note(damage.repair("it is left out"));
+                diagnosis.note(damage.repair("it is removed"));
                 continue;
             };
             if number == 0 {
                 version = line.first().map_or(3, |first| first.wrapping_sub(b'0'));
                 if !list.read_header(line) {
                     list.is_damaged = true;
-                    let what = "its first line cannot be read, so that all UIDs are void";
+                    let what = "its first line cannot be read, so that all UIDs are invalid";
                     let damage = damage("uidlist-header", Severity::Error).at(0).what(what);
-                    diagnosis.note(damage.repair("it is written anew with what can be read"));
+                    diagnosis.note(damage.repair("it is rewritten with its readable parts"));
                 }
                 continue;
             }
@@ -110,18 +110,18 @@ impl List {
                 Ok((line, is_sound)) => {
                     if !is_sound {
                         list.is_damaged = true;
-                        let what = "a field of the line is none";
+                        let what = "a field of the line is malformed";
                         let damage = damage("uidlist-field", Severity::Warning).at(offset);
-                        diagnosis.note(damage.of(line.uid).what(what).repair("it is left out"));
+                        diagnosis.note(damage.of(line.uid).what(what).repair("it is removed"));
                     }
                     list.lines.push(line);
                 }
                 Err(what) => {
                     list.is_damaged = true;
                     list.leave_out(line, offset);
-                    let what = format!("{what}, so that all UIDs are void");
+                    let what = format!("{what}, so that all UIDs are invalid");
                     let damage = damage("uidlist-line", Severity::Error).at(offset).what(what);
-                    diagnosis.note(damage.repair("the line is left out"));
+                    diagnosis.note(damage.repair("the line is removed"));
                 }
             }
         }
@@ -191,10 +191,13 @@ impl List {
         self.highest = found.iter().copied().fold(self.highest, u32::max);
         for (at, line) in self.lines.iter_mut().enumerate().filter(|(at, _)| !is_kept[*at]) {
             self.is_damaged = true;
-            let what = "the UID does not rise, so that all UIDs are void";
+            let what = "the UID does not ascend, so that all UIDs are invalid";
             let damage = damage("uidlist-order", Severity::Error).at(line.offset).of(line.uid);
             let damage = damage.what(what);
-            diagnosis.note(damage.repair("the line gets the UID between its neighbours', or goes"));
+            diagnosis
+                .note(damage.repair(
+                    "the line gets the UID between those of its neighbours, or is removed",
+                ));
             line.uid = if mended.is_void { 0 } else { mended.uids[at] };
         }
         self.lines.retain(|line| line.uid > 0);
@@ -212,9 +215,9 @@ impl List {
         });
         for (offset, uid) in twice {
             self.is_damaged = true;
-            let what = "a later line has the same name, and counts";
+            let what = "a later line has the same name and takes precedence";
             let damage = damage("uidlist-twice", Severity::Warning).at(offset).of(uid).what(what);
-            diagnosis.note(damage.repair("the line is left out"));
+            diagnosis.note(damage.repair("the line is removed"));
         }
     }
 
@@ -319,15 +322,17 @@ fn look_at_keywords(
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let (kind, what, repair) = match parse_line(line) {
             Some((_, keyword)) if names.contains(&Some(keyword.clone())) => {
-                ("keywords-twice", "the keyword stands there already", "the line is left out")
+                ("keywords-twice", "the keyword is repeated", "the line is removed")
             }
             Some((number, keyword)) => match names[number].replace(keyword) {
                 None => continue,
-                Some(_) => {
-                    ("keywords-twice", "its letter has a keyword already", "the later one counts")
-                }
+                Some(_) => (
+                    "keywords-twice",
+                    "its letter already has a keyword",
+                    "the later one takes precedence",
+                ),
             },
-            None => ("keywords-line", "the line is no keyword", "it is left out"),
+            None => ("keywords-line", "the line is not a keyword", "it is removed"),
         };
         is_damaged = true;
         let damage = Damage::new(kind, Severity::Warning, &path).at(offset).what(what);

@@ -106,7 +106,7 @@ impl MaildirCheck<'_> {
             }
             let severity = if folder == TMP { Severity::Warning } else { Severity::Error };
             let damage = self.damage("folder-missing", severity, &folder.into());
-            self.diagnosis.note(damage.what("the folder is missing").repair("it is made"));
+            self.diagnosis.note(damage.what("the folder is missing").repair("it is created"));
             let at = Error::at(&self.maildir.path);
             let mode = self.maildir.vfs.metadata(&self.maildir.path).map_err(at)?.mode & 0o777;
             self.diagnosis.plan.steps.push(FolderStep::MakeDir { path: folder.into(), mode });
@@ -147,7 +147,7 @@ impl MaildirCheck<'_> {
             FileType::Symlink if self.is_file(&path) => {}
             _ => {
                 let damage = self.damage("not-a-file", Severity::Note, &path);
-                self.diagnosis.note(damage.what("what stands among the messages is no file"));
+                self.diagnosis.note(damage.what("an entry among the messages is not a file"));
                 return Ok(());
             }
         }
@@ -201,7 +201,7 @@ impl MaildirCheck<'_> {
         let mut is_fresh = false;
         if !name::is_message(&to_name) || name::base(&to_name).is_empty() {
             let what = "no program can use its name".to_owned();
-            told.push(("name", Severity::Error, what, "it gets another one"));
+            told.push(("name", Severity::Error, what, "it is renamed"));
             let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
             to_name.iter_mut().filter(|byte| is_line_end(byte)).for_each(|byte| *byte = b'_');
             if name::base(&to_name).is_empty() {
@@ -219,33 +219,33 @@ impl MaildirCheck<'_> {
         }
         let has_info = memchr::memchr(b':', &to_name).is_some();
         if folder == NEW && name::letters(&to_name).flags.contains(Flag::Seen) {
-            let what = "it was read, and such messages are not in `new`".to_owned();
+            let what = "it was read, and read messages belong in `cur`".to_owned();
             told.push(("flags-in-new", Severity::Warning, what, "it is moved to `cur`"));
             to_folder = CUR;
         }
         if folder == CUR && !has_info {
-            let what = "its name has no `:2,`, as names in `cur` have".to_owned();
-            told.push(("no-info", Severity::Note, what, "it gets that"));
+            let what = "its name lacks the `:2,` of names in `cur`".to_owned();
+            told.push(("no-info", Severity::Note, what, "it is added"));
             to_name.extend_from_slice(b":2,");
         } else if has_info {
             let sorted = name::with_letters(&to_name, name::letters(&to_name));
             if sorted != to_name && to_name.windows(3).any(|three| three == b":2,") {
-                let what = "its flags are not in order, or repeated".to_owned();
-                told.push(("flags-order", Severity::Note, what, "they are put in order"));
+                let what = "its flags are not sorted, or repeated".to_owned();
+                told.push(("flags-order", Severity::Note, what, "they are sorted"));
                 to_name = sorted;
             }
         }
         let base = name::base(&to_name).to_vec();
         match self.bases.get(&base) {
             Some(inode) if *inode != entry.metadata.inode => {
-                let what = "another message has the same name but for the flags".to_owned();
-                told.push(("same-name", Severity::Error, what, "it gets a name of its own"));
+                let what = "another message has the same name except for the flags".to_owned();
+                told.push(("same-name", Severity::Error, what, "it gets a unique name"));
                 let fresh = self.fresh_base(entry);
                 to_name.splice(..base.len(), fresh);
             }
             Some(_) if is_fresh => {}
             Some(_) => {
-                let what = "the message stands there under another name, too";
+                let what = "the message also exists under another name";
                 let damage = self.damage("linked", Severity::Note, path).what(what);
                 self.diagnosis.note(damage);
                 return (folder, entry.name.clone());

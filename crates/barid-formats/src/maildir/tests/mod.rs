@@ -3,6 +3,7 @@
 mod changing;
 mod crashing;
 mod dovecot;
+mod hiding;
 mod racing;
 mod renaming;
 mod scanning;

@@ -7,7 +7,7 @@ use barid_vfs::Vfs;
 
 use crate::maildir::Maildir;
 use crate::worlds::Kind;
-pub(super) use crate::worlds::{flagged, keyword, message, uid};
+pub(super) use crate::worlds::{flagged, hiding, keyword, message, uid};
 
 /// A Maildir and what is known of it.
 pub(super) type World = crate::worlds::World<Maildir>;

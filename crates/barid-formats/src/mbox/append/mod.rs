@@ -11,8 +11,8 @@
 //! point. Before that the first From_ line of an empty file is made durable, or a crash could leave
 //! a file that no program accepts as a mailbox. Then the journal is removed, without waiting for
 //! the disk. A crash before (2) leaves the old file. A crash during (2) leaves parts of the
-//! appended bytes behind the old file, and the next opening removes those that are not a complete
-//! message (`change/mend.rs`), even if others have delivered behind them. An error cuts the file
+//! appended bytes after the old file, and the next opening removes those that are not a complete
+//! message (`change/mend.rs`), even if others have delivered after them. An error cuts the file
 //! back to its old size at once. If no journal can be written at all, the first From_ line and the
 //! last UID are made durable first, too, and a message that a crash leaves incomplete stays. NULs
 //! at the end belong to no message, and the next append cuts them off.
@@ -58,7 +58,7 @@ const FIRST_LINE_LEN: u64 = 512;
 pub(super) struct MboxAppend {
     /// UIDs of the messages, durable in the mailbox; `None` for those that the next scan assigns.
     pub(super) uids: Vec<Option<Uid>>,
-    /// Bytes written behind the old end.
+    /// Bytes written after the old end.
     pub(super) bytes: u64,
     /// Size of the file after the append.
     pub(super) size: u64,
@@ -265,7 +265,7 @@ struct AppendTexts<'a> {
 }
 
 impl AppendTexts<'_> {
-    /// Returns the length of the first text up to its From_ line, with an `X-IMAPbase` behind that,
+    /// Returns the length of the first text up to its From_ line, with an `X-IMAPbase` after that,
     /// and on to where a piece of the journal ends in a file that was empty: remains that end
     /// between two pieces could be those of another program.
     fn head_len(&self, text: &[u8]) -> usize {
@@ -295,7 +295,7 @@ impl AppendTexts<'_> {
     }
 }
 
-/// Writes messages behind the end of a file.
+/// Writes messages after the end of a file.
 struct Writer<'a> {
     mailbox: &'a MboxMailbox,
     locks: &'a MboxWriteLocks,
@@ -367,7 +367,7 @@ impl Writer<'_> {
         self.put(&out, offset)
     }
 
-    /// Cuts the file back to its old size. Fails if another program has written behind our bytes
+    /// Cuts the file back to its old size. Fails if another program has written after our bytes
     /// meanwhile: then the journal shows which are whose.
     fn take_back(&self) -> io::Result<()> {
         let file = self.locks.file();
@@ -391,7 +391,7 @@ mod tests {
     const OLD: &[u8] = b"From a@b Thu Nov 19 10:00:00 2009\nA: 1\n\nold\n\n";
     const THEIRS: &[u8] = b"From z@y Thu Nov 19 10:00:00 2009\nB: 1\n\ntheirs\n\n";
 
-    /// Undoes half of an append behind `nuls`, after another program has added `theirs`.
+    /// Undoes half of an append after `nuls`, after another program has added `theirs`.
     fn check(nuls: usize, theirs: &[u8], is_taken_back: bool) {
         let (vfs, path) = (Arc::new(MemVfs::new()), Path::new("/box"));
         let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();

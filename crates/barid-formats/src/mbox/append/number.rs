@@ -8,7 +8,7 @@
 //!
 //! The first messages of an empty mailbox get theirs, and the first of them an `X-IMAPbase` with
 //! the UIDVALIDITY of the ledger, if some messages bring UIDs with them, or if keywords are to be
-//! listed. The field stands right behind the From_ line, where its digits are in the first sector
+//! listed. The field is right after the From_ line, where its digits are in the first sector
 //! of the file.
 
 use barid_mailbox::{ChangeSet, Error, Known, NewMessage, Result, SyncContext, sink_error};
@@ -141,7 +141,7 @@ enum LastUidField {
 }
 
 impl Numbers {
-    /// Numbers messages behind the known ones; `None` if they must be left to the next scan.
+    /// Numbers messages after the known ones; `None` if they must be left to the next scan.
     ///
     /// Costs two reads: the headers of the first and the last message.
     pub(super) fn plan(

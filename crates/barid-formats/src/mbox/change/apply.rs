@@ -63,7 +63,7 @@ impl PlannedChange<'_> {
         Error::Unfinished {
             path: self.places.mailbox.to_owned(),
             journal: journal.path().unwrap_or(self.places.mailbox).to_owned(),
-            what: "it was stopped".to_owned(),
+            what: "stopped".to_owned(),
         }
     }
 

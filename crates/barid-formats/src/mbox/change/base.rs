@@ -99,10 +99,10 @@ impl Wish<'_> {
         for keyword in all {
             let is_new = names.slot(keyword).is_none();
             if is_new && !is_portable(keyword) {
-                let what = "an mbox keeps only keywords of at most 50 ASCII characters";
+                let what = "an mbox can store only keywords of at most 50 ASCII characters";
                 return Err(unsupported(what));
             }
-            let full = "an mbox keeps only 30 keywords";
+            let full = "an mbox can store at most 30 keywords";
             table.intern(keyword).map_err(|_| unsupported(full))?;
             if is_new {
                 added.intern(keyword).map_err(|_| unsupported(full))?;
@@ -110,7 +110,7 @@ impl Wish<'_> {
         }
         let is_needed = !added.names().is_empty();
         if names.names().len() + added.names().len() > KEYWORDS_MAX && is_needed {
-            return Err(unsupported("an mbox keeps only 30 keywords"));
+            return Err(unsupported("an mbox can store at most 30 keywords"));
         }
         if !is_needed && !self.changes.write_uids {
             return Ok(false);

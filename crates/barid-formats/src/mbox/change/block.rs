@@ -284,7 +284,7 @@ impl FieldBlock<'_> {
     }
 
     /// Writes it with padding up to `len` bytes, which must be at least
-    /// [`FieldBlock::compact_len`]. The padding stands at the end of X-Keywords, else of X-UID,
+    /// [`FieldBlock::compact_len`]. The padding is at the end of X-Keywords, else of X-UID,
     /// else of the field before; in the pseudo message, of X-IMAP.
     pub(super) fn write(&self, len: usize, out: &mut Vec<u8>) {
         let is_compact = self.is_pseudo || len < self.full_len();

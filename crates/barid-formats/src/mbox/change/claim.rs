@@ -1,5 +1,5 @@
 //! Finds the remains of an interrupted append in the mailbox, and the bytes that others wrote into
-//! its range or behind it.
+//! its range or after it.
 //!
 //! Programs that deliver after a crash append at the end of the file. So our bytes end at the end
 //! of the file, or at the first byte of another program's message. Bytes are claimed as ours up to
@@ -39,7 +39,7 @@ const SENDER_LINE_LEN: u64 = 512;
 pub(super) struct Claim {
     /// End of the last complete message; 0 if there is none.
     pub(super) complete: u64,
-    /// End of our bytes; those behind `complete` are removed.
+    /// End of our bytes; those after `complete` are removed.
     pub(super) own: u64,
     /// `true` if bytes of others follow.
     pub(super) is_followed: bool,
@@ -52,7 +52,7 @@ struct AppendState {
     equal: u64,
     /// Number of bytes that are as intended, or NULs.
     own: u64,
-    /// Difference behind them; `None` if the file or the append ends there.
+    /// Difference after them; `None` if the file or the append ends there.
     other: Option<Other>,
 }
 
@@ -98,7 +98,7 @@ fn separator_of(variant: Variant) -> &'static [u8] {
 struct InterruptedAppend<'a> {
     file: &'a dyn File,
     intent: &'a Intent,
-    /// Bytes in the file behind the start of the append.
+    /// Bytes in the file after the start of the append.
     len: u64,
     separator: &'static [u8],
 }
@@ -134,7 +134,7 @@ impl InterruptedAppend<'_> {
         Ok(compared)
     }
 
-    /// Returns `true` if a message begins `at`, or behind line ends there.
+    /// Returns `true` if a message begins `at`, or after line ends there.
     fn begins(&self, at: u64) -> io::Result<bool> {
         let bytes = self.read(at, (LINE_ENDS_MAX + self.separator.len()) as u64)?;
         let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -58,7 +58,7 @@ impl<'a> PlannedChange<'a> {
     ///
     /// # Errors
     /// [`Error::Changed`], with nothing begun, if the file has holes after all: the hole of an
-    /// interrupted collapse could not be told from them.
+    /// interrupted collapse could not be distinguished from them.
     pub(super) fn collapse_from(&mut self, stage: &mut Stage) -> Result<()> {
         for index in stage.collapsed..self.collapses.len() {
             let collapse = self.collapses[index];
@@ -158,7 +158,7 @@ impl<'a> PlannedChange<'a> {
                 break;
             }
             if begin + collapse.len > hole {
-                // The hole stands in a range that is skipped anyway.
+                // The hole is in a range that is skipped anyway.
                 jumps[index].len += len;
                 return jumps;
             }
@@ -189,7 +189,7 @@ impl<'a> PlannedChange<'a> {
         self.header.old_size - gone
     }
 
-    /// Returns `true` if the bytes before `end` are those that the old file ended with; any behind
+    /// Returns `true` if the bytes before `end` are those that the old file ended with; any after
     /// were delivered since.
     fn ends_at(&self, size: u64, end: u64) -> Result<bool> {
         let TailHash { len, hash } = self.header.tail;

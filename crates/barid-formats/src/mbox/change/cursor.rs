@@ -64,7 +64,7 @@ impl<'k> KnownCursor<'k> {
         self.len
     }
 
-    /// Returns the message at `index`; `None` behind the last.
+    /// Returns the message at `index`; `None` after the last.
     pub(super) fn get(&mut self, index: u32) -> Result<Option<CursorMessage>> {
         if index >= self.len {
             return Ok(None);

@@ -114,7 +114,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
         self.open.as_ref().is_some_and(|unit| unit.write_len >= self.unit_len || is_long)
     }
 
-    /// Ends the open unit with the first of the bytes that stay behind it.
+    /// Ends the open unit with the first of the bytes that stay after it.
     fn close_behind(&mut self) -> Result<()> {
         if self.open.is_none() {
             return Ok(());

@@ -22,7 +22,7 @@ impl<'d> Editor<'d> {
         self.draft.shift()
     }
 
-    /// Returns the new offset of the byte at `offset`, which is at or behind the position.
+    /// Returns the new offset of the byte at `offset`, which is at or after the position.
     pub(super) fn moved(&self, offset: u64) -> u64 {
         offset.saturating_add_signed(self.displacement())
     }

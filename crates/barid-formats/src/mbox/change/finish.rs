@@ -63,7 +63,8 @@ impl Planner<'_> {
         let shift = if is_new_end { self.shift_before } else { self.editor.displacement() };
         let now = self.last.filter(|last| last.uid == item.uid);
         let now = now.unwrap_or_else(|| moved_by(&item, shift));
-        if let Some(Extent { offset, separator_len, header_len, .. }) = now.location.extent() {
+        let extent = now.location.and_then(|at| at.extent());
+        if let Some(Extent { offset, separator_len, header_len, .. }) = extent {
             notes.last_offset = offset;
             notes.last_separator_len = separator_len;
             notes.last_header_len = header_len;

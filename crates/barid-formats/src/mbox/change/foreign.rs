@@ -1,6 +1,6 @@
 //! Mail that others delivered while a change was unfinished.
 //!
-//! Such mail stands behind the end that the file had at that time. It is in the way if the file
+//! Such mail follows the end that the file had at that time. It is in the way if the file
 //! still has to grow, and beyond the new end if the file still has to be cut. It is copied to the
 //! journal, cut off, and put at the new end when all else is done. The FOREIGN record holds the
 //! state of this, and never lags behind the file, so that mail delivered between two attempts is
@@ -26,7 +26,7 @@ const CUT: u64 = 2;
 /// All else is done; the file has room for the mail at its end, and the mail may be there already.
 const PLACED: u64 = 3;
 
-/// Another program has rewritten the file, and the mail is put behind its end. The fourth number of
+/// Another program has rewritten the file, and the mail is put after its end. The fourth number of
 /// the record is that offset times four, plus the number of line ends before the mail.
 const RETURNED: u64 = 4;
 
@@ -55,7 +55,7 @@ impl Foreign {
         [self.len, self.hash, self.state, self.lead]
     }
 
-    /// Returns the offset of the mail behind the rewritten file, and the number of line ends before
+    /// Returns the offset of the mail after the rewritten file, and the number of line ends before
     /// it, if it is put there.
     pub(super) fn returned(&self) -> Option<(u64, u64)> {
         (self.state == RETURNED).then_some((self.lead / 4, self.lead % 4))
@@ -73,7 +73,7 @@ impl Foreign {
 }
 
 impl PlannedChange<'_> {
-    /// Saves the bytes behind `end` to the journal and cuts them off. NULs in front of them are not
+    /// Saves the bytes after `end` to the journal and cuts them off. NULs in front of them are not
     /// mail, but the room that was made for the change.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl PlannedChange<'_> {
             false => self.lead(end)?,
         };
         if !foreign.is_placed() {
-            // Room first, so that later deliveries of others come behind it.
+            // Room first, so that later deliveries of others come after it.
             let room = end + lead.len() as u64 + foreign.len;
             self.file().set_len(room).map_err(self.at())?;
             self.sync_all()?;
@@ -195,7 +195,7 @@ impl PlannedChange<'_> {
             true => Ok(()),
             false => Err(Error::Unrecoverable {
                 path: self.places.mailbox.to_owned(),
-                what: "mail that was kept in the journal is damaged there".to_owned(),
+                what: "mail saved in the journal is damaged".to_owned(),
             }),
         }
     }
@@ -231,7 +231,7 @@ impl PlannedChange<'_> {
         Ok(is_room)
     }
 
-    /// Puts the mail behind the file that another program has rewritten, unless it is there
+    /// Puts the mail after the file that another program has rewritten, unless it is there
     /// already; durable on return. Returns the number of bytes written.
     pub(super) fn return_foreign(&mut self, foreign: Foreign) -> Result<u64> {
         let Foreign { len, hash, .. } = foreign;
@@ -262,7 +262,7 @@ impl PlannedChange<'_> {
         Ok(len)
     }
 
-    /// Returns `true` if the mail stands in the file at `from` or behind.
+    /// Returns `true` if the mail is in the file at `from` or after.
     fn has_mail(&self, foreign: Foreign, from: u64) -> Result<bool> {
         let Foreign { len, hash, .. } = foreign;
         let (file, buffer_len) = (self.file(), self.options.buffer_len);
@@ -293,7 +293,7 @@ impl PlannedChange<'_> {
         Ok(len == 0)
     }
 
-    /// Returns the line ends that must stand between the end of the file and the mail.
+    /// Returns the line ends that must be between the end of the file and the mail.
     fn lead(&self, end: u64) -> Result<&'static [u8]> {
         let mut last = [0; 2];
         let len = end.min(2) as usize;

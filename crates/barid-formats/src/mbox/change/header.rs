@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use barid_vfs::le::u64_at;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::intent::{self, IntentHeader};
@@ -335,13 +336,6 @@ pub(super) fn put_words(out: &mut [u8], words: &[u64]) {
     for (out, word) in out.chunks_exact_mut(8).zip(words) {
         out.copy_from_slice(&word.to_le_bytes());
     }
-}
-
-/// Reads the little-endian number at `at`. Panics if it is not inside.
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
 }
 
 #[cfg(test)]

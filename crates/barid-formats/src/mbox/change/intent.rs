@@ -5,9 +5,10 @@
 //! one would be written twice, so its proof is a hash of each piece: the bytes of one message in
 //! one sector of the file.
 
+use barid_vfs::le::u64_at;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::header::{HASH_AT, HEADER_LEN, ORIGIN_AT, Origin, TailHash, put_words, u64_at};
+use super::header::{HASH_AT, HEADER_LEN, ORIGIN_AT, Origin, TailHash, put_words};
 use super::limits::{APPEND_BYTES_MAX, CONTEXT_LEN, OFFSET_MAX, SECTOR_LEN};
 
 pub(super) const MAGIC: &[u8; 8] = b"baridMBA";

@@ -1,7 +1,7 @@
 //! The file of a journal: its path, and access to it.
 //!
-//! A short journal is kept in memory and written in one go. It stands beside the mailbox as
-//! `.NAME.barid-journal`. If the folder cannot be written it stands in the state folder, and then
+//! A short journal is kept in memory and written in one go. It is beside the mailbox as
+//! `.NAME.barid-journal`. If the folder cannot be written it is in the state folder, and then
 //! only the mailbox's attribute leads to it.
 
 use std::ffi::OsStr;
@@ -272,7 +272,7 @@ pub(super) struct JournalFile {
     image: Vec<u8>,
     image_max: u64,
     file: Option<(PathBuf, Box<dyn File>)>,
-    /// Suffix of its name if it stands in the state folder.
+    /// Suffix of its name if it is in the state folder.
     state_name_end: &'static str,
     over: Option<Over>,
     /// Bytes written to the file.

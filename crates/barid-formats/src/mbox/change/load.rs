@@ -1,7 +1,7 @@
 //! Finds the journal of a mailbox, and reads its plan.
 //!
 //! The plan of a journal is carried out on the mailbox. So a journal counts only if a user wrote it
-//! who may change the mailbox anyway, if it stands where journals do, and if it belongs to this
+//! who may change the mailbox anyway, if it is where journals do, and if it belongs to this
 //! very file (docs/protocol.md, "Three kinds of file").
 
 use std::io::ErrorKind;
@@ -131,9 +131,11 @@ impl LoadedPlan {
             Heading::Append(header) => return load_append(file, *header),
             Heading::Nothing => return Ok(Load::Nothing),
             Heading::Damaged => return Ok(Load::Damaged),
-            Heading::Foreign => return Ok(Load::Unusable("is no journal".to_owned())),
+            Heading::Foreign => return Ok(Load::Unusable("is not a journal".to_owned())),
             Heading::Version(version) => {
-                let what = format!("is a journal of version {version}, which another barid wrote");
+                let what = format!(
+                    "is a journal of version {version}, written by another version of barid"
+                );
                 return Ok(Load::Unusable(what));
             }
         };
@@ -156,7 +158,7 @@ impl LoadedPlan {
         let loaded = Self { header: *header, units, collapses };
         Ok(match loaded.validate(journal)? {
             Ok(()) => Load::Whole(Box::new(loaded)),
-            Err(flaw) => Load::Unusable(format!("holds what no journal can: {flaw}")),
+            Err(flaw) => Load::Unusable(format!("is malformed: {flaw}")),
         })
     }
 

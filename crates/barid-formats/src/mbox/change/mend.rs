@@ -1,7 +1,7 @@
 //! Undoes an interrupted append.
 //!
 //! Complete messages stay: they may have been acknowledged. The incomplete one is removed if it is
-//! certain that it is ours (`claim.rs`); bytes that others appended behind it move down to its
+//! certain that it is ours (`claim.rs`); bytes that others appended after it move down to its
 //! place and begin on a line of their own. That is a change like any other, with a journal that
 //! replaces the one of the append. Every step may be interrupted and repeated.
 
@@ -30,7 +30,7 @@ const LINE_ENDS_MAX: u64 = 8;
 /// Need for the mailbox's attribute to name a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AttributeNeed {
-    /// The journal stands beside the mailbox and is found without.
+    /// The journal is beside the mailbox and is found without.
     NotNeeded,
     /// The attribute names it.
     Set,
@@ -58,7 +58,7 @@ impl<'a> AppendJournal<'a> {
     /// no journal can be written at all: then messages are appended without.
     ///
     /// Costs a barrier, another if the name of a new file is not durable with the file, and another
-    /// if the journal cannot stand beside the mailbox.
+    /// if the journal cannot be beside the mailbox.
     ///
     /// # Errors
     /// Errors of the file system; then there is no journal.
@@ -101,7 +101,7 @@ impl<'a> AppendJournal<'a> {
         }
     }
 
-    /// Sets the attribute of the mailbox if its journal does not stand beside it.
+    /// Sets the attribute of the mailbox if its journal is not beside it.
     fn name(
         places: &Places<'_>,
         locks: &MboxWriteLocks,

@@ -1,6 +1,6 @@
-//! Pages of a file that two readers use one behind the other, so that it is read once.
+//! Pages of a file that two readers use one after the other, so that it is read once.
 //!
-//! The planner reads headers, and behind it the reader hashes everything. Whichever needs a page
+//! The planner reads headers, and after it the reader hashes everything. Whichever needs a page
 //! first reads it for both. While the reader has nothing else to do it reads ahead of the planner.
 
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ struct PagesState {
     pages: VecDeque<Arc<Page>>,
     /// Offsets of the pages that are being read.
     reading: Vec<u64>,
-    /// Offset behind the planner's page; 0 if it has none.
+    /// Offset after the planner's page; 0 if it has none.
     next: u64,
     /// Buffers for reuse.
     free: Vec<Vec<u8>>,

@@ -27,10 +27,10 @@ pub(super) struct PlanInput<'a> {
     pub(super) path: &'a Path,
     /// The file, with all locks held.
     pub(super) file: &'a dyn File,
-    /// Pages of the file that are kept for the reader behind the planner, if there is one.
+    /// Pages of the file that are kept for the reader after the planner, if there is one.
     pub(super) pages: Option<&'a Pages<'a>>,
     /// Bytes of the file, NULs at the end included. They may be more than when it was scanned:
-    /// messages delivered since stay behind the known ones, unread.
+    /// messages delivered since stay after the known ones, unread.
     pub(super) size: u64,
     /// Kind of separator between its messages.
     pub(super) separators: Separators,
@@ -40,7 +40,7 @@ pub(super) struct PlanInput<'a> {
     /// The changes.
     pub(super) changes: &'a ChangeSet,
     /// `true` if the stamp is not trusted. Then the separator and the header key of every known
-    /// message are checked, and also that a separator stands at the known end if the file is
+    /// message are checked, and also that a separator is at the known end if the file is
     /// longer. Any difference is [`Error::Changed`], even after much was drafted.
     pub(super) verify: bool,
     /// Block size of the file system, if it can collapse ranges of this file.
@@ -272,9 +272,9 @@ impl<'p> Planner<'p> {
                 true => (measured.all_flags(), measured.keywords),
                 false => measured.was,
             };
-            if let Some(extent) = now.location.extent() {
-                now.location = Extent { header_len: len as u32, ..extent }.into();
-            }
+            let extent = now.location.and_then(|at| at.extent());
+            let extent = extent.map(|extent| Extent { header_len: len as u32, ..extent });
+            now.location = extent.map(Location::from);
             if is_home {
                 self.base_header = Some((header, len as u32));
             }
@@ -350,7 +350,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Leaves out a run of expunged messages; returns the first message behind it.
+    /// Leaves out a run of expunged messages; returns the first message after it.
     fn expunge(&mut self, first: u32, item: &CursorMessage) -> Result<u32> {
         let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
         for index in first..kept {
@@ -475,12 +475,12 @@ pub(super) fn moved_by(item: &CursorMessage, shift: i64) -> MovedMessage {
         uid: item.uid,
         flags: item.flags,
         keywords: item.keywords,
-        location: Location::from(Extent {
+        location: Some(Location::from(Extent {
             offset: item.offset.saturating_add_signed(shift),
             separator_len: item.separator_len,
             header_len: item.header_len,
             body_len: item.body_len,
-        }),
+        })),
     }
 }
 

@@ -153,8 +153,8 @@ pub(super) fn recover(
             Ok(Outcome::needed(recovered, work.barriers))
         }
         Err(Error::Changed { .. }) if is_moved && id.is_some() => {
-            let what = "is about another file: if this one was moved or restored in the middle of a \
-                        change, bring back both; else move the journal away";
+            let what = "belongs to another file: if this one was moved or restored in the middle \
+                        of a change, restore both; otherwise move the journal away";
             Err(unrecoverable(format!("{} {what}", path.display())))
         }
         Err(Error::Changed { .. }) => work.quarantine(),
@@ -182,7 +182,7 @@ fn open_journal(
     let Some(found) = find(places)? else { return Ok(OpenedJournal::Over(Outcome::default())) };
     let may_be_gone = found.may_be_gone;
     let Some(path) = found.path else {
-        let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
+        let what = format!("{ATTRIBUTE} names a file that cannot be a journal of this mailbox");
         return Err(unrecoverable(what));
     };
     let redo = redo::JournalPath::beside(places.mailbox);
@@ -205,7 +205,7 @@ fn open_journal(
             return missing(places, locks, &path, found.id).map(OpenedJournal::Over);
         }
         FileAtJournal::Strange => {
-            let what = "another user's, or open to others: it is not followed";
+            let what = "owned by another user, or writable by others: it is not used";
             return Err(unrecoverable(format!("{} is {what}", path.display())));
         }
     }
@@ -259,8 +259,9 @@ fn work_of<'a>(
 fn copied(origin: &Origin, path: &Path) -> String {
     let of = origin.path().map(|path| format!(" of {}", path.display()));
     format!(
-        "it is a copy{} in the middle of a change, and {} is not for it: open that mailbox first \
-         and copy it again, or remove the attribute {ATTRIBUTE} of the copy to take it as it is",
+        "it is a copy{} in the middle of a change, and {} does not belong to it: open that \
+         mailbox first and copy it again, or remove the attribute {ATTRIBUTE} of the copy to use \
+         it unchanged",
         of.unwrap_or_default(),
         path.display()
     )
@@ -450,7 +451,7 @@ impl PlannedChange<'_> {
         }
     }
 
-    /// Returns the end of the file at its stage; bytes behind it were delivered by others, or are
+    /// Returns the end of the file at its stage; bytes after it were delivered by others, or are
     /// room that was made.
     fn find_end(&mut self, stage: &mut Stage, is_moved: bool) -> Result<u64> {
         let JournalHeader { old_size, base_size, new_size, .. } = self.header;
@@ -486,7 +487,7 @@ impl PlannedChange<'_> {
         Ok(found.map_err(self.at())? == cut.hash)
     }
 
-    /// Finds the first step that is not done, and checks that it and those behind it can be done.
+    /// Finds the first step that is not done, and checks that it and those after it can be done.
     fn find_steps_done(
         &mut self,
         stage: &mut Stage,

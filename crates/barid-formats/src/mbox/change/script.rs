@@ -99,7 +99,7 @@ pub(super) struct Malformed;
 
 impl From<Malformed> for std::io::Error {
     fn from(_: Malformed) -> Self {
-        Self::new(std::io::ErrorKind::InvalidData, "the journal holds a malformed script")
+        Self::new(std::io::ErrorKind::InvalidData, "the journal has a malformed script")
     }
 }
 

@@ -48,13 +48,13 @@ impl<'a> BufferedFile<'a> {
         self.page.as_ref().map_or(&self.buffer, |page| &page.bytes)
     }
 
-    /// Skips a range from now on; earlier ranges stand before it.
+    /// Skips a range from now on; earlier ranges are before it.
     pub(super) fn collapse(&mut self, collapse: Collapse) {
         self.collapses.push(collapse);
         self.forget();
     }
 
-    /// Announces that the range from `from` to `to` is read next, and nothing behind it.
+    /// Announces that the range from `from` to `to` is read next, and nothing after it.
     pub(super) fn expect(&mut self, from: u64, to: u64) {
         self.expected = from..to;
     }

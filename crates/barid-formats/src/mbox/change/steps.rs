@@ -39,7 +39,7 @@ pub(super) struct WriteStep {
     pub(super) kind: StepKind,
     /// First unit, as an index into the order of writing.
     pub(super) from: usize,
-    /// Index behind its last unit.
+    /// Index after its last unit.
     pub(super) to: usize,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
 mod tests {
     use super::*;
 
-    /// Returns units from (old length, new length, gap behind it that stays if nothing is shifted
+    /// Returns units from (old length, new length, gap after it that stays if nothing is shifted
     /// there).
     fn units(pieces: &[(u64, u64, u64)]) -> Vec<Unit> {
         let (mut old, mut new) = (0, 0);
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_grows_is_written_backwards() {
         let params = params(100, 10, 100);
-        // The first unit shifts all others by 20: each goes behind itself.
+        // The first unit shifts all others by 20: each goes after itself.
         check(
             &[(10, 30, 0), (20, 20, 0), (20, 20, 0)],
             params,

@@ -249,7 +249,7 @@ fn follow(
         None => before,
         Some(times) => settled(mailbox, locks.file(), times)?,
     };
-    // Mail that others delivered behind the known messages is found by the next scan, as growth.
+    // Mail that others delivered after the known messages is found by the next scan, as growth.
     stamp.files[0].size = stamp.files[0].size.min(planned.known_end);
     Ok(SyncedState {
         stamp: stamp.into(),
@@ -306,7 +306,7 @@ fn append_only(
     };
     let cache = stamp_after.map(|stamp_after| {
         let mut stamp = before;
-        // NULs behind it were cut off.
+        // NULs after it were cut off.
         stamp.files[0].size = size_before.min(appended.size - appended.bytes);
         let (state, keywords) = (context.known.state().to_vec(), context.known.keywords().clone());
         SyncedState { stamp: stamp.into(), stamp_after: stamp_after.into(), state, keywords }
@@ -329,7 +329,7 @@ fn settle(mailbox: &MboxMailbox, locks: &MboxWriteLocks) -> Option<FileStamps> {
     settled(mailbox, locks.file(), times).ok()
 }
 
-/// Appends messages behind those that were just changed.
+/// Appends messages after those that were just changed.
 fn append_to(
     mailbox: &MboxMailbox,
     locks: &MboxWriteLocks,

@@ -48,7 +48,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Adds a message behind the others.
+    /// Adds a message after the others.
     fn add(&mut self, index: u32, change: u32, is_expunged: bool) {
         let is_next = |last: &&mut TargetRun| {
             last.places.end == index && (last.change, last.is_expunged) == (change, is_expunged)
@@ -59,7 +59,7 @@ impl Targets {
         }
     }
 
-    /// Returns the first target that ends behind `index`.
+    /// Returns the first target that ends after `index`.
     fn find_from(&self, index: u32) -> usize {
         let is_before = |at: usize| self.all.get(at).is_some_and(|all| all.places.end <= index);
         let last = self.last.get();

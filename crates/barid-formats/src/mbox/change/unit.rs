@@ -73,7 +73,7 @@ impl Unit {
 
     /// Decodes [`Unit::to_bytes`].
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
-        let word = |at: usize| super::header::u64_at(bytes, at * 8);
+        let word = |at: usize| barid_vfs::le::u64_at(bytes, at * 8);
         Self {
             old: word(0),
             old_len: word(1),
@@ -113,7 +113,7 @@ impl Collapse {
 
     /// Decodes [`Collapse::to_bytes`].
     pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
-        let word = |at: usize| super::header::u64_at(bytes, at * 8);
+        let word = |at: usize| barid_vfs::le::u64_at(bytes, at * 8);
         Self { offset: word(0), len: word(1) }
     }
 }

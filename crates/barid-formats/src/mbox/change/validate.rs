@@ -19,17 +19,23 @@ pub(super) fn plan(
     let ensure = |is_so: bool, flaw: Flaw| if is_so { Ok(()) } else { Err(flaw) };
     ensure(old_size.max(new_size) <= OFFSET_MAX && base_size <= old_size, "its sizes")?;
     ensure(tail.len <= TAIL_LEN_MAX.min(old_size), "the end of the old file")?;
-    ensure(cut.len <= TAIL_LEN_MAX.min(base_size.saturating_sub(new_size)), "what is cut off")?;
+    ensure(
+        cut.len <= TAIL_LEN_MAX.min(base_size.saturating_sub(new_size)),
+        "the length that is cut",
+    )?;
     let longest = params.window_len.max(params.direct_len_min).max(params.direct_len_max);
     ensure(longest <= STEP_LEN_MAX, "the lengths of its steps")?;
-    ensure(are_within(collapses, old_size) == Some(base_size), "what is collapsed")?;
+    ensure(are_within(collapses, old_size) == Some(base_size), "the ranges that are collapsed")?;
     let (mut old, mut new, mut script, mut window) = (0, 0, 0, 0u64);
     for unit in units {
         let ends = end(unit.old, unit.old_len).zip(end(unit.new, unit.new_len));
         let is_behind = unit.old >= old && unit.new >= new;
         let (old_end, new_end) = ends.filter(|_| is_behind).ok_or("the order of its units")?;
         ensure(old_end <= base_size && new_end <= new_size, "the places of its units")?;
-        ensure(unit.write_len <= unit.new_len && unit.pieces <= unit.write_len, "what is written")?;
+        ensure(
+            unit.write_len <= unit.new_len && unit.pieces <= unit.write_len,
+            "the written bytes",
+        )?;
         ensure(unit.script_at == script, "the places of its scripts")?;
         ensure(unit.script_raw_len as usize <= SCRIPT_RAW_MAX, "the length of a script")?;
         (old, new, script) = (old_end, new_end, script + u64::from(unit.script_len));

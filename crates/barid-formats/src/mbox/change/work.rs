@@ -218,7 +218,7 @@ pub(super) fn decompress(
     }
 }
 
-/// Returns the bytes of the plan behind the scripts, and the hash of all of it.
+/// Returns the bytes of the plan after the scripts, and the hash of all of it.
 pub(super) fn plan_bytes(units: &[Unit], collapses: &[Collapse], mut hash: Xxh3) -> (Vec<u8>, u64) {
     let mut bytes = Vec::with_capacity(units.len() * Unit::LEN + collapses.len() * Collapse::LEN);
     units.iter().for_each(|unit| bytes.extend(unit.to_bytes()));

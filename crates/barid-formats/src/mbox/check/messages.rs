@@ -59,15 +59,15 @@ fn look_at_message(
     let start = separator.offset + u64::from(separator.len);
     let end = start + header.len() as u64;
     if !is_first && look.quotes() && is_no_header(header) {
-        let what = "no header follows the separator: it is a line of the message before";
+        let what = "no header follows the separator: it is a line of the previous message";
         let damage = look.damage("no-header", Severity::Warning, separator.offset).what(what);
-        let repair = "it is quoted, so that both are one message";
+        let repair = "it is quoted, which joins both into one message";
         look.fix(separator.offset..separator.offset, b">", damage.repair(repair));
     } else if matches!(head_end, HeadEnd::Separator | HeadEnd::Eof) && !header.is_empty() {
         let what = "no blank line ends the header";
         let damage = look.damage("no-blank-line", Severity::Warning, end).what(what);
         let line_end: &[u8] = if header.ends_with(b"\n") { b"\n" } else { b"\n\n" };
-        look.fix(end..end, line_end, damage.repair("it gets one"));
+        look.fix(end..end, line_end, damage.repair("it is added"));
     }
     if walked.length_lies && !look.is_mmdf() {
         content_length(look, walked, start);
@@ -80,7 +80,7 @@ fn look_at_message(
     CheckedMessage { uid: owned.uid.unwrap_or(0), uid_at: uid }
 }
 
-/// Returns `true` if the text behind a separator does not begin with a header field.
+/// Returns `true` if the text after a separator does not begin with a header field.
 fn is_no_header(header: &[u8]) -> bool {
     let line = header.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let name = line.iter().take_while(|byte| matches!(byte, 33..=57 | 59..=126)).count();
@@ -125,7 +125,7 @@ fn base(
     let names: [&[u8]; 2] = [b"X-IMAPbase", b"X-IMAP"];
     let Some(range) = names.iter().find_map(|name| field(header, start, name)) else { return };
     if !is_first {
-        let what = "it has the numbers of a mailbox, which only the first message has";
+        let what = "it has the mailbox fields that belong only in the first message";
         let damage = look.damage("imapbase-place", Severity::Note, range.start).what(what);
         look.diagnosis.note(damage);
         return;
@@ -150,9 +150,9 @@ fn opening(look: &mut MboxCheck<'_>, offset: u64) -> io::Result<()> {
         look.file.read_exact_at(&mut before, offset - len)?;
     }
     if before != *MMDF_SEPARATOR {
-        let what = "one separator stands between two messages, where there should be two";
+        let what = "only one separator is between two messages, instead of two";
         let damage = look.damage("mmdf-separator", Severity::Warning, offset).what(what);
-        look.fix(offset..offset, MMDF_SEPARATOR, damage.repair("it gets the other one"));
+        look.fix(offset..offset, MMDF_SEPARATOR, damage.repair("the other one is added"));
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ fn look_at_uids(look: &mut MboxCheck<'_>, messages: &[CheckedMessage], whole: &F
             continue;
         }
         let Some(range) = message.uid_at.clone() else { continue };
-        let what = format!("its UID {} does not follow that of the message before", message.uid);
+        let what = format!("its UID {} is not above that of the previous message", message.uid);
         let damage = look.damage("uid-order", Severity::Warning, range.start).of(message.uid);
         // If only one UID fits between the neighbours', the message had that one.
         let below = if at == 0 { Some(0) } else { is_kept[at - 1].then(|| found[at - 1]) };
@@ -185,7 +185,7 @@ fn look_at_uids(look: &mut MboxCheck<'_>, messages: &[CheckedMessage], whole: &F
             Some((below, _)) => padded(&(below + 1).to_string(), &range),
             None => padded("", &range),
         };
-        let repair = "it gets the only UID that it can have, or a new one at the next opening";
+        let repair = "it gets the only possible UID, or a new one at the next opening";
         look.fix(range, &bytes, damage.what(what).repair(repair));
     }
     let mut goes = found.iter().zip(&is_kept).filter(|(_, is_kept)| !**is_kept);

@@ -1,8 +1,8 @@
 //! Damage of an mbx file, and its repair.
 //!
-//! The check covers bytes before the first message and behind the last, zeros, and damaged
+//! The check covers bytes before the first message and after the last, zeros, and damaged
 //! separators (`raw.rs`), then every message as readers see it (`messages.rs`). Every repair
-//! replaces some bytes; if that changes the length of the file, the bytes behind move.
+//! replaces some bytes; if that changes the length of the file, the bytes after move.
 
 mod messages;
 mod raw;
@@ -59,7 +59,7 @@ impl Doctor for MboxMailbox {
         let mut look =
             MboxCheck { mailbox, path, file, end, diagnosis, fixes, lengths, suspects, bodies };
         if end < size {
-            let what = format!("{} zeros stand behind the last message", size - end);
+            let what = format!("{} zeros follow the last message", size - end);
             let damage = look.damage("zeros-at-end", Severity::Warning, end).what(what);
             look.fix(end..size, b"", damage.repair("they are cut off"));
         }
@@ -134,7 +134,7 @@ struct MboxCheck<'a> {
     fixes: Fixes,
     /// `Content-Length` fields that lead nowhere.
     lengths: Vec<WrongLength>,
-    /// Possible damage: not damage if it stands in one of `bodies`.
+    /// Possible damage: not damage if it is in one of `bodies`.
     suspects: Vec<Suspect>,
     /// Bodies that end where their `Content-Length` says, ascending.
     bodies: Vec<Range<u64>>,
@@ -209,12 +209,12 @@ impl<'a> MboxCheck<'a> {
                 Some(separator) => {
                     let what = format!("{} bytes before the first message", separator.offset);
                     let damage = self.damage("garbage", Severity::Error, 0).what(what);
-                    self.fix(0..separator.offset, b"", damage.repair("they are taken out"));
+                    self.fix(0..separator.offset, b"", damage.repair("they are removed"));
                     Some(separator)
                 }
                 None => {
                     let damage = self.damage("garbage", Severity::Error, 0);
-                    self.diagnosis.note(damage.what("there is no message in the file"));
+                    self.diagnosis.note(damage.what("the file has no message"));
                     return Ok(());
                 }
             },
@@ -232,17 +232,17 @@ impl<'a> MboxCheck<'a> {
     /// without lengths, a wrong field may be as old as the message and is only noted.
     fn lengths(&mut self) {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
-        // Lengths stand in headers, so fixing them changes no body.
+        // Lengths are in headers, so fixing them changes no body.
         let reach = self.fixes.reach();
         for WrongLength { range, bytes, body } in std::mem::take(&mut self.lengths) {
             if reach.touches(&body) {
                 continue;
             }
-            let what = format!("its body has {} bytes, another number", body.end - body.start);
+            let what = format!("its body has {} bytes, a different number", body.end - body.start);
             let severity = if counts { Severity::Warning } else { Severity::Note };
             let damage = self.damage("content-length", severity, range.start).what(what);
             match counts {
-                true => self.fix(range, &bytes, damage.repair("it gets the right length")),
+                true => self.fix(range, &bytes, damage.repair("the right length is written")),
                 false => self.diagnosis.note(damage),
             }
         }
@@ -257,17 +257,17 @@ impl<'a> MboxCheck<'a> {
         let (end, ends_line) = (self.end, tail.ends_with(b"\n"));
         if self.is_mmdf() {
             if tail != MMDF_SEPARATOR {
-                let what = "no separator closes the last message";
+                let what = "no separator ends the last message";
                 let damage = self.damage("mmdf-end", Severity::Warning, end).what(what);
                 let line_end: &[u8] = if ends_line { b"" } else { b"\n" };
                 let bytes = [line_end, MMDF_SEPARATOR].concat();
-                self.fix(end..end, &bytes, damage.repair("it gets one"));
+                self.fix(end..end, &bytes, damage.repair("it is added"));
             }
         } else if !ends_line {
-            let what =
-                "the last line has no end, so that the next message would be taken for its rest";
+            let what = "the last line has no line end, so that an appended message would be \
+                        joined to it";
             let damage = self.damage("no-line-end", Severity::Warning, end).what(what);
-            self.fix(end..end, b"\n", damage.repair("it gets one"));
+            self.fix(end..end, b"\n", damage.repair("it is added"));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::check::{Severity, sent_date};
 
 /// Bytes read at once.
 const READ_LEN: usize = 1 << 20;
-/// Bytes read behind a suspicious line: the beginning of a header.
+/// Bytes read after a suspicious line: the beginning of a header.
 const AHEAD_LEN: usize = 8 * 1024;
 /// Shortest run of zeros that counts as the remains of a crash.
 const ZEROS_MIN: u64 = 8;
@@ -40,7 +40,7 @@ pub(super) fn look_at_bytes(look: &mut MboxCheck<'_>) -> io::Result<()> {
         if len == 0 {
             break;
         }
-        // The bytes behind are checked with the next piece.
+        // The bytes after are checked with the next piece.
         let own = if len > READ_LEN { READ_LEN } else { len };
         let zeros_end = zeros(look, &buffer[..len], own, from)?;
         if !look.is_mmdf() {
@@ -89,14 +89,14 @@ fn zeros_end(look: &MboxCheck<'_>, mut at: u64) -> io::Result<u64> {
     Ok(at)
 }
 
-/// Records a run of zeros. Before a separator they can be removed; `behind` are the bytes behind
+/// Records a run of zeros. Before a separator they can be removed; `after` are the bytes after
 /// the run, read from the file if `None`.
 fn run_of_zeros(
     look: &mut MboxCheck<'_>,
     run: Range<u64>,
     behind: Option<&[u8]>,
 ) -> io::Result<()> {
-    let what = format!("{} zeros in a row, as a crash leaves them", run.end - run.start);
+    let what = format!("{} zeros in a row, probably from a crash", run.end - run.start);
     let damage = look.damage("zeros", Severity::Error, run.start).what(what);
     let mut read = [0; MMDF_SEPARATOR.len()];
     let behind = match behind {
@@ -115,11 +115,11 @@ fn run_of_zeros(
         look.file.read_exact_at(&mut before, run.start - 1)?;
     }
     let line_end: &[u8] = if before == *b"\n" { b"" } else { b"\n" };
-    look.suspect(run, line_end, damage.repair("they are taken out"));
+    look.suspect(run, line_end, damage.repair("they are removed"));
     Ok(())
 }
 
-/// Finds lines behind blank lines that look like damaged separators.
+/// Finds lines after blank lines that look like damaged separators.
 fn separators(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) {
     let is_blank = |at: &usize| bytes.get(at + 1) == Some(&b'\n');
     for at in memchr::memchr_iter(b'\n', &bytes[..own]).filter(is_blank) {
@@ -134,10 +134,10 @@ fn separators(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) {
         }
         let offset = from + start as u64;
         let Some(fresh) = separator_of(line, behind) else { continue };
-        let what = "the line looks like the separator before a message, but it is none";
+        let what = "the line looks like a separator between messages, but is not valid";
         let damage = look.damage("separator", Severity::Error, offset).what(what);
         let range = offset..offset + len as u64;
-        let damage = damage.repair("it becomes one, so that the message is shown");
+        let damage = damage.repair("it is rewritten as a separator, so that the message is shown");
         look.suspect(range, &fresh, damage);
     }
 }

@@ -73,7 +73,7 @@ impl Bzip {
         }
     }
 
-    /// Reads the header of a stream, and the mark behind it.
+    /// Reads the header of a stream, and the mark after it.
     fn header(&mut self) -> Result<BzipState, DecodeFault> {
         self.offset = self.raw.offset();
         let Some(first) = self.raw.byte()? else { return Ok(BzipState::End) };
@@ -106,7 +106,7 @@ impl Bzip {
         Ok(word >> (8 - u32::from(self.bit)) & MARK_MASK)
     }
 
-    /// Skips the checksum behind the end mark of an empty stream, of which one byte was read.
+    /// Skips the checksum after the end mark of an empty stream, of which one byte was read.
     fn skip_check(&mut self) -> Result<BzipState, DecodeFault> {
         for _ in 0..3 {
             self.raw.byte()?.ok_or(DecodeFault::Damaged)?;

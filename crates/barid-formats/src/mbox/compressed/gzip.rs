@@ -48,7 +48,7 @@ pub(super) struct Gzip {
     ready: usize,
     /// Bytes of the buffer that hold text of this member.
     known: usize,
-    /// Boundary between two blocks, reached behind the text that is not returned yet.
+    /// Boundary between two blocks, reached after the text that is not returned yet.
     stopped: Option<DecodeStart>,
     /// CRC and length of the member so far, if it was read from its beginning.
     sum: Option<crc32fast::Hasher>,

@@ -10,6 +10,7 @@ use std::io;
 use std::ops::Range;
 
 use barid_mailbox::ReadKept;
+use barid_vfs::le::LeReader;
 use barid_vfs::{FileStamp, Timestamp};
 
 use super::super::layout::{POINT_DISTANCE, POINTS_LEN_MAX};
@@ -218,7 +219,7 @@ impl Points {
     /// compression, or damage.
     pub(super) fn open(len: u64, kept: Box<ReadKept>, compression: Compression) -> Option<Self> {
         let head = kept(0..HEAD_LEN)?;
-        let mut head = Take(&head);
+        let mut head = LeReader(&head);
         let is_known = head.u32()? == VERSION && head.u32()? == compression as u32;
         let (inode, size) = (head.u64()?, head.u64()?);
         let mut time = || Some(Timestamp { unix_nanos: head.u64()? as i64 });
@@ -230,7 +231,7 @@ impl Points {
         let mut window_at = HEAD_LEN + count * ENTRY_LEN as u64;
         let entries = kept(HEAD_LEN..window_at)?;
         let (mut entries, mut points) =
-            (Take(&entries), Vec::<Point>::with_capacity(count as usize));
+            (LeReader(&entries), Vec::<Point>::with_capacity(count as usize));
         for _ in 0..count {
             let (text, raw) = (entries.u64()?, entries.u64()?);
             let [has_block, bit_count, bits, _] = entries.u32()?.to_le_bytes();
@@ -243,24 +244,5 @@ impl Points {
         }
         let len = points.iter().map(Point::len).sum();
         Some(Self { compression, stamp, distance, points, len, new: 0, kept: Some(kept) })
-    }
-}
-
-/// Reads little-endian numbers from the front.
-struct Take<'a>(&'a [u8]);
-
-impl Take<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
     }
 }

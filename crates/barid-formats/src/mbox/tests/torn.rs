@@ -1,4 +1,4 @@
-//! Appends that are cut at every byte, with deliveries of others behind the cut, and interrupted
+//! Appends that are cut at every byte, with deliveries of others after the cut, and interrupted
 //! recoveries.
 
 use std::io::ErrorKind;
@@ -80,7 +80,7 @@ impl Begun {
         Self { variant, disk, old, new, texts: texts.to_vec() }
     }
 
-    /// Returns the disk with the first `at` bytes written, and `tail` behind them.
+    /// Returns the disk with the first `at` bytes written, and `tail` after them.
     fn cut(&self, at: usize, tail: &[u8]) -> MemVfs {
         let disk = self.disk.snapshot();
         let file = disk.open(Path::new("/mail/box"), OpenOptions::WRITE).unwrap();

@@ -206,10 +206,10 @@ fn a_copy_leaves_the_journal_to_its_original() {
 fn a_journal_that_anybody_can_have_made_is_not_followed() {
     let disk = begun();
     disk.set_mode(Path::new(JOURNAL), 0o620).unwrap();
-    check_refused(&disk, BOX, "is not followed");
+    check_refused(&disk, BOX, "it is not used");
     disk.set_mode(Path::new(JOURNAL), 0o600).unwrap();
     disk.hard_link(Path::new(JOURNAL), Path::new("/mail/link")).unwrap();
-    check_refused(&disk, BOX, "is not followed");
+    check_refused(&disk, BOX, "it is not used");
     disk.remove_file(Path::new("/mail/link")).unwrap();
     assert!(recover_at(&disk, BOX).unwrap().completed);
     // Without the attribute the journal is ignored, whatever its content.
@@ -235,13 +235,13 @@ fn the_attribute_leads_to_places_of_journals_only() {
     for place in ["../state/x", "/home/victim/x", "x", "/state/x", ".x", "/state/a/x.mbox-journal"]
     {
         disk.set_xattr(Path::new(BOX), ATTRIBUTE, format!("{id} {place}").as_bytes()).unwrap();
-        check_refused(&disk, BOX, "names what can be no journal");
+        check_refused(&disk, BOX, "names a file that cannot be a journal");
     }
     disk.set_xattr(Path::new(BOX), ATTRIBUTE, b".box.barid-journal").unwrap();
-    check_refused(&disk, BOX, "names what can be no journal");
+    check_refused(&disk, BOX, "names a file that cannot be a journal");
     let other = format!("{} .box.barid-journal", "0".repeat(32));
     disk.set_xattr(Path::new(BOX), ATTRIBUTE, other.as_bytes()).unwrap();
-    check_refused(&disk, BOX, "is not for it");
+    check_refused(&disk, BOX, "does not belong to it");
     disk.set_xattr(Path::new(BOX), ATTRIBUTE, &value).unwrap();
     assert!(recover_at(&disk, BOX).unwrap().completed);
 }
@@ -250,7 +250,7 @@ fn the_attribute_leads_to_places_of_journals_only() {
 fn a_journal_of_another_version_or_none_at_all_is_left_alone() {
     for (at, bytes, expected) in [
         (8, &[9][..], "of version 9"),
-        (0, b"something else"[..].as_ref(), "is no journal"),
+        (0, b"something else"[..].as_ref(), "is not a journal"),
         (0, &[0; 512], "is empty"),
     ] {
         let disk = begun();

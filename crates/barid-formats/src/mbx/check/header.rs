@@ -69,7 +69,7 @@ pub(super) fn look_at_header(
             damage("header-short", Severity::Error)
                 .at(size)
                 .what(format!("the file ends after {size} of the {HEADER_LEN} bytes of its header"))
-                .repair("what is missing is added"),
+                .repair("the missing bytes are added"),
         );
         let empty = MbxHeader { uidvalidity: 0, uid_last: 0, names: Vec::new(), pid: 0 };
         let mut whole = empty.to_bytes();
@@ -96,7 +96,7 @@ pub(super) fn look_at_header(
         diagnosis.note(
             damage("pid", Severity::Note)
                 .at(PID_OFFSET)
-                .what("the process that changed flags last cannot be read")
+                .what("the process that last changed flags cannot be read")
                 .repair("it is cleared"),
         );
         old[PID_OFFSET as usize..].fill(0);
@@ -122,7 +122,7 @@ fn numbers(path: &Path, old: &mut [u8], diagnosis: &mut Diagnosis) -> (Option<u3
             damage("uidvalidity", Severity::Error)
                 .at(UIDVALIDITY_OFFSET)
                 .what("the UIDVALIDITY cannot be read, or is 0")
-                .repair("the mailbox gets a new one"),
+                .repair("a new UIDVALIDITY is assigned"),
         );
     }
     let uid_last = hex(&old[15..23]);
@@ -130,7 +130,7 @@ fn numbers(path: &Path, old: &mut [u8], diagnosis: &mut Diagnosis) -> (Option<u3
         diagnosis.note(
             damage("uid-last", Severity::Error)
                 .at(UID_LAST_OFFSET)
-                .what("the last UID given out cannot be read")
+                .what("the last assigned UID cannot be read")
                 .repair("it becomes that of the last message"),
         );
     }
@@ -138,7 +138,7 @@ fn numbers(path: &Path, old: &mut [u8], diagnosis: &mut Diagnosis) -> (Option<u3
         diagnosis.note(
             damage("header-line", Severity::Error)
                 .at(23)
-                .what("the first line of numbers has no end")
+                .what("the first line of numbers has no line end")
                 .repair("it is written"),
         );
         old[23..25].copy_from_slice(b"\r\n");
@@ -163,7 +163,7 @@ fn names(path: &Path, old: &[u8], diagnosis: &mut Diagnosis) -> (Vec<Vec<u8>>, b
                         "there are {} lines of keywords, not {KEYWORDS_MAX}",
                         lines.len()
                     ))
-                    .repair("those that are missing are written, empty"),
+                    .repair("the missing lines are added, empty"),
             );
             break;
         };
@@ -182,14 +182,14 @@ fn names(path: &Path, old: &[u8], diagnosis: &mut Diagnosis) -> (Vec<Vec<u8>>, b
         }
         is_damaged = true;
         let what = match name.is_empty() {
-            true => "a keyword has no name, so that those behind it are not read".to_owned(),
-            false => format!("{:?} can be no keyword", String::from_utf8_lossy(&name)),
+            true => "a keyword has no name, so that later ones are not read".to_owned(),
+            false => format!("{:?} is not a valid keyword", String::from_utf8_lossy(&name)),
         };
         diagnosis.note(
             Damage::new("keyword-line", Severity::Warning, path)
                 .at(offset as u64)
                 .what(what)
-                .repair("it gets the name `unknown` with its number"),
+                .repair("it is named `unknown` with its number"),
         );
         if number < used {
             names.push(format!("unknown-{}", number + 1).into_bytes());

@@ -21,7 +21,7 @@ use crate::check::{Damage, Diagnosis, Severity, sent_date};
 
 /// Length in bytes of a line without the digits of the size.
 const LINE_LEN_FIXED: u64 = 51;
-/// Maximum number of offsets behind damage that are tried for whole messages.
+/// Maximum number of offsets after damage that are tried for whole messages.
 const RESYNC_TRIES_MAX: u32 = 10_000;
 /// Bytes of the beginning of a message that are examined.
 const TEXT_LEN: usize = 4096;
@@ -158,7 +158,7 @@ impl<'a> Lines<'a> {
             .damage("date", Severity::Warning, at)
             .of(record.uid)
             .what("its internal date cannot be read, so that c-client refuses the mailbox")
-            .repair("it gets the date of its header");
+            .repair("the date of its header is used");
         self.diagnosis.note(damage);
         Ok(end)
     }
@@ -190,7 +190,7 @@ impl<'a> Lines<'a> {
                 .damage("line", Severity::Error, at)
                 .of(line.record.uid)
                 .what("the line before a message cannot be read")
-                .repair("it is written anew with what can be made out of it");
+                .repair("it is rewritten with its readable parts");
             self.diagnosis.note(damage);
             self.lines.push(line);
             return Ok(end);
@@ -214,8 +214,8 @@ impl<'a> Lines<'a> {
         let damage = self
             .damage("size", Severity::Error, offset)
             .of(uid)
-            .what(format!("the message has {new} bytes, not {old} as its line says"))
-            .repair("the line gets the right size");
+            .what(format!("the message has {new} bytes, but its line states {old}"))
+            .repair("the right size is written to the line");
         self.diagnosis.note(damage);
         Ok(next)
     }
@@ -237,7 +237,7 @@ impl<'a> Lines<'a> {
         let bytes = self.size - at;
         let damage = self
             .damage("torn-end", Severity::Error, at)
-            .what(format!("an append was cut short: {bytes} bytes are no whole message"))
+            .what(format!("an append was interrupted: {bytes} bytes are not a whole message"))
             .repair("they are cut off");
         self.diagnosis.note(damage);
         self.gaps.push(at..self.size);
@@ -255,15 +255,15 @@ impl<'a> Lines<'a> {
             return self.resize(end);
         }
         let (kind, what) = match (next, is_zero) {
-            (None, true) => ("zeros-at-end", "zeros stand behind the last message"),
+            (None, true) => ("zeros-at-end", "zeros follow the last message"),
             (None, false) if self.is_cut_line(&bytes) => return self.torn_end(at),
-            (None, false) => ("garbage", "what stands behind the last message is none"),
-            (Some(_), _) => ("garbage", "what stands before the next message is none"),
+            (None, false) => ("garbage", "the bytes after the last message are not a message"),
+            (Some(_), _) => ("garbage", "the bytes before the next message are not a message"),
         };
         let damage = self
             .damage(kind, Severity::Error, at)
             .what(format!("{what}: {} bytes", end - at))
-            .repair("they are taken out");
+            .repair("they are removed");
         self.diagnosis.note(damage);
         self.gaps.push(at..end);
         Ok(end)

@@ -52,7 +52,7 @@ impl Doctor for MbxMailbox {
         let file = self.vfs.open(path, OpenOptions::READ).map_err(at())?;
         let metadata = file.metadata().map_err(at())?;
         if metadata.file_type != FileType::File {
-            return Err(Error::NotAMailbox { path: path.to_owned(), reason: "it is no file" });
+            return Err(Error::NotAMailbox { path: path.to_owned(), reason: "it is not a file" });
         }
         let mut diagnosis = Diagnosis::default();
         let now = uidvalidity_now(&*self.vfs);
@@ -126,7 +126,7 @@ fn look_at_bits(
                 Damage::new("flag-bits", Severity::Warning, path)
                     .at(at + 8)
                     .of(uid)
-                    .what(format!("flags that there are not are set: {unknown:04x}"))
+                    .what(format!("unknown flag bits are set: {unknown:04x}"))
                     .repair("they are cleared"),
             );
             line.record.flags &= FLAGS_KNOWN;
@@ -137,7 +137,7 @@ fn look_at_bits(
                 Damage::new("keyword-bits", Severity::Warning, path)
                     .at(at)
                     .of(uid)
-                    .what(format!("keywords are set that there cannot be: {beyond:08x}"))
+                    .what(format!("keyword bits above the highest possible are set: {beyond:08x}"))
                     .repair("they are cleared"),
             );
             line.record.keywords &= !beyond;
@@ -156,7 +156,7 @@ fn look_at_bits(
             Damage::new("keyword-name", Severity::Warning, path)
                 .at(25)
                 .what(format!("messages have keyword {count}, but only {named} have names"))
-                .repair("it gets the name `unknown` with its number"),
+                .repair("it is named `unknown` with its number"),
         );
         for number in named..count {
             header.names.push(format!("unknown-{}", number + 1).into_bytes());
@@ -186,12 +186,14 @@ fn look_at_uids(
             continue;
         }
         let what = match old {
-            0 => "it has no UID, but messages behind it have".to_owned(),
-            old => format!("its UID is {old}, which cannot follow the one before it"),
+            0 => "it has no UID, but later messages have".to_owned(),
+            old => format!("its UID is {old}, which is not above the previous one"),
         };
         let repair = match mended.is_void {
             true => "all messages get new UIDs, and the mailbox a new UIDVALIDITY",
-            false => "it gets the UID between its neighbours', or a new one at the next opening",
+            false => {
+                "it gets the UID between those of its neighbours, or a new one at the next opening"
+            }
         };
         diagnosis.note(
             Damage::new("uid-order", Severity::Warning, path)
@@ -207,10 +209,10 @@ fn look_at_uids(
                 .at(super::layout::UID_LAST_OFFSET)
                 .of(mended.last)
                 .what(format!(
-                    "the last UID given out is {}, but a message has {}",
+                    "the last assigned UID is {}, but a message has {}",
                     head.header.uid_last, mended.last
                 ))
-                .repair("the header gets the UID of the last message"),
+                .repair("the UID of the last message is written to the header"),
         );
     }
     if !head.uid_last_is_sound || mended.last > head.header.uid_last || mended.is_void {

@@ -6,7 +6,8 @@ use barid_mailbox::{ChangeSet, Error, FlagChange, NewMessage};
 use barid_types::{Flag, FlagSet, InternalDate, Uid};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs};
 
-use super::support::{World, flagged, keyword, message, uid};
+use super::support::{World, flagged, hiding, keyword, message, uid};
+use crate::mh::layout::PASSES_MAX;
 
 fn world() -> World {
     let mut world = World::new(Arc::new(MemVfs::new()));
@@ -85,6 +86,33 @@ fn what_is_gone_is_told() {
     let report = world.sync(&changes, &[]).unwrap();
     assert_eq!(report.gone, [uid(2), uid(9)]);
     assert_eq!(names(&world), [".mh_sequences", "1", "2", "5"]);
+}
+
+#[test]
+fn what_a_renumbering_hides_from_listings_is_not_gone() {
+    for listings in [0, 1, PASSES_MAX - 1, u32::MAX] {
+        let disk = MemVfs::new();
+        let mut world = World::new(Arc::new(disk.clone()));
+        world.put("1", b"Subject: 1\n\n");
+        world.put("2", b"Subject: 2\n\n");
+        world.scan();
+        world.pass_time();
+        world.rename("2", "7");
+        world.vfs = hiding(&disk, "/box/7", listings);
+        let flag = flagged(2, FlagSet::EMPTY.with(Flag::Flagged), FlagSet::EMPTY);
+        let changes = ChangeSet { expunge: vec![uid(1)], ..flag };
+        let result = world.sync(&changes, &[message(b"Subject: new\n\n")]);
+        world.vfs = Arc::new(disk.clone());
+        let names = names(&world);
+        if listings < PASSES_MAX {
+            assert_eq!(result.unwrap().gone, [], "{listings} listings");
+            assert_eq!(names, [".mh_sequences", "7", "8"]);
+            assert!(world.text(".mh_sequences").contains("flagged: 7\n"));
+        } else {
+            assert!(matches!(result, Err(Error::Changed { .. })), "{result:?}");
+            assert_eq!(names, [".mh_sequences", "1", "7"]);
+        }
+    }
 }
 
 #[test]

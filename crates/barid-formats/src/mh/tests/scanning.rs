@@ -5,7 +5,7 @@ use std::sync::Arc;
 use barid_mailbox::{ChangeSet, DefectKind, NewMessage};
 use barid_vfs::{Fault, FaultEffect, FaultVfs, MemVfs};
 
-use super::support::{World, message, uid};
+use super::support::{World, hiding, message, uid};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -91,6 +91,25 @@ fn a_renumbered_message_keeps_its_uid() {
     assert_eq!(report.stats.messages_read, 1);
     assert_eq!(world.lines(), ["1 1 Seen", "3 2 Flagged,Seen", "4 3 Seen", "5 4 Seen"]);
     assert_eq!(subjects(&world), ["1 a", "3 c", "4 d", "5 e"]);
+}
+
+/// Renames within a tick of the clock leave the times of the folder as they are.
+#[test]
+fn what_a_rename_hides_within_a_clock_tick_is_not_gone() {
+    for listings in [1, 2, 20] {
+        let disk = MemVfs::new();
+        // Whole milliseconds would be those of a file system with a coarser clock.
+        disk.set_granularity(std::time::Duration::from_nanos(4_000_037));
+        let mut world = World::new(Arc::new(disk.clone()));
+        put(&world, 1, "a");
+        put(&world, 2, "b");
+        world.scan();
+        world.pass_time();
+        put(&world, 3, "c");
+        world.vfs = hiding(&disk, "/box/2", listings);
+        assert_eq!(world.scan().expunged, [], "{listings} listings");
+        assert_eq!(world.uids(), [1, 2, 3]);
+    }
 }
 
 #[test]

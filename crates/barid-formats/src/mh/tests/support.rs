@@ -7,7 +7,7 @@ use barid_vfs::Vfs;
 
 use crate::mh::MhFolder;
 use crate::worlds::Kind;
-pub(super) use crate::worlds::{flagged, keyword, message, uid};
+pub(super) use crate::worlds::{flagged, hiding, keyword, message, uid};
 
 /// An MH folder and what is known of it.
 pub(super) type World = crate::worlds::World<MhFolder>;

@@ -83,9 +83,10 @@ impl Indexed {
         let mut records = Vec::new();
         let damage = |kind, severity| damage(&mailbox.path, INDEX, kind, severity);
         let Some(text) = text else {
-            let what = "there is no .mixindex, which says where the messages are";
+            let what = ".mixindex, which locates the messages, is missing";
             let damage = damage("index-missing", Severity::Error).what(what);
-            diagnosis.note(damage.repair("it is made from the messages in the data files"));
+            diagnosis
+                .note(damage.repair("the index is rebuilt from the messages in the data files"));
             self.is_damaged = true;
             return (records, true);
         };
@@ -100,7 +101,7 @@ impl Indexed {
                 self.is_damaged = true;
                 let what = "it does not begin with a sequence number";
                 let damage = damage("index-sequence", Severity::Error).at(0).what(what);
-                diagnosis.note(damage.repair("it gets one above all others"));
+                diagnosis.note(damage.repair("a number above all others is added"));
                 is_incomplete |=
                     lines.next_if(|(_, line, _)| line.first() != Some(&b':')).is_some();
             }
@@ -113,7 +114,7 @@ impl Indexed {
                     is_incomplete |= !line.is_empty();
                     let what = "a record cannot be read, so that c-client refuses the mailbox";
                     let damage = damage("index-record", Severity::Error).at(offset).what(what);
-                    diagnosis.note(damage.repair("its message is looked for in the data files"));
+                    diagnosis.note(damage.repair("its message is searched in the data files"));
                 }
             }
         }
@@ -131,11 +132,10 @@ impl Indexed {
         for (offset, message) in &records {
             if message.uid <= last {
                 self.is_damaged = true;
-                let what = "the UID does not rise";
+                let what = "the UID does not ascend";
                 let damage = damage(&mailbox.path, INDEX, "index-order", Severity::Error);
                 let damage = damage.at(*offset).of(message.uid).what(what);
-                diagnosis
-                    .note(damage.repair("records are put in order, and repeated ones left out"));
+                diagnosis.note(damage.repair("records are sorted, and repeated ones removed"));
             }
             last = message.uid;
         }
@@ -234,14 +234,14 @@ impl RecordCheck<'_> {
     }
 
     /// Adds a corrected message to the index.
-    fn mended(&mut self, message: MixMessage, damage: Damage) {
+    fn add_corrected(&mut self, message: MixMessage, damage: Damage) {
         self.diagnosis.note(damage);
         self.indexed.messages.push(message);
         self.indexed.is_damaged = true;
     }
 
     fn lost(&mut self, damage: Damage) {
-        self.diagnosis.note(damage.repair("its record is taken out of the index"));
+        self.diagnosis.note(damage.repair("its record is removed from the index"));
         self.indexed.is_damaged = true;
     }
 
@@ -261,7 +261,10 @@ impl RecordCheck<'_> {
                 let what =
                     format!("its UID is {}, but the message there has {}", message.uid, found.uid);
                 let damage = self.of_index(at, "index-uid", Severity::Error).what(what);
-                self.mended(found, damage.repair("the index gets the UID of the message"));
+                self.add_corrected(
+                    found,
+                    damage.repair("the UID of the message is written to the index"),
+                );
             }
             _ => return self.misplaced(at),
         }
@@ -287,23 +290,28 @@ impl RecordCheck<'_> {
                 return self
                     .rewrite_line(message, "the size in the line before the message is wrong");
             }
-            let what =
-                format!("it says {} bytes, but the message has {}", message.size, found.size);
+            let what = format!(
+                "the size in the index is {} bytes, but the message has {}",
+                message.size, found.size
+            );
             let damage = self.of_index(at, "index-size", Severity::Error).what(what);
             let found = MixMessage { date: message.date, ..*found };
-            self.mended(found, damage.repair("the index gets the size of the message"));
+            self.add_corrected(
+                found,
+                damage.repair("the size of the message is written to the index"),
+            );
             return Ok(());
         }
         if found.header_len != message.header_len {
             let (old, new) = (message.header_len, found.header_len);
-            let what = format!("it says that the header has {old} bytes, but it has {new}");
+            let what = format!("the header has {new} bytes, but {old} in the index");
             let damage = self.of_index(at, "header-len", Severity::Warning).what(what);
             let found = MixMessage { date: message.date, ..*found };
-            self.mended(found, damage.repair("the index gets the right length"));
+            self.add_corrected(found, damage.repair("the right size is written to the index"));
             return Ok(());
         }
         if found.date != message.date {
-            let what = "its internal date is another than in the line before the message";
+            let what = "its internal date differs from that in the line before the message";
             let damage = self.of_index(at, "date", Severity::Note).what(what);
             self.diagnosis.note(damage);
         }
@@ -318,7 +326,7 @@ impl RecordCheck<'_> {
         let message = MixMessage { header_len, ..message };
         let line = message_line(message.uid, &message.date, message.size);
         let damage = self.of_data(&message, "message-line", Severity::Error).what(what);
-        self.diagnosis.note(damage.repair("it is written anew from the index"));
+        self.diagnosis.note(damage.repair("the line is rewritten from the index"));
         let place = (u64::from(message.pos), line);
         self.indexed.lines.entry(message.file).or_default().push(place);
         self.indexed.messages.push(message);
@@ -334,9 +342,12 @@ impl RecordCheck<'_> {
         }
         if let Some(found) = self.data.last_of(message.uid) {
             let (pos, name) = (found.pos, data_name(found.file));
-            let what = format!("the message does not stand there, but at {pos} of {name}");
+            let what = format!("the message is not there, but at {pos} of {name}");
             let damage = self.of_index(at, "index-place", Severity::Error).what(what);
-            self.mended(found, damage.repair("the index gets the place of the message"));
+            self.add_corrected(
+                found,
+                damage.repair("the place of the message is written to the index"),
+            );
             return Ok(());
         }
         let Some((_, size)) = self.data.files.get(&message.file) else {
@@ -357,7 +368,7 @@ impl RecordCheck<'_> {
         if is_aligned {
             return self.rewrite_line(message, "the line before the message cannot be read");
         }
-        let what = "the message is not in its data file, nor in any other";
+        let what = "the message is not in any data file";
         let damage = self.of_index(at, "message-lost", Severity::Error).what(what);
         self.lost(damage);
         Ok(())
@@ -371,7 +382,7 @@ impl RecordCheck<'_> {
         message.pos == 0 || self.records.iter().any(ends_there)
     }
 
-    /// Handles a message behind whose beginning the data file ends: what is left of it is kept.
+    /// Handles a message after whose beginning the data file ends: what is left of it is kept.
     fn cut(&mut self, at: usize, size: u64) -> Result<()> {
         let message = self.records[at].1;
         let line = self.data.line(&message)?;
@@ -392,7 +403,7 @@ impl RecordCheck<'_> {
             message.end() - size
         );
         let damage = self.of_data(&message, "data-short", Severity::Error).what(what);
-        self.diagnosis.note(damage.repair("what is left of the message is kept"));
+        self.diagnosis.note(damage.repair("the rest of the message is kept"));
         let place = (u64::from(message.pos), message_line(message.uid, &message.date, left));
         self.indexed.lines.entry(message.file).or_default().push(place);
         self.indexed.messages.push(short);
@@ -411,9 +422,9 @@ impl RecordCheck<'_> {
             let is_wanted =
                 statuses.names(message.uid) || is_incomplete && statuses.may_be_there(message.uid);
             if is_wanted && known.binary_search(&message.uid).is_err() {
-                let what = "the index does not name the message";
+                let what = "the message is not in the index";
                 let damage = self.of_data(message, "index-lost", Severity::Error).what(what);
-                self.mended(*message, damage.repair("it is added to the index"));
+                self.add_corrected(*message, damage.repair("the message is added to the index"));
             }
         }
     }

@@ -27,8 +27,8 @@ impl CheckedMeta {
         let mut meta = Self { meta: record::MixMeta::default(), is_damaged, has_last, is_told };
         let Some(text) = text else {
             let damage = damage(folder, META, "meta-missing", Severity::Error)
-                .what("there is no .mixmeta, so no program takes it for a mailbox")
-                .repair("it is made, with a new UIDVALIDITY");
+                .what(".mixmeta is missing, so that programs do not detect the mailbox")
+                .repair("it is created, with a new UIDVALIDITY");
             diagnosis.note(damage);
             (meta.is_damaged, meta.is_told) = (true, (true, true));
             return meta;
@@ -44,7 +44,7 @@ impl CheckedMeta {
                 let damage = damage(folder, META, "meta-sequence", Severity::Error)
                     .at(0)
                     .what("it does not begin with a sequence number")
-                    .repair("it gets one above all others");
+                    .repair("a number above all others is added");
                 diagnosis.note(damage);
                 // A first line that is one of the others is not lost.
                 let is_other = |line: &[u8]| line.first().is_some_and(|key| b"VLNK".contains(key));
@@ -77,7 +77,7 @@ impl CheckedMeta {
             b'V' if is_number => {
                 let what = unreadable("UIDVALIDITY");
                 self.is_told.0 = true;
-                tell("uidvalidity", Severity::Error, &what, "the mailbox gets a new one");
+                tell("uidvalidity", Severity::Error, &what, "a new UIDVALIDITY is assigned");
             }
             b'L' if is_number => {
                 let what = unreadable("last UID");
@@ -99,8 +99,8 @@ impl CheckedMeta {
                     word.len() <= KEYWORD_LEN_MAX && word.iter().all(is_plain)
                 };
                 if words.len() > KEYWORDS_MAX || !words.iter().all(is_word) {
-                    let what = "a keyword is too long, or none, or there are more than 30";
-                    let repair = "what can be none gets the name `unknown` with its number";
+                    let what = "a keyword is too long or invalid, or there are more than 30";
+                    let repair = "invalid keywords are renamed to `unknown` with their number";
                     tell("keyword-line", Severity::Warning, what, repair);
                 }
                 let named = words.into_iter().take(KEYWORDS_MAX).enumerate();
@@ -113,14 +113,14 @@ impl CheckedMeta {
             _ => tell(
                 "meta-line",
                 Severity::Error,
-                "a line means nothing, so that c-client refuses the mailbox",
-                "it is left out",
+                "a line is unknown, so that c-client refuses the mailbox",
+                "it is removed",
             ),
         }
         if !has_end {
-            let (kind, what) = ("meta-end", "the last line has no end");
+            let (kind, what) = ("meta-end", "the last line has no line end");
             let damage = damage(folder, META, kind, Severity::Error);
-            let damage = damage.at(offset + line.len() as u64).what(what).repair("it gets one");
+            let damage = damage.at(offset + line.len() as u64).what(what).repair("it is added");
             diagnosis.note(damage);
             self.is_damaged = true;
         }
@@ -138,8 +138,8 @@ impl CheckedMeta {
         let damage = |kind, severity| damage(folder, META, kind, severity);
         if self.meta.uidvalidity == 0 && !self.is_told.0 {
             let damage = damage("uidvalidity", Severity::Error).at(0);
-            let damage = damage.what("there is no UIDVALIDITY");
-            diagnosis.note(damage.repair("the mailbox gets a new one"));
+            let damage = damage.what("the UIDVALIDITY is missing");
+            diagnosis.note(damage.repair("a new UIDVALIDITY is assigned"));
         }
         let last = messages.last().map_or(0, |last| last.uid);
         if last > self.meta.uid_last {
@@ -169,7 +169,7 @@ impl CheckedMeta {
         if count > named {
             let what = format!("messages have keyword {count}, but only {named} have names");
             let damage = damage("keyword-name", Severity::Warning).at(0).what(what);
-            diagnosis.note(damage.repair("it gets the name `unknown` with its number"));
+            diagnosis.note(damage.repair("it is named `unknown` with its number"));
             let names = (named..count).map(|at| format!("unknown-{}", at + 1).into_bytes());
             self.meta.keywords.extend(names);
             self.is_damaged = true;
@@ -197,9 +197,9 @@ impl Statuses {
         let mut found = Self { seq: 0, by_uid: BTreeMap::new(), is_damaged: false };
         let damage = |kind, severity| damage(folder, STATUS, kind, severity);
         let Some(text) = text else {
-            let what = "there is no .mixstatus, so all flags are lost";
+            let what = ".mixstatus is missing, so that all flags are lost";
             let damage = damage("status-missing", Severity::Error).what(what);
-            diagnosis.note(damage.repair("it is made, without flags"));
+            diagnosis.note(damage.repair("it is created, without flags"));
             found.is_damaged = true;
             return found;
         };
@@ -213,7 +213,7 @@ impl Statuses {
                 found.is_damaged = true;
                 let what = "it does not begin with a sequence number";
                 let damage = damage("status-sequence", Severity::Error).at(0).what(what);
-                diagnosis.note(damage.repair("it gets one above all others"));
+                diagnosis.note(damage.repair("a number above all others is added"));
                 lines.next_if(|(_, line, _)| line.first() != Some(&b':'));
             }
         }
@@ -221,16 +221,16 @@ impl Statuses {
         for (offset, line, _) in lines {
             let Some(status) = record::parse_status(line).filter(|status| status.uid > 0) else {
                 found.is_damaged = true;
-                let what = "a record cannot be read; c-client loses the flags behind it";
+                let what = "a record cannot be read; c-client loses the flags after it";
                 let damage = damage("status-record", Severity::Warning).at(offset).what(what);
-                diagnosis.note(damage.repair("it is left out, and those behind it are kept"));
+                diagnosis.note(damage.repair("it is removed, and those after it are kept"));
                 continue;
             };
             if status.uid <= last || found.by_uid.contains_key(&status.uid) {
                 found.is_damaged = true;
-                let what = "the UID does not rise, so c-client does not find the record";
+                let what = "the UID does not ascend, so that c-client does not find the record";
                 let damage = damage("status-order", Severity::Warning).at(offset).of(status.uid);
-                diagnosis.note(damage.what(what).repair("records are put in order"));
+                diagnosis.note(damage.what(what).repair("records are sorted"));
             }
             last = last.max(status.uid);
             found.by_uid.entry(status.uid).or_insert(status);
@@ -268,7 +268,7 @@ impl Statuses {
         for message in &mut messages {
             let beyond = message.keywords & !((1 << KEYWORDS_MAX) - 1);
             if beyond != 0 {
-                let what = format!("keywords are set that there cannot be: {beyond:08x}");
+                let what = format!("keyword bits above the highest possible are set: {beyond:08x}");
                 let damage = damage(folder, STATUS, "keyword-bits", Severity::Warning);
                 diagnosis.note(damage.of(message.uid).what(what).repair("they are cleared"));
                 message.keywords &= !beyond;
@@ -277,7 +277,7 @@ impl Statuses {
         }
         let orphans = self.by_uid.len() - named;
         if orphans > 0 {
-            let what = format!("{orphans} records are of no message");
+            let what = format!("{orphans} records have no message");
             let damage = damage(folder, STATUS, "status-orphan", Severity::Note).what(what);
             diagnosis.note(damage);
         }

@@ -16,7 +16,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Once;
 
 use crate::Library;
+use crate::ffi::bytes::slice;
 use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::pairs::{ReadPairs, WritePairs};
 use crate::kv::Visit;
 
 use layout::{Bytes, CursorMethods, DbMethods, Handle};
@@ -133,11 +135,8 @@ fn hasty<T>(call: impl FnOnce() -> T) -> T {
 /// # Safety
 /// The library filled `found`, and what it points to stays as it is for `'a`.
 unsafe fn bytes<'a>(found: &Bytes) -> &'a [u8] {
-    if found.data.is_null() || found.len == 0 {
-        return &[];
-    }
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(found.data, found.len as usize) }
+    unsafe { slice(found.data, found.len) }
 }
 
 /// Ignores messages of the library.
@@ -191,8 +190,33 @@ impl Bdb {
         if returned == 0 { Ok(()) } else { Err(failure(self.api, returned)) }
     }
 
-    /// Passes the value of `key` to `visit`; `false` if there is none.
-    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+    fn cursor(&mut self) -> Outcome<Cursor<'_>> {
+        let mut cursor = ptr::null_mut();
+        // SAFETY: the handle is open, `cursor` a place for a cursor.
+        let returned =
+            unsafe { (self.methods.cursor)(self.db.as_ptr(), ptr::null_mut(), &mut cursor, 0) };
+        self.done(returned)?;
+        // SAFETY: the cursor is open, and `layout` knows the version.
+        let methods = unsafe { CursorMethods::of(cursor) };
+        Ok(Cursor { bdb: self, cursor, methods })
+    }
+
+    /// Writes cached changes to the operating system.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        // SAFETY: the handle is open.
+        self.done(hasty(|| unsafe { (self.methods.sync)(self.db.as_ptr(), 0) }))
+    }
+
+    /// Writes cached changes, and closes the file.
+    pub(crate) fn close(self) -> Outcome<()> {
+        let bdb = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the handle is open, and is never used again.
+        bdb.done(hasty(|| unsafe { (bdb.methods.close)(bdb.db.as_ptr(), 0) }))
+    }
+}
+
+impl ReadPairs for Bdb {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let (mut key, mut value) = (Bytes::of(key), Bytes::place());
         // SAFETY: the handle is open, the key is only read, `value` is a place for what is found.
         let returned = unsafe {
@@ -207,8 +231,7 @@ impl Bdb {
         Ok(true)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in order.
-    pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let mut cursor = self.cursor()?;
         let mut found = cursor.next(Some(prefix))?;
         while let Some((key, value)) = found {
@@ -219,20 +242,10 @@ impl Bdb {
         }
         Ok(())
     }
+}
 
-    fn cursor(&mut self) -> Outcome<Cursor<'_>> {
-        let mut cursor = ptr::null_mut();
-        // SAFETY: the handle is open, `cursor` a place for a cursor.
-        let returned =
-            unsafe { (self.methods.cursor)(self.db.as_ptr(), ptr::null_mut(), &mut cursor, 0) };
-        self.done(returned)?;
-        // SAFETY: the cursor is open, and `layout` knows the version.
-        let methods = unsafe { CursorMethods::of(cursor) };
-        Ok(Cursor { bdb: self, cursor, methods })
-    }
-
-    /// Sets the value of `key`.
-    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+impl WritePairs for Bdb {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (mut key, mut value) = (Bytes::of(key), Bytes::of(value));
         // SAFETY: the handle is open, key and value are only read.
         self.done(hasty(|| unsafe {
@@ -240,27 +253,13 @@ impl Bdb {
         }))
     }
 
-    /// Removes `key`, if it exists.
-    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let mut key = Bytes::of(key);
         // SAFETY: the handle is open, the key is only read.
         let delete =
             || unsafe { (self.methods.del)(self.db.as_ptr(), ptr::null_mut(), &mut key, 0) };
         let returned = hasty(delete);
         if returned == layout::NOTFOUND { Ok(()) } else { self.done(returned) }
-    }
-
-    /// Writes cached changes to the operating system.
-    pub(crate) fn flush(&mut self) -> Outcome<()> {
-        // SAFETY: the handle is open.
-        self.done(hasty(|| unsafe { (self.methods.sync)(self.db.as_ptr(), 0) }))
-    }
-
-    /// Writes cached changes, and closes the file.
-    pub(crate) fn close(self) -> Outcome<()> {
-        let bdb = std::mem::ManuallyDrop::new(self);
-        // SAFETY: the handle is open, and is never used again.
-        bdb.done(hasty(|| unsafe { (bdb.methods.close)(bdb.db.as_ptr(), 0) }))
     }
 }
 

@@ -15,6 +15,7 @@ use super::layout::{self, CursorMethods, DbMethods};
 use super::{Api, Bdb, Options, version_of};
 use crate::Error;
 use crate::ffi::failure::Failure;
+use crate::ffi::pairs::{ReadPairs as _, WritePairs as _};
 use crate::ffi::probe::{Bounds, Child, Ending};
 use crate::limits::PROBE_WAIT_FACTOR;
 

@@ -1,10 +1,9 @@
 use super::*;
-use crate::search::program::render;
 
 fn check(text: &str, expected: &str) {
     let today = Day::of(2024, 5, 17).unwrap();
     let found = match parse_short(text, today) {
-        Ok(program) => render(&program),
+        Ok(program) => program.to_string(),
         Err(error) => format!("error: {error}"),
     };
     assert_eq!(found, expected, "{text}");
@@ -100,13 +99,13 @@ fn dates_of_people() {
 #[test]
 fn what_is_wrong_is_told() {
     check("form:ann", "error: unknown search key `form:`");
-    check("a or", "error: a search key is missing behind `or`");
-    check("or a", "error: a search key is missing behind `(`");
-    check("not", "error: a search key is missing behind `not`");
-    check("(a", "error: ) is missing behind `(`");
-    check("()", "error: a search key is missing behind `(`");
-    check("\"a", "error: a closing quote is missing behind `a`");
-    check("larger:", "error: a value is missing behind `larger:`");
+    check("a or", "error: a search key is missing after `or`");
+    check("or a", "error: a search key is missing after `(`");
+    check("not", "error: a search key is missing after `not`");
+    check("(a", "error: ) is missing after `(`");
+    check("()", "error: a search key is missing after `(`");
+    check("\"a", "error: a closing quote is missing after `a`");
+    check("larger:", "error: a value is missing after `larger:`");
     check("larger:x", "error: `x` is not a valid size such as 20000, 500k or 1M for `larger`");
     check(
         "since:soon",

@@ -37,23 +37,23 @@ use socket::{Address, Listener, Stream};
 
 const EXAMPLES: &str = "\
 Examples:
-  barid spam daemon                        listen where programs of the same user ask
+  barid spam daemon                        serve programs of the same user
   barid spam daemon --milter /var/spool/postfix/barid.sock --milter-mode 666
   barid spam daemon --milter inet:127.0.0.1:8893 --reject-spam
   postconf -e smtpd_milters=inet:127.0.0.1:8893 milter_default_action=accept
 
-Mail that comes through the milter gets the field X-Bogosity at the end of its header; one that the
-sender put there is taken out. A message that cannot be judged passes without one.
+The milter adds the field X-Bogosity at the end of each header and removes those that the sender
+wrote. A message that cannot be classified passes without the field.
 
-SIGTERM or SIGHUP ends it: what runs is finished, at most 20 seconds long. Start it again after
-`barid spam tune --save`.";
+SIGTERM or SIGHUP ends the daemon; running requests have up to 20 seconds to finish. Restart it
+after `barid spam tune --save`.";
 
-/// Serve programs and mail servers, with the word list open
+/// Serve programs and mail servers with the word list kept open
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct DaemonArgs {
-    /// Listen to programs at PATH; without it, at the word list's path with `.socket` behind it,
-    /// where `barid bogofilter` looks for it
+    /// Listen to programs at PATH [default: the word list's path followed by `.socket`, where
+    /// `barid bogofilter` looks for it]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
     /// Permissions of the socket, as an octal mode
@@ -66,23 +66,24 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     #[arg(requires = "milter")]
     milter_mode: u32,
-    /// Take no spam from mail servers
+    /// Reject spam from mail servers
     #[arg(long, requires = "milter", conflicts_with = "quarantine")]
     reject_spam: bool,
-    /// Let mail servers hold spam for somebody to look at
+    /// Have mail servers quarantine spam for a human to check
     #[arg(long, requires = "milter")]
     quarantine: bool,
-    /// Take so many connections of programs at once, and as many of mail servers; others wait until
-    /// one ends, and after 10 seconds the one that has come no further for the longest time does
+    /// Largest number of connections of programs, and of mail servers, at a time. Others wait until
+    /// one ends; after 10 seconds the one without progress for the longest time is closed
     #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
-    /// Look at so many bytes of a message; programs are refused larger ones
+    /// Largest size of a message: only its first BYTES are used from mail servers; from programs, a
+    /// larger one is refused
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
     message_size: u64,
-    /// End connections that say nothing for so many seconds, or take longer for a request, for a
-    /// phase of a message (its sender, its recipients, its text), or to take an answer
+    /// Close connections that are silent for SECONDS, or that take longer for a request, for a
+    /// phase of a message (its sender, its recipients, its text), or to read an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -118,7 +119,7 @@ impl Log {
 
 fn line(kind: &str, text: &str) {
     let line = format!("{kind}: {}\n", visible(text.as_bytes()));
-    // If standard error is closed, nobody can be told.
+    // Nobody reads a closed standard error.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
@@ -193,7 +194,7 @@ fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>>
 fn end_on_signal() -> anyhow::Result<UnixStream> {
     let (end, told) = UnixStream::pair().context("a pair of sockets")?;
     let at = "signals cannot be caught";
-    signals::set_when_told_to_end(&Arc::default()).context(at)?;
+    signals::set_on_signal(&Arc::default()).context(at)?;
     for signal in signals::ending() {
         signal_hook::low_level::pipe::register(signal, told.try_clone()?).context(at)?;
     }
@@ -205,12 +206,12 @@ impl Daemon<'_> {
     /// later.
     fn look_at_list(&self) -> anyhow::Result<()> {
         let asked = self.asker.counts(&[barid_spam::wordlist::keys::MSG_COUNT]);
-        self.tell_damage();
+        self.warn_of_damage();
         match asked {
             Err(barid_spam::Error::WordList(
                 error @ barid_spam::wordlist::Error::NotFound { .. },
             )) => {
-                self.log.warn(&format!("{error}; mail passes unjudged until it is there"));
+                self.log.warn(&format!("{error}; mail passes unclassified until it exists"));
                 Ok(())
             }
             asked => Ok(asked.map(drop)?),
@@ -228,7 +229,7 @@ impl Daemon<'_> {
     }
 
     /// Warns once of each damage of the list, whose sound parts are used.
-    fn tell_damage(&self) {
+    fn warn_of_damage(&self) {
         let known = self.told.load(Ordering::Relaxed);
         let damage = self.filter.damage(known);
         let Some(text) = in_words(&damage) else { return };
@@ -240,7 +241,7 @@ impl Daemon<'_> {
 
     fn classify(&self, message: &[u8], explains: bool) -> barid_spam::Result<Classified> {
         let found = self.turns.with(|| self.asker.classify(message, explains));
-        self.tell_damage();
+        self.warn_of_damage();
         found
     }
 
@@ -248,7 +249,7 @@ impl Daemon<'_> {
     fn judge(&self, message: &[u8]) -> Option<Verdict> {
         match self.classify(message, false) {
             Err(error) => {
-                self.log.warn(&format!("a message passes unjudged: {error}"));
+                self.log.warn(&format!("a message passes unclassified: {error}"));
                 None
             }
             Ok(found) => {

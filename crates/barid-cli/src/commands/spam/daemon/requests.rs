@@ -54,7 +54,7 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         None => None,
         Some(b"spam") => Some(Class::Spam),
         Some(b"ham") => Some(Class::Ham),
-        Some(_) => return failed("class is spam or ham"),
+        Some(_) => return failed("class must be spam or ham"),
     };
     let lesson = match (request.verb.as_str(), class) {
         ("ping", _) => return Frame::new("ok").with("version", env!("CARGO_PKG_VERSION")),
@@ -64,12 +64,12 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         ("retrain", Some(class)) => Lesson::Retrain(class),
         ("untrain", class) => Lesson::Untrain(class),
         ("train" | "retrain", None) => return failed("class is missing: spam or ham"),
-        _ => return failed("no such request"),
+        _ => return failed("unknown request"),
     };
     let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
     let lesson = (lesson, request.field("registered") == Some(b"yes"));
     let taught = daemon.asker.teach(&request.body, lesson, &in_turn);
-    daemon.tell_damage();
+    daemon.warn_of_damage();
     match taught {
         Err(error) => failed(&error.to_string()),
         Ok((became, generation)) => {
@@ -81,7 +81,7 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
                 Became::Otherwise(_) => "otherwise",
                 Became::Never => "never",
                 Became::Unreceipted => "unreceipted",
-                _ => return failed("its words cannot be made any more"),
+                _ => return failed("it was trained with words that cannot be computed again"),
             };
             let answer = Frame::new("ok").with("became", name);
             let class = became.class().map(|class| match class {
@@ -101,17 +101,17 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
 /// byte.
 fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     let Some(body) = request.body.strip_suffix(b"\0") else {
-        return failed("tokens end with a zero byte");
+        return failed("a token does not end with a zero byte");
     };
     let tokens = body.split(|byte| *byte == 0).take(DAEMON_TOKENS_MAX + 1);
     let tokens: Vec<&[u8]> = tokens.collect();
     let is_token = |token: &&[u8]| (1..=TOKEN_LEN_MAX).contains(&token.len());
     if tokens.len() > DAEMON_TOKENS_MAX || !tokens.iter().all(is_token) {
-        return failed("too many tokens, or one that no list can hold");
+        return failed("too many tokens, or one that is too long for a list");
     }
     daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
     let asked = daemon.asker.counts(&tokens);
-    daemon.tell_damage();
+    daemon.warn_of_damage();
     match asked {
         Err(error) => failed(&error.to_string()),
         Ok((counts, generation)) => {

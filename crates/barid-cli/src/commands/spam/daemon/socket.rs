@@ -79,7 +79,7 @@ impl Listener {
                 let len = path.as_os_str().len();
                 if len > SOCKET_PATH_LEN_MAX {
                     let message = format!(
-                        "{}: {len} bytes, and the path of a socket has at most {SOCKET_PATH_LEN_MAX}",
+                        "{}: {len} bytes, but a socket's path can have at most {SOCKET_PATH_LEN_MAX}",
                         path.display()
                     );
                     let hint = "name a shorter path, as with --socket /run/user/1000/barid.sock; \
@@ -165,7 +165,7 @@ fn lock(path: &Path) -> anyhow::Result<Box<dyn File>> {
     match lock_file(&OsVfs, &*file, &name, how, Duration::ZERO) {
         Ok(()) => Ok(file),
         Err(LockError::Held { .. }) => {
-            let message = format!("{}: another daemon listens there", path.display());
+            let message = format!("{}: another daemon listens at this path", path.display());
             Err(WithHint::error(message, "stop that one first, or name another --socket"))
         }
         Err(error) => Err(error.into()),
@@ -184,14 +184,15 @@ fn remove_socket(path: &Path) -> anyhow::Result<()> {
                 }
                 // A program that listens without the lock is not our daemon; its socket is kept.
                 Ok(_) => {
-                    let message = format!("{}: somebody listens there", path.display());
+                    let message =
+                        format!("{}: another program listens at this path", path.display());
                     Err(WithHint::error(message, "name another path"))
                 }
                 Err(error) => Err(error).with_context(at),
             }
         }
         Ok(_) => {
-            let message = format!("{}: something else than a socket is there", path.display());
+            let message = format!("{}: exists and is not a socket", path.display());
             Err(WithHint::error(message, "name another path"))
         }
         Err(error) => Err(error).with_context(at),

@@ -1,5 +1,5 @@
 //! Power failures at every point: the file is the old one or the new one, with mail that others
-//! delivered meanwhile behind it.
+//! delivered meanwhile after it.
 
 use std::path::Path;
 use std::sync::Arc;

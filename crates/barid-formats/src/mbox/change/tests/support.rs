@@ -204,7 +204,7 @@ pub(super) fn check_clean(disk: &dyn Vfs) {
     assert!(names.iter().all(|name| !name.ends_with(b".mbox-journal")), "{names:?}");
 }
 
-/// Returns the mailbox `new` with `FOREIGN`, delivered meanwhile, behind it.
+/// Returns the mailbox `new` with `FOREIGN`, delivered meanwhile, after it.
 pub(super) fn with_foreign(new: &[u8]) -> Vec<u8> {
     let lead: &[u8] = match new {
         [] | [b'\n'] | [.., b'\n', b'\n'] => b"",

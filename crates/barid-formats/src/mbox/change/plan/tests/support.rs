@@ -397,7 +397,7 @@ fn followed(before: &Scanned, done: &Done, told: &Told) -> Vec<(Seen, Vec<String
         let mut now = seen.clone();
         if let Some(moved) = told.get(&seen.uid) {
             let Some(Extent { offset, separator_len, header_len, body_len }) =
-                moved.location.extent()
+                moved.location.and_then(|at| at.extent())
             else {
                 unreachable!("because an mbox has spans");
             };
@@ -489,7 +489,7 @@ fn check_whole(before: &Scanned, changes: &ChangeSet, done: &Done) {
     let notes = MboxScanState { uids_through: 0, ..planned.notes };
     let mut found = after.notes();
     if !notes.tail_sound {
-        // These notes do not matter for an end behind which no tail is read.
+        // These notes do not matter for an end after which no tail is read.
         (found.tail_sound, found.tail_closed) = (false, notes.tail_closed);
     }
     if notes.tail_sound || notes.last_separator_len > 0 {

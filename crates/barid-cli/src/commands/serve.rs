@@ -1,0 +1,142 @@
+//! `barid serve`: mailboxes over IMAP.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid::OpenOptions;
+use barid::vfs::{OsVfs, Vfs as _};
+use barid_serve::mail::{UserMail, UserOptions};
+use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try};
+use clap::{Args, ValueHint};
+
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid serve --stdio                          one session over standard input and output
+  barid serve --stdio --mail ~/Maildir
+  ssh host barid serve --stdio                 the same from another machine: as `Tunnel` of
+                                               mbsync, `tunnel` of NeoMutt
+  barid serve --try ~/users                    a first look: each folder in ~/users is a user
+  barid serve --try ~/users --port 1143 --password secret";
+
+/// Serve mailboxes over IMAP
+///
+/// With `--stdio` the program serves one session over standard input and output, without a login:
+/// whoever can start it can read the mail. It is made for tunnels of mail programs.
+///
+/// With `--try` each folder in DIR is the mail of the user of its name, served on the loopback
+/// interface only, in clear and over TLS with a certificate made for it. All users have the same
+/// password, which is printed.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Serve one session over standard input and output
+    #[arg(long, required_unless_present = "try_dir", conflicts_with = "try_dir")]
+    stdio: bool,
+    /// Folder of the mailboxes for --stdio; ~/Maildir by default
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "stdio")]
+    mail: Option<PathBuf>,
+    /// Serve every folder in DIR to the user of its name, on this machine only
+    #[arg(long = "try", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    try_dir: Option<PathBuf>,
+    /// Hierarchy separator of mailbox names; by default `.` for Maildir++, else `/`
+    #[arg(long, value_name = "CHAR")]
+    separator: Option<char>,
+    /// Port for --try; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0, requires = "try_dir")]
+    port: u16,
+    /// Password of all users for --try; a random one by default
+    #[arg(long, value_name = "PASSWORD", requires = "try_dir")]
+    password: Option<String>,
+}
+
+/// Serves until the client ends the session, or for ever.
+pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Outcome> {
+    let open = context.open_options()?;
+    match &args.try_dir {
+        Some(dir) => run_try(context, args, dir, open),
+        None => {
+            let root = args.mail.clone().map_or_else(default_mail, Ok)?;
+            let options = user_options(root, args.separator, &open);
+            serve_stdio(UserMail::open(Arc::new(OsVfs), options)?)?;
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+fn user_options(root: PathBuf, separator: Option<char>, open: &OpenOptions) -> UserOptions {
+    // A folder with a name is the user's of that name.
+    let name = root.file_name().map_or_else(|| "me".into(), |name| name.to_string_lossy());
+    UserOptions {
+        name: name.replace([' ', '"'], "_"),
+        folders: FolderOptions { separator, ..FolderOptions::new(root, open.clone()) },
+        spool_dir: open.cache_dir.clone().unwrap_or_else(std::env::temp_dir),
+        open: open.clone(),
+        append_limit: None,
+        watches: true,
+    }
+}
+
+fn default_mail() -> anyhow::Result<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let home = home.ok_or_else(|| {
+        WithHint::error("no mailboxes: HOME is not set", "name a folder with --mail DIR")
+    })?;
+    Ok(PathBuf::from(home).join("Maildir"))
+}
+
+fn run_try(
+    context: &mut Context,
+    args: &ServeArgs,
+    dir: &Path,
+    open: OpenOptions,
+) -> anyhow::Result<Outcome> {
+    drop_root(dir)?;
+    let separator = args.separator;
+    let options = TryOptions {
+        dir: dir.to_owned(),
+        port: args.port,
+        password: args.password.clone(),
+        certificate: open.state_dir.join("try-certificate.pem"),
+        options_of: Box::new(move |root| user_options(root, separator, &open)),
+    };
+    serve_try(options, &mut |address| announce(context, address))?;
+    Ok(Outcome::Done)
+}
+
+fn announce(context: &mut Context, address: &TryAddress) -> io::Result<()> {
+    let TryAddress { imap, imaps, certificate, password, .. } = address;
+    let line = format!(
+        "imap on {imap}, imaps on {imaps}, certificate {}, password {password}\n",
+        certificate.display()
+    );
+    context.out.buffer().extend_from_slice(line.as_bytes());
+    context.out.settle().map_err(io::Error::other)?;
+    context.out.flush()
+}
+
+/// Starts the program again as the owner of a folder, if it runs as root.
+fn drop_root(dir: &Path) -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let metadata = OsVfs.metadata(dir).map_err(|error| {
+        WithHint::error(format!("{}: {error}", dir.display()), "name a folder of users")
+    })?;
+    let (uid, gid) = (metadata.uid, metadata.gid);
+    if uid == 0 {
+        return Err(WithHint::error(
+            format!("{}: belongs to root, who serves no mail", dir.display()),
+            "run it as the owner of the mail, or give the folder to that user",
+        ));
+    }
+    // Its owner cannot write into the folders of root. A name with a dot is not a user's.
+    let home = std::path::absolute(dir)?;
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).uid(uid).gid(gid).env("HOME", home);
+    Err(command.exec().into())
+}

@@ -1,0 +1,231 @@
+//! The life of a connection before login.
+
+use std::io;
+use std::sync::Arc;
+
+use barid_auth::sasl::{Channel, Exchange, Failure, Identity, Mechanism, SaslService, Step, wire};
+use barid_imap::backend::{Output, Refusal};
+use barid_imap::session::{Login, LoginRequest, LoginSettings};
+use barid_imap::wire::{Decoder, Event};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN, LOGIN_TIMEOUT};
+use crate::server_id;
+
+/// The end of the state before login.
+pub(crate) enum LoginEnd {
+    /// A user has logged in.
+    LoggedIn {
+        /// Tag of the command, which is answered by the session.
+        tag: String,
+        /// The user.
+        identity: Box<Identity>,
+        /// The decoder with input that was not read yet.
+        decoder: Box<Decoder>,
+    },
+    /// The client begins TLS.
+    StartTls,
+    /// The connection is closed.
+    Closed,
+}
+
+/// Output into memory: responses before login are short.
+#[derive(Default)]
+struct Buffer(Vec<u8>);
+
+impl Output for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        self.0.extend_from_slice(bytes);
+        true
+    }
+}
+
+/// Serves a connection until a user has logged in. `known` is the decoder of a connection that was
+/// greeted before.
+///
+/// # Errors
+/// Errors of the connection.
+pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    sasl: Arc<SaslService>,
+    channel: Channel,
+    can_start_tls: bool,
+    known: Option<Decoder>,
+) -> io::Result<LoginEnd> {
+    let work = LoginConnection { stream, sasl, channel, can_start_tls, failures: 0 };
+    match timeout(LOGIN_TIMEOUT, work.run(known)).await {
+        Ok(end) => end,
+        Err(_) => Ok(LoginEnd::Closed),
+    }
+}
+
+struct LoginConnection<'s, S> {
+    stream: &'s mut S,
+    sasl: Arc<SaslService>,
+    channel: Channel,
+    can_start_tls: bool,
+    failures: u32,
+}
+
+/// The end of an exchange of SASL.
+enum ExchangeEnd {
+    Done(Box<Identity>),
+    Failed(Failure),
+    Cancelled,
+    Closed,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
+    async fn run(mut self, known: Option<Decoder>) -> io::Result<LoginEnd> {
+        let (sasl, channel) = (Arc::clone(&self.sasl), self.channel.clone());
+        // A user base may have to look at its file.
+        let offered = blocking(move || sasl.offered(&channel)).await?;
+        let settings = LoginSettings {
+            can_start_tls: self.can_start_tls,
+            allows_passwords: offered.contains(&Mechanism::Plain),
+            mechanisms: offered.iter().map(|mechanism| mechanism.name().to_owned()).collect(),
+            disabled: Vec::new(),
+            id: server_id(),
+        };
+        let is_greeted = known.is_some();
+        let mut login = Login::new(settings, known.unwrap_or_default());
+        let mut out = Buffer::default();
+        if !is_greeted {
+            login.greet("barid ready", &mut out);
+        }
+        loop {
+            self.send(&mut out).await?;
+            let event = login.poll();
+            if event == Event::More {
+                if !self.receive(&mut login).await? {
+                    return Ok(LoginEnd::Closed);
+                }
+                continue;
+            }
+            let (tag, end) = match login.handle(event, &mut out) {
+                LoginRequest::Continue | LoginRequest::Response(_) => continue,
+                LoginRequest::StartTls => {
+                    self.send(&mut out).await?;
+                    return Ok(LoginEnd::StartTls);
+                }
+                LoginRequest::Close => {
+                    self.send(&mut out).await?;
+                    return Ok(LoginEnd::Closed);
+                }
+                LoginRequest::Login { tag, user, password } => {
+                    let message = [&b"\0"[..], &user, b"\0", &password].concat();
+                    let end = self.exchange(&mut login, Mechanism::Plain, Some(message)).await?;
+                    (tag, end)
+                }
+                LoginRequest::Authenticate { tag, mechanism, initial } => {
+                    (tag, self.authenticate(&mut login, &mechanism, initial).await?)
+                }
+            };
+            match end {
+                ExchangeEnd::Done(identity) => {
+                    let decoder = Box::new(login.into_decoder());
+                    return Ok(LoginEnd::LoggedIn { tag, identity, decoder });
+                }
+                ExchangeEnd::Closed => return Ok(LoginEnd::Closed),
+                ExchangeEnd::Cancelled => {
+                    let refusal = Refusal::bad("Authentication cancelled");
+                    login.refuse(&tag, &refusal, &mut out);
+                }
+                ExchangeEnd::Failed(failure) => {
+                    self.refuse(&mut login, &tag, &failure, &mut out).await;
+                    if self.failures == FAILURES_MAX {
+                        out.write(b"* BYE Too many failed logins\r\n");
+                        self.send(&mut out).await?;
+                        return Ok(LoginEnd::Closed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a failed login, and writes its refusal after a while.
+    async fn refuse(&mut self, login: &mut Login, tag: &str, failure: &Failure, out: &mut Buffer) {
+        let (code, text) = failure.response();
+        self.failures += 1;
+        tokio::time::sleep(FAILURE_DELAY).await;
+        login.refuse(tag, &Refusal::new(code, text), out);
+    }
+
+    /// Runs the mechanism that a client names, with its initial response in base64.
+    async fn authenticate(
+        &mut self,
+        login: &mut Login,
+        mechanism: &str,
+        initial: Option<Vec<u8>>,
+    ) -> io::Result<ExchangeEnd> {
+        let decoded = initial.map(|initial| wire::decode_initial(&initial).map(|m| m.to_vec()));
+        match (Mechanism::named(mechanism), decoded.transpose()) {
+            (Some(mechanism), Ok(initial)) => self.exchange(login, mechanism, initial).await,
+            _ => Ok(ExchangeEnd::Failed(Failure::Malformed("a response not in base64"))),
+        }
+    }
+
+    /// Runs a mechanism to its end.
+    async fn exchange(
+        &mut self,
+        login: &mut Login,
+        mechanism: Mechanism,
+        initial: Option<Vec<u8>>,
+    ) -> io::Result<ExchangeEnd> {
+        let (service, channel) = (Arc::clone(&self.sasl), self.channel.clone());
+        // Hashes take long, by intention.
+        let start = move || Exchange::start(service, channel, mechanism, initial.as_deref());
+        let (mut exchange, mut step) = blocking(start).await?;
+        loop {
+            let challenge = match step {
+                Step::Done(identity) => return Ok(ExchangeEnd::Done(identity)),
+                Step::Failed(failure) => return Ok(ExchangeEnd::Failed(failure)),
+                Step::Challenge(challenge) => challenge,
+            };
+            let mut out = Buffer::default();
+            login.challenge(&wire::encode(&challenge), &mut out);
+            self.send(&mut out).await?;
+            let line = loop {
+                match login.poll() {
+                    Event::Line(line) => break line,
+                    Event::More if self.receive(login).await? => {}
+                    _ => return Ok(ExchangeEnd::Closed),
+                }
+            };
+            if line == b"*" {
+                return Ok(ExchangeEnd::Cancelled);
+            }
+            let Ok(message) = wire::decode_line(&line) else {
+                return Ok(ExchangeEnd::Failed(Failure::Malformed("a response not in base64")));
+            };
+            (exchange, step) = blocking(move || {
+                let step = exchange.respond(&message);
+                (exchange, step)
+            })
+            .await?;
+        }
+    }
+
+    async fn send(&mut self, out: &mut Buffer) -> io::Result<()> {
+        if !out.0.is_empty() {
+            self.stream.write_all(&out.0).await?;
+            self.stream.flush().await?;
+            out.0.clear();
+        }
+        Ok(())
+    }
+
+    /// Reads input; returns `false` at its end.
+    async fn receive(&mut self, login: &mut Login) -> io::Result<bool> {
+        let mut buffer = [0; LOGIN_INPUT_LEN];
+        let len = self.stream.read(&mut buffer).await?;
+        login.receive(&buffer[..len]);
+        Ok(len > 0)
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)
+}

@@ -1,0 +1,235 @@
+//! The life of a connection after login.
+
+use std::io;
+use std::sync::Arc;
+
+use barid::{Cancel, Subscription};
+use barid_imap::backend::Output;
+use barid_imap::session::{Next, Session};
+use barid_imap::wire::{Decoder, Event};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::compression::Deflate;
+use super::output::output;
+use crate::limits::{
+    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, SESSION_TIMEOUT, SLOW_READER_TIMEOUT,
+};
+use crate::mail::SessionAccount;
+
+/// The end of a session.
+pub(crate) enum SessionEnd {
+    /// The connection is closed.
+    Closed,
+    /// The client has returned to the state before login (RFC 8437).
+    Unauthenticated(Box<Decoder>),
+}
+
+type UserSession = Session<SessionAccount>;
+
+/// A connection with a session.
+struct Connection<S> {
+    stream: S,
+    /// `None` while the session runs on another thread, and after a panic there.
+    session: Option<UserSession>,
+    deflate: Option<Deflate>,
+    /// Woken when the selected mailbox changes.
+    changed: Arc<Notify>,
+}
+
+/// Serves a session until it ends. `login_tag` is that of the command that logged in; `None` for a
+/// connection without login.
+///
+/// # Errors
+/// Errors of the connection.
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    session: UserSession,
+    login_tag: Option<String>,
+    cancel: Cancel,
+) -> io::Result<SessionEnd> {
+    let (session, changed) = (Some(session), Arc::new(Notify::new()));
+    let mut connection = Connection { stream, session, deflate: None, changed };
+    let end = connection.serve(login_tag).await;
+    // Nothing is begun on behalf of the client any more.
+    cancel.cancel();
+    let session = connection.session.take();
+    if let (Ok(Next::Unauthenticate), Some(session)) = (&end, session) {
+        return Ok(SessionEnd::Unauthenticated(Box::new(session.into_decoder())));
+    }
+    end.map(|_| SessionEnd::Closed)
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn serve(&mut self, login_tag: Option<String>) -> io::Result<Next> {
+        let greet = move |session: &mut UserSession, out: &mut dyn Output| match &login_tag {
+            Some(tag) => session.greet_login(tag, out),
+            None => session.greet_preauth("barid ready", out),
+        };
+        self.run(greet).await?;
+        let end = self.commands().await;
+        // Closing a mailbox may write flags.
+        let session = self.session.take();
+        let is_kept = matches!(end, Ok(Next::Unauthenticate));
+        let closed = spawn_blocking(move || if is_kept { session } else { None }).await;
+        self.session = closed.unwrap_or_default();
+        end
+    }
+
+    async fn commands(&mut self) -> io::Result<Next> {
+        let mut buffer = Vec::new();
+        loop {
+            match self.drain().await? {
+                Next::Continue => {
+                    let len = timeout(SESSION_TIMEOUT, self.read(&mut buffer)).await;
+                    match len {
+                        Ok(Ok(0)) => return Ok(Next::Close),
+                        Ok(Ok(len)) => self.feed(&buffer[..len])?,
+                        Ok(Err(error)) => return Err(error),
+                        Err(_) => {
+                            self.send(b"* BYE Autologout: no command for long\r\n", true).await?;
+                            return Ok(Next::Close);
+                        }
+                    }
+                }
+                Next::Idle => {
+                    if !self.idle(&mut buffer).await? {
+                        return Ok(Next::Close);
+                    }
+                }
+                Next::Compress => {
+                    self.deflate = Some(Deflate::new());
+                    let unread = self.session()?.take_unread();
+                    self.feed(&unread)?;
+                }
+                end @ (Next::Unauthenticate | Next::Close) => return Ok(end),
+            }
+        }
+    }
+
+    fn session(&mut self) -> io::Result<&mut UserSession> {
+        self.session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))
+    }
+
+    async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        buffer.resize(INPUT_LEN, 0);
+        self.stream.read(buffer).await
+    }
+
+    /// Passes input to the session.
+    fn feed(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Self { session, deflate, .. } = self;
+        let session = session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))?;
+        match deflate {
+            None => session.receive(bytes),
+            Some(deflate) => deflate.decompress(bytes, &mut |piece| {
+                session.receive(piece);
+                Ok(())
+            })?,
+        }
+        Ok(())
+    }
+
+    /// Runs all complete events.
+    async fn drain(&mut self) -> io::Result<Next> {
+        let session = self.session()?;
+        let first = session.poll();
+        if first == Event::More {
+            return Ok(if session.is_idle() { Next::Idle } else { Next::Continue });
+        }
+        self.run(move |session, out| {
+            let mut event = first;
+            loop {
+                let next = session.handle(event, out);
+                if !matches!(next, Next::Continue | Next::Idle) {
+                    return next;
+                }
+                event = session.poll();
+                if event == Event::More {
+                    return next;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Runs the session on a thread that may wait, and sends what it writes meanwhile.
+    async fn run<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut UserSession, &mut dyn Output) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let session = self.session.take();
+        let mut session = session.ok_or_else(|| io::Error::other("the session has failed"))?;
+        let (mut out, mut pieces) = output();
+        let running = spawn_blocking(move || {
+            let result = work(&mut session, &mut out);
+            (session, result)
+        });
+        let mut sent = Ok(());
+        while let Some(piece) = pieces.recv().await {
+            let is_last = pieces.is_empty();
+            sent = self.send(&piece, is_last).await;
+            if sent.is_err() {
+                // The session sees that the client is gone.
+                pieces.close();
+                break;
+            }
+        }
+        let (session, result) = running.await.map_err(io::Error::other)?;
+        self.session = Some(session);
+        sent.map(|()| result)
+    }
+
+    async fn send(&mut self, bytes: &[u8], flush: bool) -> io::Result<()> {
+        let Self { stream, deflate, .. } = self;
+        let compressed = deflate.as_mut().map(|deflate| deflate.compress(bytes, flush));
+        let compressed = compressed.transpose()?;
+        let write = async {
+            stream.write_all(compressed.as_deref().unwrap_or(bytes)).await?;
+            if flush { stream.flush().await } else { Ok(()) }
+        };
+        let written = timeout(SLOW_READER_TIMEOUT, write).await;
+        written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Subscribes to changes of the selected mailbox.
+    fn subscribe(&mut self) -> io::Result<Option<Subscription>> {
+        let changed = Arc::clone(&self.changed);
+        let selected = self.session()?.selected();
+        let wake = move |_: &barid::View| changed.notify_one();
+        Ok(selected.map(|mailbox| mailbox.shared().subscribe(wake)))
+    }
+
+    /// Waits in IDLE for input, and announces changes; `false` if the connection ends.
+    async fn idle(&mut self, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        let _subscription = self.subscribe()?;
+        let end = Instant::now() + IDLE_TIMEOUT;
+        // There may have been a change between the last look and the subscription.
+        let mut is_changed = true;
+        loop {
+            let announce = |session: &mut UserSession, out: &mut dyn Output| session.announce(out);
+            if is_changed && self.run(announce).await? == Next::Close {
+                return Ok(false);
+            }
+            buffer.resize(INPUT_LEN, 0);
+            tokio::select! {
+                read = self.stream.read(buffer) => {
+                    let len = read?;
+                    self.feed(&buffer[..len])?;
+                    return Ok(len > 0);
+                }
+                () = self.changed.notified() => is_changed = true,
+                () = sleep(IDLE_NOTE_PERIOD) => {
+                    if Instant::now() > end {
+                        self.send(b"* BYE IDLE lasted too long\r\n", true).await?;
+                        return Ok(false);
+                    }
+                    self.send(b"* OK Still here\r\n", true).await?;
+                    is_changed = false;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A mail server over the mailboxes that barid opens: IMAP for any client.
+//!
+//! - [`mail`] implements the traits of `barid-imap` with the library `barid`: the mail of a user,
+//!   shared by all sessions of the user.
+//! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
+//!   users on the loopback interface.
+
+mod connection;
+mod limits;
+mod listener;
+pub mod mail;
+mod stdio;
+mod tls;
+mod try_dir;
+mod users;
+
+pub use barid_folders::FolderOptions;
+
+pub use self::stdio::serve_stdio;
+pub use self::try_dir::{TryAddress, TryOptions, serve_try};
+
+/// Returns the fields of the answer to ID (RFC 2971).
+fn server_id() -> Vec<(String, String)> {
+    [("name", "barid"), ("version", env!("CARGO_PKG_VERSION"))]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}

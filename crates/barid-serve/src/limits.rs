@@ -1,0 +1,38 @@
+//! Bounds of what a server keeps in memory for its clients, and of time.
+
+use std::time::Duration;
+
+/// Bytes of a message that is being received that stay in memory; more go to a file.
+pub(crate) const APPEND_MEMORY_LEN: usize = 256 * 1024;
+/// Bytes of messages of several sessions that are written in one change.
+pub(crate) const APPEND_GROUP_LEN_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of output that are passed on at a time.
+pub(crate) const OUTPUT_PIECE_LEN: usize = 64 * 1024;
+/// Pieces of output that wait for a client.
+pub(crate) const OUTPUT_PIECES_MAX: usize = 8;
+/// Bytes that are read from a client at a time.
+pub(crate) const INPUT_LEN: usize = 8 * 1024;
+/// Time without a command after which a session ends (RFC 9051 §5.4: at least 30 minutes).
+pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(31 * 60);
+/// Time in which a client must take what is sent to it.
+pub(crate) const SLOW_READER_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// Period of the lines that keep an idle connection alive.
+pub(crate) const IDLE_NOTE_PERIOD: Duration = Duration::from_secs(2 * 60);
+/// Time in which a client must log in.
+pub(crate) const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes that are read at a time before login.
+pub(crate) const LOGIN_INPUT_LEN: usize = 1024;
+/// Failed logins after which a connection is closed.
+pub(crate) const FAILURES_MAX: u32 = 3;
+/// Time before a failed login is answered.
+pub(crate) const FAILURE_DELAY: Duration = Duration::from_secs(1);
+/// Connections at once, logged in or not.
+pub(crate) const CONNECTIONS_MAX: usize = 4096;
+/// Threads for logins and for opening mail, besides one for each connection.
+pub(crate) const LOGIN_THREADS_MAX: usize = 64;
+/// Time after which IDLE ends; clients begin it anew at least every 29 minutes (RFC 2177).
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(62 * 60);
+/// Length of a message with a literal8, which is encoded in memory, in bytes.
+pub(crate) const BINARY_LEN_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of a message that a URL adds to another one.
+pub(crate) const CATENATED_LEN_MAX: usize = 16 * 1024 * 1024;

@@ -1,0 +1,190 @@
+//! The account of one session.
+
+use std::sync::Arc;
+
+use barid::Cancel;
+use barid_folders::Renamed;
+use barid_imap::backend::{
+    Account, Answer, Appended, ListedMailbox, Mailbox as _, Namespace, QuotaResource, Refusal,
+    StatusValue,
+};
+use barid_imap::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
+
+use super::append::Received;
+use super::catenate;
+use super::refusal::refused;
+use super::selected::{ServedMailbox, try_create};
+use super::status;
+use super::user::{UserMail, refused_folder};
+
+/// The account of one session.
+pub struct SessionAccount {
+    user: Arc<UserMail>,
+    cancel: Cancel,
+    /// Mailbox of the APPEND that is being received.
+    append_to: Option<MailboxName>,
+    received: Vec<Received>,
+}
+
+impl SessionAccount {
+    /// Creates the account of a session; `cancel` ends its waits.
+    pub fn new(user: Arc<UserMail>, cancel: Cancel) -> Self {
+        Self { user, cancel, append_to: None, received: Vec::new() }
+    }
+
+    fn is_possible(&self, len: u64) -> Answer<()> {
+        match self.user.append_limit.filter(|limit| len > *limit) {
+            Some(limit) => {
+                Err(Refusal::new("TOOBIG", format!("At most {limit} bytes are possible")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Account for SessionAccount {
+    type Mailbox = ServedMailbox;
+
+    fn user(&self) -> &str {
+        &self.user.name
+    }
+
+    fn separator(&self) -> char {
+        self.user.folders.separator()
+    }
+
+    fn namespaces(&self) -> Vec<Namespace> {
+        self.user.folders.namespaces()
+    }
+
+    fn open(&mut self, name: &MailboxName, read_only: bool) -> Answer<ServedMailbox> {
+        let shared = self.user.open_mailbox(name)?;
+        let view = shared.refresh(&self.cancel).map_err(refused)?;
+        Ok(ServedMailbox {
+            uidvalidity: view.view_status().uidvalidity,
+            user: Arc::clone(&self.user),
+            shared,
+            name: name.clone(),
+            read_only: read_only || self.user.read_only,
+            cancel: self.cancel.clone(),
+        })
+    }
+
+    fn list(&mut self, command: &ListCommand) -> Answer<Vec<ListedMailbox>> {
+        self.user.folders.list(command).map_err(refused_folder)
+    }
+
+    fn status(
+        &mut self,
+        name: &MailboxName,
+        items: &[StatusItem],
+    ) -> Answer<Vec<(StatusItem, StatusValue)>> {
+        let shared = self.user.open_mailbox(name)?;
+        shared.refresh(&self.cancel).map_err(refused)?;
+        status::values(&self.user, &shared, items)
+    }
+
+    fn create(
+        &mut self,
+        name: &MailboxName,
+        is_folder: bool,
+        special_use: &[String],
+    ) -> Answer<()> {
+        self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)
+    }
+
+    fn delete(&mut self, name: &MailboxName) -> Answer<()> {
+        self.user.folders.delete(name).map_err(refused_folder)
+    }
+
+    fn rename(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
+        match self.user.folders.rename(from, to).map_err(refused_folder)? {
+            Renamed::Done => Ok(()),
+            Renamed::MoveMessages { .. } => self.move_all(from, to),
+        }
+    }
+
+    fn subscribe(&mut self, name: &MailboxName, is_subscribed: bool) -> Answer<()> {
+        self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)
+    }
+
+    fn append_begin(&mut self, message: &AppendMessage) -> Answer<()> {
+        if message.is_first {
+            self.user
+                .folders
+                .spec_of(&message.mailbox)
+                .map_err(refused_folder)
+                .map_err(try_create)?;
+            self.append_to = Some(message.mailbox.clone());
+        }
+        self.received.push(Received::new(message));
+        Ok(())
+    }
+
+    fn append_literal(&mut self, len: u64, is_binary: bool) -> Answer<()> {
+        self.is_possible(len)?;
+        let Some(received) = self.received.last_mut() else { return Ok(()) };
+        if is_binary { received.keep_binary(len) } else { Ok(()) }
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) -> Answer<()> {
+        let UserMail { vfs, spool_dir, .. } = &*self.user;
+        let Some(received) = self.received.last_mut() else { return Ok(()) };
+        received.push(bytes, &**vfs, spool_dir)
+    }
+
+    fn append_url(&mut self, url: &str) -> Answer<()> {
+        let bytes = catenate::bytes_of(&self.user, url, &self.cancel)?;
+        self.append_bytes(&bytes)
+    }
+
+    fn append(&mut self) -> Answer<Appended> {
+        let received = std::mem::take(&mut self.received);
+        let Some(name) = self.append_to.take() else {
+            return Err(Refusal::text("No message was received"));
+        };
+        let target = self.user.open_target(&name)?;
+        let place = (&*self.user.vfs, self.user.spool_dir.as_path());
+        self.user.appends.append(&target, received, place, &self.cancel)
+    }
+
+    fn append_abort(&mut self) {
+        self.received.clear();
+        self.append_to = None;
+    }
+
+    fn append_limit(&self) -> Option<u64> {
+        self.user.append_limit
+    }
+
+    fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
+        let _ = name;
+        Ok(Vec::new())
+    }
+
+    fn metadata(&mut self, name: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
+        self.user.folders.metadata(name).map_err(refused_folder)
+    }
+
+    fn set_metadata(
+        &mut self,
+        name: &MailboxName,
+        entries: &[(String, Option<Vec<u8>>)],
+    ) -> Answer<()> {
+        self.user.folders.set_metadata(name, entries).map_err(refused_folder)
+    }
+}
+
+impl SessionAccount {
+    /// Moves the messages of INBOX to a mailbox that was made for them (RFC 9051 §6.3.6).
+    fn move_all(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
+        let mut inbox = self.open(from, false)?;
+        let view = inbox.refresh()?;
+        let uids = view.0.uids_in(&[(1, u32::MAX)], false).map_err(refused)?;
+        if !uids.is_empty() {
+            let copied = inbox.copy(&uids, to, true)?;
+            return copied.not_removed.map_or(Ok(()), Err);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! TLS: certificates and the settings of the server.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use barid::vfs::{OpenOptions, Vfs};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate with its key, ready to accept connections.
+#[derive(Clone)]
+pub(crate) struct ServerTls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// The certificate of the server, first of its chain.
+    pub(crate) certificate: CertificateDer<'static>,
+}
+
+impl ServerTls {
+    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> io::Result<Self> {
+        let certificate = chain.first().cloned();
+        let certificate = certificate.ok_or_else(|| invalid("there is no certificate"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(invalid)?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(invalid)?;
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate })
+    }
+
+    /// Makes a certificate for this machine that no authority vouches for, and writes it to `path`
+    /// for clients to trust.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub(crate) fn self_signed(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).map_err(invalid)?;
+        if let Some(dir) = path.parent() {
+            vfs.create_dir_all(dir, 0o700)?;
+        }
+        let text = made.cert.pem();
+        let file = vfs.open(path, OpenOptions::create(0o644))?;
+        file.set_len(0)?;
+        file.write_all_at(text.as_bytes(), 0)?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        Self::new(vec![made.cert.der().clone()], key.into())
+    }
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
