@@ -242,8 +242,14 @@ impl<A: Account> Session<A> {
         };
         match (result, announced) {
             (_, Err(refusal)) if refusal.is_fatal => return self.fail_fatally(&refusal, reply),
-            (Ok(done), _) => reply.ok(tag, &done),
-            (Err(refusal), _) => reply.no(tag, &refusal),
+            (Ok(done), _) => {
+                let done = self.with_known_modseq(done, reply);
+                reply.ok(tag, &done);
+            }
+            (Err(refusal), _) => {
+                self.with_known_modseq(Done::with(String::new(), ""), reply);
+                reply.no(tag, &refusal);
+            }
         }
         next
     }
