@@ -230,6 +230,7 @@ impl<A: Account> Session<A> {
     fn run(&mut self, tag: &str, command: Command, reply: &mut Reply<'_>) -> Next {
         let mut next = Next::Continue;
         let is_closing = matches!(command, Command::Logout);
+        let is_select = matches!(command, Command::Select { .. });
         let may_expunge = may_expunge(&command);
         let result = self.dispatch(tag, command, reply, &mut next);
         if is_closing || self.is_idle() {
@@ -238,6 +239,8 @@ impl<A: Account> Session<A> {
         // Changes are announced before the command completes (RFC 9051 §7).
         let announced = match &result {
             Err(refusal) if refusal.is_fatal => Err(refusal.clone()),
+            // A client counts what it is told until SELECT completes as the state at its start.
+            _ if is_select => Ok(()),
             _ => self.sync(may_expunge, reply),
         };
         match (result, announced) {
