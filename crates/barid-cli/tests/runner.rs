@@ -27,6 +27,8 @@ mod real_mail;
 mod repair_killed;
 mod search;
 mod serve;
+mod serve_crash;
+mod serve_qresync;
 mod show;
 mod spam;
 mod spam_hostile;

@@ -12,7 +12,8 @@ use crate::servers::{format_or, is_dovecot, number, server};
 
 fn run(format: MailFormat, options: &QresyncOptions<'_>) {
     let Some(server) = server(format) else { return };
-    let report = qresync_model(&*server, options).unwrap_or_else(|e| panic!("{e} {}", server.log()));
+    let report =
+        qresync_model(&*server, options).unwrap_or_else(|e| panic!("{e} {}", server.log()));
     println!("qresync, {}, {:?}: {report}", server.name(), options.writers);
     assert!(report.failure.is_none(), "the model differs");
     assert_eq!(report.rounds, options.rounds);

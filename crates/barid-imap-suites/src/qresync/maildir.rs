@@ -40,15 +40,33 @@ impl MaildirWriter {
 
     /// Changes a letter of a message in `cur`.
     fn flag(&self, path: &Path, rng: &mut Rng) -> io::Result<()> {
+        let letter = ['F', 'R', 'S'][rng.usize(0..3)];
+        self.with_letters(path, |letters| {
+            if letters.contains(letter) {
+                letters.replace(letter, "")
+            } else {
+                format!("{letters}{letter}")
+            }
+        })
+    }
+
+    fn with_letters(&self, path: &Path, change: impl FnOnce(String) -> String) -> io::Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (base, letters) = name.split_once(":2,").unwrap_or((&name, ""));
-        let letter = ['F', 'R', 'S'][rng.usize(0..3)];
-        let letters = if letters.contains(letter) {
-            letters.replace(letter, "")
-        } else {
-            letters_of(&format!("{letters}{letter}"))
-        };
+        let letters = letters_of(&change(letters.to_owned()));
         disk::rename(path, &self.path.join("cur").join(format!("{base}:2,{letters}")))
+    }
+
+    /// Adds, flags or marks a message of a client's own Maildir, as that of mbsync: what it deletes
+    /// gets the letter `T`.
+    pub(super) fn change(&mut self, rng: &mut Rng) -> io::Result<u64> {
+        let path = self.any("cur", rng)?;
+        match path {
+            Some(path) if rng.u32(0..4) == 0 => self.with_letters(&path, |letters| letters + "T"),
+            Some(path) if rng.bool() => self.flag(&path, rng),
+            _ => self.deliver(rng),
+        }?;
+        Ok(1)
     }
 }
 

@@ -62,6 +62,8 @@ impl MboxWriter {
         let file = disk::open_read_write(&self.path)?;
         fcntl_lock(&file, FlockOperation::LockExclusive)?;
         disk::append(&self.path, text.as_bytes())?;
+        // In this order: closing any file ends the locks of another writer of this process.
+        drop(file);
         drop(lock);
         Ok(())
     }
@@ -79,6 +81,7 @@ impl MboxWriter {
         file.rewind()?;
         file.write_all(text.as_bytes())?;
         file.set_len(text.len() as u64)?;
+        drop(file);
         drop(lock);
         Ok(())
     }

@@ -11,6 +11,7 @@
 mod fresh;
 mod maildir;
 mod mbox;
+mod mbsync;
 mod model;
 mod own;
 mod real;
@@ -19,6 +20,8 @@ mod run;
 mod session;
 mod writer;
 
+pub(crate) use model::set_of;
+pub(crate) use own::is_lost;
 pub use report::QresyncReport;
-pub use run::{Disturb, QresyncOptions, qresync_model};
+pub use run::{Disturb, QresyncOptions, kills_and_losses, qresync_model};
 pub use writer::WriterKind;

@@ -22,6 +22,11 @@ pub(super) struct Model {
     pub(super) messages: Messages,
     /// UIDs that have vanished.
     gone: BTreeSet<u32>,
+    /// UIDs that had vanished up to `highest` of the last SELECT: nothing names them again to a
+    /// client that knows so much, unless the server has lost its records.
+    settled: BTreeSet<u32>,
+    /// A UID above all that messages have had, as far as the client knows.
+    uidnext: u64,
     pub(super) counts: Counts,
 }
 
@@ -84,7 +89,10 @@ impl Model {
     /// if there is one, even if FETCH has shown higher ones.
     fn follow(&mut self, reply: &Reply, of_fetch: u64) {
         match reply.value_of("HIGHESTMODSEQ").and_then(|value| value.parse().ok()) {
-            Some(highest) => self.highest = highest,
+            Some(highest) => {
+                self.counts.falls += u64::from(highest < self.highest);
+                self.highest = highest;
+            }
             None => self.highest = self.highest.max(of_fetch),
         }
     }
@@ -94,15 +102,22 @@ impl Model {
         let uidvalidity = number("UIDVALIDITY").ok_or("SELECT has no UIDVALIDITY")?;
         let highest = number("HIGHESTMODSEQ").ok_or("SELECT has no HIGHESTMODSEQ")?;
         let exists = reply.number("EXISTS").ok_or("SELECT has no EXISTS")?;
+        self.uidnext = number("UIDNEXT").ok_or("SELECT has no UIDNEXT")?;
         if self.uidvalidity.is_some_and(|known| known != uidvalidity) {
             self.counts.uidvalidity_changes += 1;
             self.messages.clear();
             self.gone.clear();
+            self.settled.clear();
+        } else {
+            self.counts.falls += u64::from(highest < self.highest);
         }
         self.uidvalidity = Some(uidvalidity);
         for line in &reply.untagged {
-            if line.len() > 8 && line[..8].eq_ignore_ascii_case(b"VANISHED") {
+            let text = String::from_utf8_lossy(line).to_ascii_uppercase();
+            if text.starts_with("VANISHED (EARLIER) ") {
                 self.vanish_earlier(line)?;
+            } else if text.starts_with("VANISHED") {
+                return Err(format!("SELECT is not done yet: {text}"));
             }
         }
         let known = self.messages.keys().map(|uid| Some(*uid));
@@ -118,16 +133,19 @@ impl Model {
             taken.map_err(|error| format!("FETCH {} of SELECT: {error}", fetched.seq))?;
         }
         self.highest = highest;
+        self.settled.clone_from(&self.gone);
         Ok(())
     }
 
     /// Takes `VANISHED (EARLIER)`.
     fn vanish_earlier(&mut self, line: &[u8]) -> Result<(), String> {
         for uid in uids_of(line)? {
-            self.counts.vanished += 1;
-            if self.messages.remove(&uid).is_none() && !self.gone.insert(uid) {
-                self.counts.repeated += 1;
+            if u64::from(uid) >= self.uidnext {
+                return Err(format!("UID {uid} vanishes, which no message has had"));
             }
+            self.counts.vanished += 1;
+            self.counts.repeated += u64::from(self.settled.contains(&uid));
+            self.messages.remove(&uid);
             self.gone.insert(uid);
         }
         Ok(())
@@ -164,6 +182,7 @@ impl Model {
             Some(known) => *known = Some(uid),
         }
         self.counts.fetches += 1;
+        self.uidnext = self.uidnext.max(u64::from(uid) + 1);
         if self.gone.contains(&uid) {
             // VANISHED (EARLIER) has named it, while it is still visible.
             return if is_visible {
@@ -184,6 +203,15 @@ impl Model {
             }
         }
         Ok(modseq)
+    }
+
+    /// Forgets the messages after the first one that was announced and not fetched, before a
+    /// session ends: only UIDs up to some last one are known then, and others are fetched again.
+    pub(super) fn forget_after_gap(&mut self, view: &View) {
+        let after = view.iter().skip_while(|uid| uid.is_some()).flatten();
+        for uid in after {
+            self.messages.remove(uid);
+        }
     }
 
     /// Returns the parameter of SELECT; none at the first time.
@@ -245,7 +273,7 @@ fn uids_of(line: &[u8]) -> Result<Vec<u32>, String> {
 }
 
 /// Returns numbers as a set, in their order.
-pub(super) fn set_of(numbers: &[u32]) -> String {
+pub(crate) fn set_of(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers.iter().copied() {
         match ranges.last_mut() {
@@ -271,7 +299,8 @@ mod tests {
     /// A model that has selected a mailbox of UIDs 1, 3 and 4.
     fn selected() -> (Model, View) {
         let (mut model, mut view) = (Model::default(), View::new());
-        let lines = ["3 EXISTS", "OK [UIDVALIDITY 7] x", "OK [HIGHESTMODSEQ 10] x"];
+        let lines =
+            ["3 EXISTS", "OK [UIDVALIDITY 7] x", "OK [UIDNEXT 5] x", "OK [HIGHESTMODSEQ 10] x"];
         model.take(CommandKind::Select, &mut view, &reply(&lines, "OK")).unwrap();
         assert_eq!(view, [None, None, None]);
         let lines = [
@@ -295,6 +324,7 @@ mod tests {
         let lines = [
             "2 EXISTS",
             "OK [UIDVALIDITY 7] x",
+            "OK [UIDNEXT 10] x",
             "OK [HIGHESTMODSEQ 20] x",
             "VANISHED (EARLIER) 1:3,9",
             "2 FETCH (UID 8 FLAGS () MODSEQ (20))",
@@ -302,8 +332,15 @@ mod tests {
         let mut view = View::new();
         model.take(CommandKind::Select, &mut view, &reply(&lines, "OK")).unwrap();
         assert_eq!(view, [Some(4), Some(8)]);
-        // 3 had vanished before.
-        assert_eq!((model.counts.vanished, model.counts.repeated), (5, 1));
+        // 3 had vanished before, but the server need not know that the model knew.
+        assert_eq!((model.counts.vanished, model.counts.repeated), (5, 0));
+        let answer = reply(&["VANISHED (EARLIER) 3"], "OK");
+        model.take(CommandKind::Other, &mut view, &answer).unwrap();
+        assert_eq!((model.counts.vanished, model.counts.repeated), (6, 1));
+        assert_eq!(model.counts.falls, 0);
+        let answer = reply(&[], "OK [HIGHESTMODSEQ 19] x");
+        model.take(CommandKind::Other, &mut view, &answer).unwrap();
+        assert_eq!(model.counts.falls, 1);
     }
 
     #[test]
@@ -328,6 +365,7 @@ mod tests {
         };
         check(CommandKind::Other, "1 EXPUNGE", "EXPUNGE after ENABLE");
         check(CommandKind::Other, "VANISHED 9", "not visible");
+        check(CommandKind::Other, "VANISHED (EARLIER) 5", "which no message has had");
         check(CommandKind::Numbered, "VANISHED 3", "it must wait");
         check(CommandKind::Other, "2 EXISTS", "EXISTS falls from 3 to 2");
         check(CommandKind::Other, "1 FETCH (UID 3 FLAGS () MODSEQ (5))", "it is UID 1");
@@ -338,6 +376,16 @@ mod tests {
         let error = model.take(CommandKind::Other, &mut view, &reply(&lines, "OK")).unwrap_err();
         assert!(error.contains("has vanished before"), "{error}");
         check(CommandKind::Other, "1 FETCH (FLAGS () MODSEQ (5))", "without UID");
+    }
+
+    #[test]
+    fn messages_after_a_gap_are_forgotten() {
+        let (mut model, mut view) = selected();
+        let lines = ["5 EXISTS", "5 FETCH (UID 9 FLAGS () MODSEQ (20))"];
+        model.take(CommandKind::Other, &mut view, &reply(&lines, "OK")).unwrap();
+        assert!(model.messages.contains_key(&9));
+        model.forget_after_gap(&view);
+        assert_eq!(model.messages.keys().copied().collect::<Vec<_>>(), [1, 3, 4]);
     }
 
     #[test]

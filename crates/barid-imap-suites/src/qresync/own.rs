@@ -122,7 +122,7 @@ impl Writer for OwnWriter<'_> {
 }
 
 /// Returns `true` if the server has closed the connection.
-pub(super) fn is_lost(error: &io::Error) -> bool {
+pub(crate) fn is_lost(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof

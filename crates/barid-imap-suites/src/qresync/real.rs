@@ -36,7 +36,7 @@ impl Writer for ProcmailWriter {
     }
 
     fn act(&mut self, rng: &mut Rng) -> io::Result<u64> {
-        let slash = if self.format == MailFormat::Maildir { "/" } else { "" };
+        let slash = if self.format == MailFormat::Mbox { "" } else { "/" };
         let home = Scratch::new("procmail")?;
         let rules = home.path().join("rc");
         let text = format!(
@@ -86,7 +86,7 @@ impl Writer for MuttWriter {
         let rules = home.path().join("rc");
         disk::write(&rules, settings.as_bytes())?;
         home.hand_over()?;
-        let kind = if self.format == MailFormat::Maildir { "Maildir" } else { "mbox" };
+        let kind = if self.format == MailFormat::Mbox { "mbox" } else { "Maildir" };
         let step = "<next-entry>".repeat(rng.usize(0..10));
         let last = if rng.u32(0..3) == 0 { "<delete-message>" } else { "<toggle-new>" };
         let keys = format!("<first-entry>{step}<flag-message>{step}{last}<sync-mailbox><exit>");
@@ -133,7 +133,7 @@ fn leave(child: &mut Child) -> io::Result<()> {
     Ok(())
 }
 
-fn find(name: &str) -> io::Result<PathBuf> {
+pub(super) fn find(name: &str) -> io::Result<PathBuf> {
     program(name).ok_or_else(|| io::Error::other(format!("no program {name}")))
 }
 

@@ -10,6 +10,7 @@ pub(super) struct Counts {
     pub(super) repeated: u64,
     pub(super) fetches: u64,
     pub(super) uidvalidity_changes: u64,
+    pub(super) falls: u64,
 }
 
 /// Results of a run.
@@ -27,9 +28,13 @@ pub struct QresyncReport {
     pub changes: BTreeMap<String, u64>,
     /// UIDs in VANISHED responses.
     pub vanished: u64,
-    /// UIDs in VANISHED (EARLIER) that the model had seen vanish before: allowed, but a server
-    /// that knows when messages were expunged need not send them.
+    /// UIDs in VANISHED (EARLIER) that had vanished before the mod-sequence that the model gave:
+    /// allowed, but a server that knows when messages were expunged does not send them.
     pub repeated: u64,
+    /// Times that the highest mod-sequence fell.
+    pub falls: u64,
+    /// Times that the server was disturbed.
+    pub disturbed: u64,
     /// FETCH responses.
     pub fetches: u64,
     /// Times that UIDVALIDITY changed.
@@ -41,11 +46,10 @@ pub struct QresyncReport {
 impl fmt::Display for QresyncReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, resyncs, cuts, compared, vanished, repeated, fetches, .. } = self;
-        write!(
-            f,
-            "{rounds} rounds, {resyncs} resyncs, {cuts} cuts, {compared} messages compared; "
-        )?;
-        writeln!(f, "{vanished} vanished ({repeated} repeated), {fetches} fetched")?;
+        let Self { falls, disturbed, .. } = self;
+        write!(f, "{rounds} rounds, {resyncs} resyncs, {cuts} cuts, {disturbed} disturbances, ")?;
+        write!(f, "{compared} messages compared; {vanished} vanished ({repeated} repeated), ")?;
+        writeln!(f, "{fetches} fetched, HIGHESTMODSEQ fell {falls} times")?;
         let changes = self.changes.iter().map(|(name, count)| format!("{name} {count}"));
         writeln!(f, "  changes: {}", changes.collect::<Vec<_>>().join(", "))?;
         if self.uidvalidity_changes > 0 {

@@ -3,27 +3,55 @@
 use std::collections::VecDeque;
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use fastrand::Rng;
 
 use super::fresh::{FreshMailbox, fresh_fetch};
 use super::model::{Messages, Model};
 use super::own::is_lost;
-use super::report::QresyncReport;
+use super::report::{Counts, QresyncReport};
 use super::session::{ModelError, ModelSession};
 use super::writer::{Writer, WriterKind, writer};
-use crate::server::{Server, Transport, open};
+use crate::server::{MortalServer, Server, Transport, open};
 
 /// Messages in the mailbox at the start.
 const MESSAGES: u32 = 20;
 /// Times that the mailbox is read until two readings are equal.
 const READINGS_MAX: u32 = 50;
 
+/// One round of so many is disturbed, after at most so many milliseconds.
+const DISTURBED_PART: u32 = 8;
+const DISTURBED_AFTER_MS: u64 = 60;
 /// Sessions of the model that are kept for the report of a failure.
 const SESSIONS_KEPT: usize = 3;
 
-/// Called before each round with its number: to remove a cache, or to kill a process.
-pub type Disturb<'d> = dyn Fn(u64) -> io::Result<()> + Sync + 'd;
+/// Called in each round while the writers write: to remove a cache, or to kill a process. The
+/// server must run again when this returns. Returns `true` if it has done anything: the server may
+/// then know no more when messages were expunged.
+pub type Disturb<'d> = dyn Fn(&mut Rng) -> io::Result<bool> + Sync + 'd;
+
+/// Disturbs a server now and then: kills it, removes its cache, or both.
+///
+/// # Errors
+/// A server that does not start again.
+pub fn kills_and_losses(server: &dyn MortalServer, rng: &mut Rng) -> io::Result<bool> {
+    let kind = rng.u32(0..DISTURBED_PART * 3);
+    if kind > 2 {
+        return Ok(false);
+    }
+    thread::sleep(Duration::from_millis(rng.u64(0..DISTURBED_AFTER_MS)));
+    match kind {
+        0 => server.restart()?,
+        1 => server.remove_cache()?,
+        _ => {
+            server.kill()?;
+            server.remove_cache()?;
+            server.restart()?;
+        }
+    }
+    Ok(true)
+}
 
 /// Settings of a run.
 pub struct QresyncOptions<'d> {
@@ -39,7 +67,8 @@ pub struct QresyncOptions<'d> {
     pub writers: Vec<WriterKind>,
     /// `true` if the model works while others write, in half of the rounds.
     pub is_concurrent: bool,
-    /// `true` if VANISHED (EARLIER) must not name a UID again that the model has seen vanish.
+    /// `true` if VANISHED (EARLIER) must not name messages that had vanished before the
+    /// mod-sequence that the model gave, and HIGHESTMODSEQ must not fall.
     pub is_exact: bool,
     /// Disturbs the server.
     pub disturb: &'d Disturb<'d>,
@@ -57,7 +86,7 @@ impl QresyncOptions<'_> {
             writers: vec![own, foreign, own, foreign],
             is_concurrent: true,
             is_exact: false,
-            disturb: &|_| Ok(()),
+            disturb: &|_| Ok(false),
         }
     }
 }
@@ -83,9 +112,9 @@ pub fn qresync_model(
         session: None,
         ended: VecDeque::new(),
         report: QresyncReport::default(),
+        losses: 0,
     };
     for round in 0..options.rounds {
-        (options.disturb)(round)?;
         match run.round() {
             Ok(()) => run.report.rounds += 1,
             Err(ModelError::Lost(error)) => return Err(error),
@@ -101,9 +130,9 @@ pub fn qresync_model(
     }
     let (counts, mut report) = (run.model.counts, run.report);
     report.vanished = counts.vanished;
-    report.repeated = counts.repeated;
     report.fetches = counts.fetches;
     report.uidvalidity_changes = counts.uidvalidity_changes;
+    report.falls = counts.falls;
     Ok(report)
 }
 
@@ -129,6 +158,8 @@ struct ModelRun<'r> {
     /// The sessions before, the newest last.
     ended: VecDeque<String>,
     report: QresyncReport,
+    /// Disturbances after which the server has not named all UIDs yet.
+    losses: u32,
 }
 
 impl ModelRun<'_> {
@@ -141,7 +172,9 @@ impl ModelRun<'_> {
         let rngs: Vec<Rng> = self.writers.iter().map(|_| self.rng.fork()).collect();
         let acts: Vec<bool> = self.writers.iter().map(|_| self.rng.u32(0..3) > 0).collect();
         let mut writers = std::mem::take(&mut self.writers);
+        let (disturb, mut disturb_rng) = (self.options.disturb, self.rng.fork());
         let acted = thread::scope(|scope| {
+            let disturbed = scope.spawn(move || disturb(&mut disturb_rng));
             let mut running = Vec::new();
             for ((writer, mut rng), _) in
                 writers.iter_mut().zip(rngs).zip(acts).filter(|(_, acts)| *acts)
@@ -154,10 +187,16 @@ impl ModelRun<'_> {
             let model = if is_concurrent { self.work() } else { Ok(()) };
             let panicked = |_| (String::new(), Err(io::Error::other("a writer has panicked")));
             let acted = running.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
-            (acted.collect::<Vec<_>>(), model)
+            let acted = acted.collect::<Vec<_>>();
+            let gone = |_| Err(io::Error::other("the disturbance has panicked"));
+            (acted, disturbed.join().unwrap_or_else(gone), model)
         });
         self.writers = writers;
-        let (acted, model) = acted;
+        let (acted, disturbed, model) = acted;
+        if disturbed? {
+            self.report.disturbed += 1;
+            self.losses += 1;
+        }
         for (name, changes) in acted {
             *self.report.changes.entry(name).or_default() += changes?;
         }
@@ -187,6 +226,7 @@ impl ModelRun<'_> {
     /// Cuts the connection.
     fn cut(&mut self) {
         let Some(session) = self.session.take() else { return };
+        session.leave(&mut self.model);
         self.report.cuts += 1;
         self.ended.push_back(session.connection.transcript().text());
         if self.ended.len() > SESSIONS_KEPT {
@@ -235,8 +275,17 @@ impl ModelRun<'_> {
                 let difference = difference(&self.model.messages, &after);
                 return Err(self.broken(&format!("the model differs: {difference}")));
             }
-            if self.options.is_exact && self.model.counts.repeated > 0 {
-                return Err(self.broken("VANISHED names a message that vanished before"));
+            let Counts { repeated, falls, .. } = self.model.counts;
+            if repeated > self.report.repeated {
+                self.report.repeated = repeated;
+                let is_lost = self.losses > 0;
+                self.losses = self.losses.saturating_sub(1);
+                if self.options.is_exact && !is_lost {
+                    return Err(self.broken("VANISHED names a message that vanished before"));
+                }
+            }
+            if self.options.is_exact && falls > 0 {
+                return Err(self.broken("HIGHESTMODSEQ has fallen"));
             }
             self.report.compared += after.messages.len() as u64;
             return Ok(());

@@ -51,9 +51,15 @@ impl ModelSession {
 
     /// Selects the mailbox, again if it is selected, and learns new messages.
     pub(super) fn select(&mut self, model: &mut Model, rng: &mut Rng) -> Result<(), ModelError> {
+        self.leave(model);
         let command = format!("SELECT INBOX{}", model.parameter(rng));
         self.run(CommandKind::Select, &command, model)?;
         self.learn(model)
+    }
+
+    /// Leaves the mailbox to the model as a client remembers it.
+    pub(super) fn leave(&self, model: &mut Model) {
+        model.forget_after_gap(&self.view);
     }
 
     /// Runs a command, whose answer the model takes.

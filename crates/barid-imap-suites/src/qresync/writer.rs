@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::maildir::MaildirWriter;
 use super::mbox::MboxWriter;
+use super::mbsync::MbsyncWriter;
 use super::own::OwnWriter;
 use super::real::{MuttWriter, ProcmailWriter};
 use crate::server::{MailFormat, Server, Transport};
@@ -21,6 +22,8 @@ pub enum WriterKind {
     Procmail,
     /// mutt, which changes flags and removes messages.
     Mutt,
+    /// mbsync, which does both over IMAP, with a Maildir of its own.
+    Mbsync,
 }
 
 /// Someone who changes INBOX.
@@ -46,9 +49,16 @@ pub(super) fn writer<'s>(
     let path = server.mailbox_path(user, "INBOX");
     match (kind, server.format()) {
         (WriterKind::Own, _) => Box::new(OwnWriter::new(server, user, transport, number)),
-        (WriterKind::Foreign, MailFormat::Maildir) => Box::new(MaildirWriter::new(path, number)),
+        (WriterKind::Foreign, MailFormat::Maildir | MailFormat::Nested) => {
+            Box::new(MaildirWriter::new(path, number))
+        }
         (WriterKind::Foreign, MailFormat::Mbox) => Box::new(MboxWriter::new(path, number)),
+        // Nothing but c-client writes these files, and it locks as the server does.
+        (WriterKind::Foreign, MailFormat::Mbx | MailFormat::Mix) => {
+            Box::new(OwnWriter::new(server, user, transport, number))
+        }
         (WriterKind::Procmail, format) => Box::new(ProcmailWriter::new(path, format)),
+        (WriterKind::Mbsync, _) => Box::new(MbsyncWriter::new(server, user, number)),
         (WriterKind::Mutt, format) => Box::new(MuttWriter::new(path, format)),
     }
 }

@@ -160,7 +160,6 @@ impl Connection {
                     return Ok(Reply { untagged, status: rest });
                 }
                 Response::Tagged { tag: other, .. } => {
-                    eprintln!("DBG {}", self.transcript.text());
                     return Err(io::Error::other(format!("an answer to {other}, not {tag}")));
                 }
             }
