@@ -29,6 +29,7 @@ mod search;
 mod serve;
 mod serve_crash;
 mod serve_qresync;
+mod serve_random;
 mod show;
 mod spam;
 mod spam_hostile;
