@@ -1,12 +1,11 @@
-//! `barid serve` beside the suites that every IMAP server is put through, and beside Dovecot.
+//! `barid serve` beside the scripts that every IMAP server is put through.
 
 #![expect(clippy::print_stdout, reason = "what was compared is printed")]
 
 use std::path::Path;
 
-use barid_imap_suites::differential::{Difference, DifferentialOptions, differential};
 use barid_imap_suites::scripts::{Report, RunOptions, run_folder, script_names};
-use barid_imap_suites::{DovecotServer, MailFormat, ProgramArgs, ProgramServer, Transport};
+use barid_imap_suites::{MailFormat, ProgramArgs, ProgramServer, Transport};
 use barid_testkit::corpora;
 
 use crate::support::World;
@@ -17,12 +16,6 @@ const IMAPTEST: &str = "torture/dovecot-imaptest/raw/src/tests";
 const SKIPPED: [&str; 4] = ["notify", "urlauth", "urlauth-binary", "urlauth2"];
 /// Scripts of imaptest that begin before login.
 const BEFORE_LOGIN: [&str; 2] = ["id", "logout"];
-/// Random command scripts that are compared with Dovecot; `BARID_IMAP_SCRIPTS` sets another number.
-const RANDOM_SCRIPTS: u64 = 25;
-
-/// One value of so many may differ from Dovecot's without an explanation.
-const DIFFERING_PART: u64 = 250;
-
 fn server(format: MailFormat) -> ProgramServer {
     let program = Path::new(env!("CARGO_BIN_EXE_barid"));
     ProgramServer::start(program, ProgramArgs::default(), format).unwrap()
@@ -58,6 +51,21 @@ fn scripts_of_imaptest_pass_on_an_mbox() {
 }
 
 #[test]
+fn scripts_of_imaptest_pass_on_maildirs_in_folders() {
+    check_imaptest(MailFormat::Nested, Transport::Tcp, &[]);
+}
+
+#[test]
+fn scripts_of_imaptest_pass_on_an_mbx() {
+    check_imaptest(MailFormat::Mbx, Transport::Tcp, &[]);
+}
+
+#[test]
+fn scripts_of_imaptest_pass_on_a_mix() {
+    check_imaptest(MailFormat::Mix, Transport::Tcp, &[]);
+}
+
+#[test]
 fn scripts_of_imaptest_pass_over_stdio() {
     check_imaptest(MailFormat::Maildir, Transport::Stdio, &BEFORE_LOGIN);
 }
@@ -68,76 +76,6 @@ fn dialogues_of_rfcs_are_as_they_are_written() {
     let report = run(&folder, MailFormat::Maildir, Transport::Tcp);
     assert!(report.failed().is_empty());
     assert!(report.skipped().is_empty());
-}
-
-/// Returns the reason of a difference that docs/deviations.md names.
-fn explain(difference: &Difference) -> Option<&'static str> {
-    let Difference { name, first, second, .. } = difference;
-    let text = |value: &Option<Vec<u8>>| String::from_utf8(value.clone()?).ok();
-    let (dovecot, barid) = (text(first), text(second));
-    if name == "CODE HIGHESTMODSEQ" && dovecot.is_none() {
-        return Some("Dovecot counts mod-sequences once a client has asked for them");
-    }
-    if name == "LIST INBOX" && dovecot.as_deref().is_some_and(|it| it.contains("noinferiors")) {
-        return Some("INBOX may have mailboxes below it, also where it is a file");
-    }
-    if name.starts_with("CODE ") && dovecot.is_none() {
-        return Some("barid has more response codes");
-    }
-    if name.ends_with(" RECENT") {
-        return Some("which session sees a message first depends on the sessions before");
-    }
-    if difference.command.contains("STORE ") && dovecot.is_none() {
-        return Some("barid answers for messages whose flags were so before");
-    }
-    if name.starts_with("LIST ") {
-        let plain = barid.as_ref().map(|barid| without_special_use(barid));
-        if dovecot.is_some() && dovecot == plain {
-            return Some("well-known names have special uses");
-        }
-    }
-    None
-}
-
-fn without_special_use(attributes: &str) -> String {
-    const USES: [&str; 5] = ["\\archive", "\\drafts", "\\junk", "\\sent", "\\trash"];
-    let words = attributes.split(' ').filter(|word| !USES.contains(word));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn check_random(format: MailFormat) {
-    let Some(dovecot) = DovecotServer::start(format) else { return };
-    let count = std::env::var("BARID_IMAP_SCRIPTS").ok().and_then(|count| count.parse().ok());
-    let seed = std::env::var("BARID_IMAP_SEED").ok().and_then(|seed| seed.parse().ok());
-    let options = DifferentialOptions {
-        // Which session sees it first depends on the other sessions before.
-        compares_recent: false,
-        explain: &explain,
-        ..DifferentialOptions::new(seed.unwrap_or(1), count.unwrap_or(RANDOM_SCRIPTS))
-    };
-    let program = Path::new(env!("CARGO_BIN_EXE_barid"));
-    let words = |text: &str| text.split(' ').map(str::to_owned).collect();
-    let args = ProgramArgs {
-        listen: words("serve --try {dir} --port 0 --separator /"),
-        stdio: Some(words("serve --stdio --mail {mail} --separator /")),
-    };
-    let server = ProgramServer::start(program, args, format).unwrap();
-    let report = differential(&dovecot, &server, &options).unwrap();
-    println!("barid and Dovecot, {}: {report}", format.name());
-    assert!(report.values > 10 * report.commands, "{} values are too few", report.values);
-    // docs/deviations.md has the kinds of answers that differ.
-    let differing: u64 = report.names.values().sum();
-    assert!(differing * DIFFERING_PART <= report.values, "{differing} values differ");
-}
-
-#[test]
-fn random_commands_are_answered_as_by_dovecot_on_a_maildir() {
-    check_random(MailFormat::Maildir);
-}
-
-#[test]
-fn random_commands_are_answered_as_by_dovecot_on_an_mbox() {
-    check_random(MailFormat::Mbox);
 }
 
 #[test]

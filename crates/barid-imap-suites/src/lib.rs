@@ -6,17 +6,21 @@
 //!
 //! - [`clients`] drives real clients.
 //! - [`scripts`] runs scripts in the language of imaptest.
+//! - [`crash`] kills a server under load.
+//! - [`qresync`] follows a mailbox by QRESYNC alone.
 //! - [`differential`](mod@differential) compares the answers of two servers to random commands.
 
 pub mod clients;
+pub mod crash;
 pub mod differential;
 pub mod limits;
 pub mod mail;
+pub mod qresync;
 pub mod scripts;
 mod server;
 pub mod wire;
 
 pub use server::{
-    DovecotServer, Login, MailFormat, ProgramArgs, ProgramServer, Server, TlsListener, Transport,
-    open,
+    DovecotServer, Login, MailFormat, MortalServer, ProgramArgs, ProgramServer, Server,
+    TlsListener, Transport, open,
 };

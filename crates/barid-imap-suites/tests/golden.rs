@@ -8,7 +8,7 @@ use barid_imap_suites::{MailFormat, Transport};
 use crate::servers::{format_or, is_dovecot, server};
 
 /// Number of scripts.
-const SCRIPTS: usize = 44;
+const SCRIPTS: usize = 45;
 /// Scripts that Dovecot 2.3 skips for want of a capability.
 const SKIPPED_BY_DOVECOT: [&str; 5] = [
     "rfc10022-uidbatches",

@@ -22,11 +22,8 @@ pub(crate) fn is_dovecot() -> bool {
 
 /// Returns the format that the environment names, or the one of the test.
 pub(crate) fn format_or(format: MailFormat) -> MailFormat {
-    match std::env::var("BARID_IMAP_FORMAT").as_deref() {
-        Ok("maildir") => MailFormat::Maildir,
-        Ok("mbox") => MailFormat::Mbox,
-        _ => format,
-    }
+    let named = std::env::var("BARID_IMAP_FORMAT").ok();
+    named.and_then(|name| MailFormat::named(&name)).unwrap_or(format)
 }
 
 /// Returns a number of the environment, or the one of a short run.

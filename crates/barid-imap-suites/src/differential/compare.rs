@@ -24,6 +24,8 @@ pub struct Difference {
     pub second: Option<Vec<u8>>,
     /// `true` if the messages are malformed ones.
     pub is_broken: bool,
+    /// `true` if the mailbox was opened by EXAMINE.
+    pub is_read_only: bool,
 }
 
 impl fmt::Display for Difference {
@@ -62,10 +64,17 @@ pub(super) fn differences(
     let mut compared = 0;
     let mut found = Vec::new();
     let len = first.replies.len().max(second.replies.len());
+    let mut is_read_only = false;
     for number in 0..len {
         let sides = [first, second].map(|side| side.replies.get(number));
         let command = sides.iter().find_map(|side| side.map(|(command, _)| shown(command)));
         let command = command.unwrap_or_default();
+        let verb = command.split(' ').next().unwrap_or_default().to_ascii_uppercase();
+        match verb.as_str() {
+            "EXAMINE" => is_read_only = true,
+            "SELECT" => is_read_only = false,
+            _ => {}
+        }
         let difference = |name: &str, first: Option<Vec<u8>>, second: Option<Vec<u8>>| Difference {
             number,
             command: command.clone(),
@@ -73,6 +82,7 @@ pub(super) fn differences(
             first,
             second,
             is_broken,
+            is_read_only,
         };
         let [Some((_, first)), Some((_, second))] = sides else {
             let known =

@@ -42,10 +42,12 @@ pub struct DifferentialReport {
     pub explained: BTreeMap<&'static str, u64>,
     /// Scripts with differences that nothing explains.
     pub failed: u64,
-    /// Number of such scripts by the name of the first value that differs.
+    /// Differences that nothing explains, by the name of the value.
     pub names: BTreeMap<String, u64>,
     /// The first of them.
     pub failures: Vec<DifferentialFailure>,
+    /// Further differences, each with the seed of its script.
+    pub others: Vec<(u64, Difference)>,
 }
 
 impl fmt::Display for DifferentialReport {
@@ -72,7 +74,8 @@ impl fmt::Display for DifferentialReport {
         for (name, count) in &self.names {
             writeln!(f, "  differ in {name}: {count}")?;
         }
-        self.failures.iter().try_for_each(|failure| write!(f, "{failure}"))
+        self.failures.iter().try_for_each(|failure| write!(f, "{failure}"))?;
+        self.others.iter().try_for_each(|(seed, other)| write!(f, "seed {seed}, {other}"))
     }
 }
 

@@ -13,7 +13,9 @@ use crate::mail::MailPool;
 use crate::server::{Server, Transport, open};
 
 /// Most failures that are made small and kept.
-const FAILURES_MAX: usize = 10;
+const FAILURES_MAX: usize = 4;
+/// Number of further differences after which no more are kept.
+const OTHERS_MAX: usize = 300;
 
 /// Returns the reason for which a difference is fine, if it is.
 pub type Explain<'e> = dyn Fn(&Difference) -> Option<&'static str> + Sync + 'e;
@@ -97,11 +99,17 @@ pub fn differential(
         for (reason, count) in &compared.explained {
             *report.explained.entry(reason).or_default() += count;
         }
-        let Some(difference) = compared.unexplained.first() else { continue };
+        if compared.unexplained.is_empty() {
+            continue;
+        }
         report.failed += 1;
-        *report.names.entry(kind(&difference.name)).or_default() += 1;
+        for difference in &compared.unexplained {
+            *report.names.entry(kind(&difference.name)).or_default() += 1;
+        }
         if report.failures.len() < FAILURES_MAX {
             report.failures.push(comparison.failure(script, compared)?);
+        } else if report.others.len() < OTHERS_MAX {
+            report.others.extend(compared.unexplained.into_iter().map(|other| (seed, other)));
         }
     }
     Ok(report)
@@ -179,8 +187,12 @@ impl Comparison<'_> {
         script: CommandScript,
         compared: Compared,
     ) -> io::Result<DifferentialFailure> {
-        let small =
-            minimised(&script, |candidate| Ok(!self.compare(candidate)?.unexplained.is_empty()))?;
+        let wanted = compared.unexplained.first().map(|difference| kind(&difference.name));
+        let small = minimised(&script, |candidate| {
+            // Another difference may have another cause.
+            let found = self.compare(candidate)?.unexplained;
+            Ok(found.iter().any(|difference| Some(kind(&difference.name)) == wanted))
+        })?;
         // A script that does not fail again is reported as it was.
         let again = self.compare(&small)?;
         let is_repeatable = !again.unexplained.is_empty();

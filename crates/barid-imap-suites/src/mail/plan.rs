@@ -43,7 +43,7 @@ impl MailboxPlan {
 /// Writes mailboxes to the folder of a user, in which INBOX exists.
 ///
 /// # Errors
-/// Errors of the file system.
+/// Errors of the file system; formats that no code here writes.
 pub fn write_mailboxes(
     format: MailFormat,
     dir: &Path,
@@ -54,8 +54,12 @@ pub fn write_mailboxes(
         format.create(dir, &plan.name)?;
         let path = format.mailbox_path(dir, &plan.name);
         match format {
-            MailFormat::Maildir => maildir::write(&path, plan, pool)?,
+            MailFormat::Maildir | MailFormat::Nested => maildir::write(&path, plan, pool)?,
             MailFormat::Mbox => mbox::write(&path, plan, pool)?,
+            MailFormat::Mbx | MailFormat::Mix => {
+                let text = format!("{} mailboxes cannot be written", format.name());
+                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            }
         }
     }
     Ok(())

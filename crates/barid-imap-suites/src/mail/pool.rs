@@ -87,7 +87,7 @@ fn of_corpus(name: &str, count_max: usize, is_sampled: bool) -> io::Result<Vec<V
             continue;
         }
         let bytes = corpora::read(file)?;
-        if is_message(&bytes) {
+        if is_message(&bytes) && !has_owned_field(&bytes) {
             messages.push(bytes);
         }
     }
@@ -102,6 +102,23 @@ fn is_message(bytes: &[u8]) -> bool {
     name.len() < line.len() && !name.is_empty() && name.iter().all(is_name_byte)
 }
 
+/// Fields that mailbox formats own. Some servers leave them out of a message in every format, and
+/// some only in an mbox.
+const OWNED: [&str; 7] =
+    ["status:", "x-status:", "x-keywords:", "x-uid:", "x-imap:", "x-imapbase:", "content-length:"];
+
+/// Returns `true` for a message with a field in its header that a mailbox format owns.
+fn has_owned_field(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
+    let mut header = lines.take_while(|line| !line.is_empty());
+    header.any(|line| {
+        let starts_with = |name: &&str| {
+            line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        OWNED.iter().any(starts_with)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +130,13 @@ mod tests {
         check("From a@b Thu Jan  1 00:00:00 1970\n", false);
         check("ok fetch 1 body[]\n", false);
         check("", false);
+    }
+
+    #[test]
+    fn fields_of_formats_are_recognised() {
+        let check = |text: &str, expected| assert_eq!(has_owned_field(text.as_bytes()), expected);
+        check("Subject: x\r\nstatus: RO\r\n\r\nx\n", true);
+        check("Subject: x\n\nStatus: RO\n", false);
+        check("X-Status-Of: x\n", false);
     }
 }

@@ -39,8 +39,13 @@ impl DovecotServer {
     /// Starts a Dovecot; `None` after [`skip_or_fail`] if it is not installed.
     ///
     /// # Panics
-    /// With `CI=true` if it is not installed or does not start.
+    /// If Dovecot does not know the format. With `CI=true` if it is not installed or does not
+    /// start.
     pub fn start(format: MailFormat) -> Option<Self> {
+        assert!(
+            !matches!(format, MailFormat::Mbx | MailFormat::Mix),
+            "Dovecot knows no {format:?}"
+        );
         if program("dovecot").is_none() || !disk::exists(Path::new(IMAP)) {
             skip_or_fail("Dovecot (Debian package dovecot-imapd)");
             return None;
@@ -201,7 +206,11 @@ fn configuration(
     let PeerUser { name, uid, gid } = user;
     let location = match format {
         MailFormat::Maildir => format!("maildir:{folder}/mail/%u"),
-        MailFormat::Mbox => format!("mbox:{folder}/mail/%u:INBOX={folder}/mail/%u/INBOX"),
+        MailFormat::Nested => {
+            format!("maildir:{folder}/mail/%u:LAYOUT=fs:INBOX={folder}/mail/%u/INBOX")
+        }
+        // It knows neither mbx nor mix.
+        _ => format!("mbox:{folder}/mail/%u:INBOX={folder}/mail/%u/INBOX"),
     };
     let (ssl, tls_port) = match tls {
         None => ("ssl = no\n".to_owned(), 0),

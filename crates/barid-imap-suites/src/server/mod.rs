@@ -93,6 +93,28 @@ pub trait Server: Send + Sync {
     }
 }
 
+/// A server that can crash.
+pub trait MortalServer: Server {
+    /// Kills all processes of the server at once with SIGKILL. They are gone when this returns.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    fn kill(&self) -> io::Result<()>;
+
+    /// Kills the server if it runs, and starts it again with the same mail; its address may be
+    /// another one.
+    ///
+    /// # Errors
+    /// If it does not start.
+    fn restart(&self) -> io::Result<()>;
+
+    /// Removes all that the server can make again from the mail and its records.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    fn remove_cache(&self) -> io::Result<()>;
+}
+
 /// Opens a session of a user, logged in.
 ///
 /// # Errors

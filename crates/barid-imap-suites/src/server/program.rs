@@ -1,24 +1,29 @@
-//! A server that is a program of its own: `PROGRAM serve --try DIR --port 0`.
+//! A server that is a program of its own: `PROGRAM serve --try DIR --port 0 --separator /`.
 //!
-//! All that is assumed of the program is in this file.
+//! All that is assumed of the program is in this file: its arguments, its first line, the place of
+//! its cache, and that all its processes are in one process group.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use barid_testkit::peers::PeerUser;
 use barid_testkit::{Scratch, disk};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::{Login, MailFormat, Server, TlsListener};
+use super::{Login, MailFormat, MortalServer, Server, TlsListener};
 use crate::limits::{START_TIMEOUT, STOP_TIMEOUT};
 
 /// Users that exist, numbered from 1: each is a folder.
 const USERS: u32 = 40;
+/// Times that a folder is emptied into which others write.
+const REMOVALS_MAX: u32 = 20;
 
 /// The arguments of a program; in them `{dir}` stands for the folder of all users, `{user}` for the
 /// name of a user and `{mail}` for the folder with the mail of that user.
@@ -36,10 +41,17 @@ impl Default for ProgramArgs {
     fn default() -> Self {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         Self {
-            listen: words("serve --try {dir} --port 0"),
-            stdio: Some(words("serve --stdio --mail {mail}")),
+            listen: words("serve --try {dir} --port 0 --separator /"),
+            stdio: Some(words("serve --stdio --mail {mail} --separator /")),
         }
     }
+}
+
+/// A process and what it has printed.
+#[derive(Debug)]
+struct Running {
+    process: Child,
+    announced: Announcement,
 }
 
 /// A server that was started from a program. Ended when dropped.
@@ -49,8 +61,7 @@ pub struct ProgramServer {
     program: PathBuf,
     args: ProgramArgs,
     format: MailFormat,
-    announced: Announcement,
-    process: Child,
+    running: Mutex<Running>,
     // Removed after the process has ended.
     scratch: Scratch,
 }
@@ -62,44 +73,112 @@ impl ProgramServer {
     /// If it cannot be started, or does not print its address in time.
     pub fn start(program: &Path, args: ProgramArgs, format: MailFormat) -> io::Result<Self> {
         let scratch = Scratch::new("imap-server")?;
-        for folder in ["home", "mail"] {
+        for folder in ["home", "mail", "cache"] {
             disk::create_dir(&scratch.path().join(folder))?;
         }
         for user in 1..=USERS {
             format.empty(&scratch.path().join("mail").join(user_name(user)))?;
         }
         scratch.hand_over()?;
-        let mut command = Command::new(program);
-        let mail = scratch.path().join("mail");
-        command.args(args.listen.iter().map(|word| filled(word, &mail, 0)));
-        PeerUser::get()?.run_as(&mut command, &scratch.path().join("home"));
-        command.stderr(disk::open_append(&scratch.path().join("log"))?);
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let announced = announcement(&mut process);
-        let announced = announced.inspect_err(|_| drop(process.kill()))?;
+        let running = Mutex::new(Running::start(program, &args, scratch.path())?);
         let stem = program.file_stem().unwrap_or_default().to_string_lossy();
         let name = format!("{stem}-{}", format.name());
         let program = program.to_path_buf();
-        Ok(Self { name, program, args, format, announced, process, scratch })
+        Ok(Self { name, program, args, format, running, scratch })
     }
 
     /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.running().process.id()
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a folder, in which the program may be making files.
+fn remove_all(path: &Path) -> io::Result<()> {
+    for _ in 0..REMOVALS_MAX {
+        match disk::remove_tree(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            done => return done,
+        }
+    }
+    Ok(())
+}
+
+/// Makes a command of the program run as the unprivileged user, with a cache of its own.
+fn run_as_user(command: &mut Command, scratch: &Path) -> io::Result<()> {
+    PeerUser::get()?.run_as(command, &scratch.join("home"));
+    command.env("XDG_CACHE_HOME", scratch.join("cache")).env_remove("XDG_STATE_HOME");
+    command.stderr(disk::open_append(&scratch.join("log"))?);
+    Ok(())
+}
+
+impl Running {
+    fn start(program: &Path, args: &ProgramArgs, scratch: &Path) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        let mail = scratch.join("mail");
+        command.args(args.listen.iter().map(|word| filled(word, &mail, 0)));
+        run_as_user(&mut command, scratch)?;
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let announced = announcement(&mut process);
+        let announced = announced.inspect_err(|_| drop(process.kill()))?;
+        Ok(Self { process, announced })
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.process.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn kill(&mut self) -> io::Result<()> {
+        if self.process.try_wait()?.is_none()
+            && let Some(pid) = self.pid()
+        {
+            kill_process_group(pid, Signal::KILL)?;
+            self.process.wait()?;
+        }
+        Ok(())
     }
 
     fn stop(&mut self) -> io::Result<()> {
-        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         if self.process.try_wait()?.is_none()
-            && let Some(pid) = pid
+            && let Some(pid) = self.pid()
         {
             kill_process(pid, Signal::TERM)?;
             let deadline = Instant::now() + STOP_TIMEOUT;
             while self.process.try_wait()?.is_none() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            self.process.kill()?;
-            self.process.wait()?;
+            self.kill()?;
+        }
+        Ok(())
+    }
+}
+
+impl MortalServer for ProgramServer {
+    fn kill(&self) -> io::Result<()> {
+        self.running().kill()
+    }
+
+    fn restart(&self) -> io::Result<()> {
+        let mut running = self.running();
+        running.kill()?;
+        *running = Running::start(&self.program, &self.args, self.scratch.path())?;
+        Ok(())
+    }
+
+    fn remove_cache(&self) -> io::Result<()> {
+        let cache = self.scratch.path().join("cache");
+        for path in disk::list(&cache)? {
+            let removed =
+                if disk::is_file(&path) { disk::remove_file(&path) } else { remove_all(&path) };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -111,16 +190,17 @@ impl Server for ProgramServer {
     }
 
     fn address(&self) -> SocketAddr {
-        self.announced.address
+        self.running().announced.address
     }
 
     fn tls(&self) -> Option<TlsListener> {
-        let certificate = self.announced.certificate.clone();
-        self.announced.tls_address.map(|address| TlsListener { address, certificate })
+        let announced = self.running().announced.clone();
+        let certificate = announced.certificate;
+        announced.tls_address.map(|address| TlsListener { address, certificate })
     }
 
     fn login(&self, user: u32) -> Login {
-        Login { name: user_name(user), password: self.announced.password.clone() }
+        Login { name: user_name(user), password: self.running().announced.password.clone() }
     }
 
     fn stdio(&self, user: u32) -> io::Result<Option<Command>> {
@@ -128,8 +208,7 @@ impl Server for ProgramServer {
         let mut command = Command::new(&self.program);
         let mail = self.scratch.path().join("mail");
         command.args(words.iter().map(|word| filled(word, &mail, user)));
-        PeerUser::get()?.run_as(&mut command, &self.scratch.path().join("home"));
-        command.stderr(disk::open_append(&self.scratch.path().join("log"))?);
+        run_as_user(&mut command, self.scratch.path())?;
         Ok(Some(command))
     }
 
@@ -149,7 +228,7 @@ impl Server for ProgramServer {
 impl Drop for ProgramServer {
     fn drop(&mut self) {
         // A process that cannot be ended is litter, not a failure.
-        drop(self.stop());
+        drop(self.running().stop());
     }
 }
 

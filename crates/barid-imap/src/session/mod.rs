@@ -243,6 +243,7 @@ impl<A: Account> Session<A> {
     fn run(&mut self, tag: &str, command: Command, reply: &mut Reply<'_>) -> Next {
         let mut next = Next::Continue;
         let is_closing = matches!(command, Command::Logout);
+        let is_select = matches!(command, Command::Select { .. });
         let may_expunge = may_expunge(&command);
         let result = self.dispatch(tag, command, reply, &mut next);
         if is_closing || self.is_idle() {
@@ -251,12 +252,20 @@ impl<A: Account> Session<A> {
         // Changes are announced before the command completes (RFC 9051 §7).
         let announced = match &result {
             Err(refusal) if refusal.is_fatal => Err(refusal.clone()),
+            // A client counts what it is told until SELECT completes as the state at its start.
+            _ if is_select => Ok(()),
             _ => self.sync(may_expunge, reply),
         };
         match (result, announced) {
             (_, Err(refusal)) if refusal.is_fatal => return self.fail_fatally(&refusal, reply),
-            (Ok(done), _) => reply.ok(tag, &done),
-            (Err(refusal), _) => reply.no(tag, &refusal),
+            (Ok(done), _) => {
+                let done = self.with_known_modseq(done, reply);
+                reply.ok(tag, &done);
+            }
+            (Err(refusal), _) => {
+                self.with_known_modseq(Done::with(String::new(), ""), reply);
+                reply.no(tag, &refusal);
+            }
         }
         next
     }

@@ -88,7 +88,9 @@ fn finish<A: Account>(
         return Ok(Done::with(code, "Some messages have changed since"));
     }
     if !stored.gone.is_empty() && !command.set.is_uid() {
-        return Err(Refusal::new("EXPUNGEISSUED", "Some of the messages no longer exist"));
+        // The other messages have the flags now (RFC 5530 §3 has the code in an OK).
+        let code = "EXPUNGEISSUED".to_owned();
+        return Ok(Done::with(code, "Some of the messages no longer exist"));
     }
     Ok(Done::text("Store completed"))
 }

@@ -4,7 +4,7 @@ use barid_types::{Uid, UidSet};
 
 use super::reply::Reply;
 use super::select::{Selected, write_vanished};
-use super::{Enabled, Session};
+use super::{Done, Enabled, Session};
 use crate::backend::{Account, Answer, MailView, Mailbox, MessageFlags, Refusal, ViewChange};
 
 /// Changes between two views, sorted by kind.
@@ -155,6 +155,25 @@ impl<A: Account> Session<A> {
             reply.end_line();
         }
         Ok(())
+    }
+
+    /// Adds HIGHESTMODSEQ to a completion, or as a response of its own beside another code, while
+    /// expunges are held back: FETCH has shown higher mod-sequences than theirs, and a client that
+    /// opens the mailbox again with one of those would never learn of them (RFC 7162 §6).
+    pub(super) fn with_known_modseq(&self, done: Done, reply: &mut Reply<'_>) -> Done {
+        let Some(selected) = &self.selected else { return done };
+        if !self.enabled.qresync || !selected.has_hidden_expunges {
+            return done;
+        }
+        let Ok(numbers) = selected.numbers.numbers() else { return done };
+        let code = format!("HIGHESTMODSEQ {}", numbers.highest_modseq);
+        match done.code {
+            None => Done::with(code, done.text),
+            Some(_) => {
+                reply.line(format_args!("* OK [{code}] Expunges are held back"));
+                done
+            }
+        }
     }
 
     /// Notes that the client uses mod-sequences, and announces the highest one the first time (RFC

@@ -35,7 +35,8 @@ const WRONG: [&str; 10] = [
     "FETCH 1 (NOTHING)",
     "FETCH x FLAGS",
     "FETCH 1 BODY[",
-    "STORE 1 FLAGS",
+    // Some servers take it for an empty list, which adds nothing.
+    "STORE 1 +FLAGS",
     "STORE 1 +KEYWORDS (x)",
     "COPY 1",
     "SEARCH NOTHING",

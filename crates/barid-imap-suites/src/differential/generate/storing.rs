@@ -37,11 +37,13 @@ impl Generator<'_> {
     pub(super) fn copy_or_move(&mut self) -> String {
         let (prefix, of_uids) = self.uid_prefix();
         let set = self.set(of_uids);
-        let verb = if self.has("MOVE") && self.rng.bool() { "MOVE" } else { "COPY" };
+        // In a read-only mailbox some servers copy instead, and others refuse.
+        let may_move = self.has("MOVE") && !self.is_read_only;
+        let verb = if may_move && self.rng.bool() { "MOVE" } else { "COPY" };
         let name = self.mailbox_name();
         // The number of messages is a guess: later sets may name some that do not exist.
         self.believe_added(&name, 1);
-        if verb == "MOVE" && !self.is_read_only {
+        if verb == "MOVE" {
             let current = self.current();
             self.boxes[current].uids.pop();
         }

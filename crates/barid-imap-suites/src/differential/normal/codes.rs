@@ -4,8 +4,16 @@ use super::values::{expanded, number_set, sorted_words, uidvalidity};
 use crate::wire::{Arg, parse_args};
 
 /// Codes that servers send as they please, or that only some have.
-const IGNORED: [&str; 7] =
-    ["ALERT", "CAPABILITY", "CLOSED", "INPROGRESS", "MAILBOXID", "NOMODSEQ", "REFERRAL"];
+const IGNORED: [&str; 8] = [
+    "ALERT",
+    "CAPABILITY",
+    "CLIENTBUG",
+    "CLOSED",
+    "INPROGRESS",
+    "MAILBOXID",
+    "NOMODSEQ",
+    "REFERRAL",
+];
 
 /// Returns `true` for a code that is not compared.
 pub(super) fn is_ignored(name: &str) -> bool {

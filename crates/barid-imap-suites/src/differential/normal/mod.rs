@@ -90,6 +90,8 @@ impl Normaliser {
         let rest = args.get(1..).unwrap_or_default();
         match first.as_str() {
             "OK" | "NO" | "BAD" | "BYE" | "PREAUTH" => self.status(context, line, normal),
+            // Elsewhere it is sent when a server pleases.
+            "FLAGS" if !context.is_select => {}
             "FLAGS" => normal.set("FLAGS", &sorted_words(rest.first())),
             "SEARCH" => normal.set("SEARCH", &numbers(rest)),
             "SORT" | "THREAD" => normal.set(&first, &serialised(rest)),
@@ -153,7 +155,8 @@ impl Normaliser {
             return;
         }
         let (name, value) = code(&text[1..len - 1]);
-        if !is_ignored(&name) && (name != "UNSEEN" || context.is_select) {
+        let is_of_select = ["UNSEEN", "PERMANENTFLAGS"].contains(&name.as_str());
+        if !is_ignored(&name) && (!is_of_select || context.is_select) {
             normal.set(&format!("CODE {name}"), &value);
         }
     }
@@ -218,7 +221,10 @@ fn list(first: &str, rest: &[Arg], normal: &mut NormalReply) {
 
 fn status_items(rest: &[Arg], normal: &mut NormalReply) {
     let name = rest.first().and_then(Arg::bytes).unwrap_or_default();
-    let name = String::from_utf8_lossy(name).into_owned();
+    let mut name = String::from_utf8_lossy(name).into_owned();
+    if name.eq_ignore_ascii_case("INBOX") {
+        name.make_ascii_uppercase();
+    }
     let items = rest.get(1).and_then(Arg::list).unwrap_or_default();
     for pair in items.chunks(2) {
         let item = upper(pair.first());

@@ -1,0 +1,181 @@
+//! Rounds of work, a kill, a restart and a comparison.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::ledger::Instances;
+use super::state::{History, read_all};
+use super::worker::Worker;
+use crate::server::{MortalServer, Transport, open};
+
+/// Settings of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashOptions {
+    /// The seed.
+    pub seed: u64,
+    /// Number of kills.
+    pub kills: u64,
+    /// Number of sessions at work.
+    pub sessions: usize,
+    /// The user, whose mail is replaced.
+    pub user: u32,
+    /// Longest time from the start of the sessions to the kill.
+    pub time_max: Duration,
+}
+
+impl CrashOptions {
+    /// Returns settings with four sessions.
+    pub fn new(seed: u64, kills: u64) -> Self {
+        Self { seed, kills, sessions: 4, user: 35, time_max: Duration::from_millis(900) }
+    }
+}
+
+/// Results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct CrashReport {
+    /// Times that the server was killed and everything was compared.
+    pub kills: u64,
+    /// Kills of a server that had only just started.
+    pub early_kills: u64,
+    /// Operations that were acknowledged, by name.
+    pub acknowledged: BTreeMap<&'static str, u64>,
+    /// Operations that nobody had acknowledged at a kill.
+    pub pending: u64,
+    /// Messages that were compared.
+    pub compared: u64,
+    /// The first broken promise.
+    pub failure: Option<String>,
+}
+
+impl fmt::Display for CrashReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kills, early_kills, pending, compared, acknowledged, failure } = self;
+        write!(f, "{kills} kills, {early_kills} more after a start, {compared} messages compared")?;
+        for (name, count) in acknowledged {
+            write!(f, ", {count} {name}")?;
+        }
+        writeln!(f, " acknowledged; {pending} pending")?;
+        failure.as_ref().map_or(Ok(()), |failure| writeln!(f, "FAILED: {failure}"))
+    }
+}
+
+/// Kills a server again and again.
+///
+/// # Errors
+/// A server that does not start, or refuses a command; broken promises are in the report.
+pub fn crash_test(server: &dyn MortalServer, options: CrashOptions) -> io::Result<CrashReport> {
+    let CrashOptions { seed, kills, sessions, user, .. } = options;
+    server.prepare(user, &|_| Ok(()))?;
+    open(server, user, Transport::Tcp)?.ok("CREATE Archive")?;
+    let mut rng = Rng::with_seed(seed);
+    let workers = (0..sessions).map(|number| Worker::new(number, rng.fork())).collect();
+    let history = [History::default(), History::default()];
+    let mut run =
+        CrashRun { server, options, rng, workers, history, report: CrashReport::default() };
+    for kill in 0..kills {
+        run.work_and_kill()?;
+        match run.compare()? {
+            Ok(()) => run.report.kills += 1,
+            Err(text) => {
+                run.report.failure = Some(format!("seed {seed}, kill {kill}: {text}"));
+                break;
+            }
+        }
+    }
+    for worker in run.workers {
+        for (name, count) in worker.ledger.acknowledged {
+            *run.report.acknowledged.entry(name).or_default() += count;
+        }
+    }
+    Ok(run.report)
+}
+
+struct CrashRun<'r> {
+    server: &'r dyn MortalServer,
+    options: CrashOptions,
+    rng: Rng,
+    workers: Vec<Worker>,
+    history: [History; 2],
+    report: CrashReport,
+}
+
+impl CrashRun<'_> {
+    /// Lets the sessions work, kills the server at some moment, and starts it again.
+    fn work_and_kill(&mut self) -> io::Result<()> {
+        let CrashOptions { user, time_max, .. } = self.options;
+        let wait = time_max.mul_f64(self.rng.f64());
+        let server = self.server;
+        let done = thread::scope(|scope| {
+            let workers = self.workers.iter_mut();
+            let running: Vec<_> =
+                workers.map(|worker| scope.spawn(move || worker.work(server, user))).collect();
+            thread::sleep(wait);
+            let killed = server.kill();
+            let panicked = |_| Err(io::Error::other("a session has panicked"));
+            let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
+            killed.and(ended.collect::<io::Result<Vec<()>>>().map(|_| ()))
+        });
+        done?;
+        self.server.restart()?;
+        if self.rng.u32(0..4) == 0 {
+            self.kill_early()?;
+        }
+        Ok(())
+    }
+
+    /// Kills the server while it repairs what the last kill has left.
+    fn kill_early(&mut self) -> io::Result<()> {
+        let (server, user) = (self.server, self.options.user);
+        let wait = Duration::from_millis(self.rng.u64(0..30));
+        thread::scope(|scope| {
+            // Opens the mailboxes; it is cut off in the middle.
+            scope.spawn(|| {
+                let opened = open(server, user, Transport::Tcp);
+                drop(opened.and_then(|mut connection| {
+                    connection.ok("SELECT INBOX")?;
+                    connection.ok("SELECT Archive")
+                }));
+            });
+            thread::sleep(wait);
+            server.kill()
+        })?;
+        self.report.early_kills += 1;
+        server.restart()
+    }
+
+    /// Compares the mailboxes with what the sessions know.
+    fn compare(&mut self) -> io::Result<Result<(), String>> {
+        for (at, history) in self.history.iter_mut().enumerate() {
+            for (uid, instance) in self.workers.iter().flat_map(|of| &of.ledger.mailboxes[at]) {
+                if let Err(error) = history.see(*uid, &instance.key) {
+                    return Ok(Err(error));
+                }
+            }
+        }
+        let mut found = match read_all(self.server, self.options.user, &mut self.history)? {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.report.compared += found.iter().map(|messages| messages.len() as u64).sum::<u64>();
+        for worker in &mut self.workers {
+            self.report.pending +=
+                u64::from(worker.ledger.pending != super::ledger::Pending::Nothing);
+            let mut own = |at: usize| -> Instances {
+                found[at].extract_if(.., |_, instance| worker.owns(&instance.key)).collect()
+            };
+            let own = [own(0), own(1)];
+            if let Err(error) = worker.ledger.settle(own) {
+                return Ok(Err(format!("{error}; pending: {:?}", worker.ledger.pending)));
+            }
+        }
+        match found.iter().find_map(|messages| messages.first_key_value()) {
+            Some((uid, extra)) => Ok(Err(format!("UID {uid} is nobody's: {extra:?}"))),
+            None => Ok(Ok(())),
+        }
+    }
+}
