@@ -60,6 +60,10 @@ pub const SEARCHED_ALIKE_MIN: usize = 8;
 /// Time that the daemon of the spam filter may take until it listens.
 pub const DAEMON_DEADLINE: Duration = Duration::from_secs(20);
 
+/// Servers may report one envelope in this many differently: of a field that a message has twice,
+/// Dovecot reports the last one, barid the first (`docs/deviations.md`).
+pub const ENVELOPES_ALIKE_MIN: usize = 200;
+
 /// Time that a server may take until it is at rest.
 pub const REST_TIMEOUT: Duration = Duration::from_secs(5);
 

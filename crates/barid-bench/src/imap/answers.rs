@@ -1,15 +1,31 @@
 //! The answers of the servers, compared before anything is timed.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail, ensure};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::material::USER;
 use super::step::{Step, Work};
 use super::work::{Bench, MISSING_WORD};
+use crate::limits::ENVELOPES_ALIKE_MIN;
 use crate::systems::answer::{Answer, body, content_hash, numbers, summary, threads};
 
 /// Flags of a session rather than of a message.
 const RECENT: &str = "\\Recent";
+
+/// Compares an answer with that of the first server. Returns a note if they differ in what
+/// `docs/deviations.md` describes.
+pub(crate) fn compare(found: &Answer, expected: &Answer) -> Result<Option<String>> {
+    let Answer::Summaries(ours) = found else { return found.compare(expected).map(|()| None) };
+    let Answer::Summaries(theirs) = expected else { bail!("an answer to something else") };
+    ensure!(ours.len() == theirs.len(), "{} messages, not {}", ours.len(), theirs.len());
+    let pairs = ours.iter().zip(theirs);
+    ensure!(pairs.clone().all(|(one, two)| one.0 == two.0), "sizes differ");
+    let others = pairs.filter(|(one, two)| one != two).count();
+    ensure!(others <= ours.len() / ENVELOPES_ALIKE_MIN, "{others} of {} envelopes", ours.len());
+    let note =
+        || format!("note: {others} of {} envelopes differ: fields that occur twice", ours.len());
+    Ok((others > 0).then(note))
+}
 
 /// Returns the answer of a server to the work of a step, in a comparable form; `None` for work
 /// that checks itself.
@@ -97,6 +113,19 @@ fn flags(response: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_envelopes_may_differ() {
+        let answer = |other: u64| {
+            let one = |number: u64| (number, Some(if number < other { 7 } else { number }));
+            Answer::Summaries((0..400).map(one).collect())
+        };
+        assert_eq!(compare(&answer(0), &answer(0)).unwrap(), None);
+        let note = compare(&answer(2), &answer(0)).unwrap().unwrap();
+        assert!(note.contains("2 of 400 envelopes"), "{note}");
+        assert!(compare(&answer(9), &answer(0)).is_err());
+        assert!(compare(&Answer::Count(1), &Answer::Count(2)).is_err());
+    }
 
     #[test]
     fn the_order_of_flags_does_not_count() {

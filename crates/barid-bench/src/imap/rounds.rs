@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 
-use super::answers::answer;
+use super::answers::{answer, compare};
 use super::results::{Results, Run};
 use super::step::{Load, MailFormat, Step};
 use super::work::Bench;
@@ -97,7 +97,11 @@ impl Rounds<'_> {
             }
             let found = stoppable(self.stop, answer(bench, step)).with_context(at)?;
             match (&expected, found) {
-                (Some(expected), Some(found)) => found.compare(expected).with_context(at)?,
+                (Some(expected), Some(found)) => {
+                    if let Some(note) = compare(&found, expected).with_context(at)? {
+                        progress.screen.line(&note)?;
+                    }
+                }
                 (None, found) => expected = found,
                 (Some(_), None) => {}
             }
