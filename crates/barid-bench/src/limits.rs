@@ -60,6 +60,17 @@ pub const SEARCHED_ALIKE_MIN: usize = 8;
 /// Time that the daemon of the spam filter may take until it listens.
 pub const DAEMON_DEADLINE: Duration = Duration::from_secs(20);
 
+/// Servers may report one envelope in this many differently: of a field that a message has twice,
+/// Dovecot reports the last one, barid the first (`docs/deviations.md`).
+pub const ENVELOPES_ALIKE_MIN: usize = 200;
+
+/// Time that a server may take until it is at rest.
+pub const REST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time in which all sessions should be told of a new message. Dovecot looks every 30 seconds where
+/// it is not told by the kernel.
+pub const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The largest file of a run that the report reads, in bytes.
 pub const RUN_FILE_LEN_MAX: u64 = 16 << 20;
 

@@ -5,6 +5,7 @@
 mod formats;
 mod hcache;
 mod help;
+mod imap;
 mod open;
 mod program;
 mod report;

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use barid_vfs::le::u32_at;
+
 use crate::base::Cursor;
 use crate::column::ColumnKind;
-use crate::core_row::Core;
+use crate::core_row::{Core, UID_AT};
 use crate::error::Result;
 use crate::record::Record;
 use crate::records::{Read, Wanted};
@@ -13,6 +15,9 @@ use crate::thread_row::{IdHash, ThreadRow, ThreadView};
 
 /// Minimum number of rows for which reads bypass the block cache.
 const BULK_ROWS_MIN: usize = 512;
+
+/// Consecutive rows up to which single rows cost less than their blocks.
+const SINGLE_ROWS_MAX: usize = 8;
 
 impl Snapshot {
     /// Visits cores and header fields of rows in the order given.
@@ -170,7 +175,30 @@ impl Snapshot {
     /// # Errors
     /// A damaged cache; errors of the file system.
     pub fn uids(&self) -> Result<Vec<u32>> {
-        self.column(|core| core.uid.get())
+        self.uids_in(0..self.len())
+    }
+
+    /// Returns the UIDs of a range of rows; what is beyond the last row is left out.
+    pub fn uids_in(&self, rows: Range<u32>) -> Result<Vec<u32>> {
+        let mut uids =
+            Vec::with_capacity(rows.end.min(self.len()).saturating_sub(rows.start) as usize);
+        if rows.len() <= SINGLE_ROWS_MAX {
+            // The block cache has the blocks of rows that are looked at one by one.
+            for row in rows.start..rows.end.min(self.len()) {
+                uids.push(self.core(row)?.uid.get());
+            }
+            return Ok(uids);
+        }
+        // Nothing that the log changes of a message is its UID.
+        let mut cores = Cursor::new(&self.base, ColumnKind::Core);
+        self.for_rows(rows, |_, physical| {
+            uids.push(match self.overlay.added_uid(physical) {
+                Some(uid) => uid.get(),
+                None => u32_at(cores.row(physical)?, UID_AT),
+            });
+            Ok(())
+        })?;
+        Ok(uids)
     }
 
     /// Returns the stored sizes of all rows, in bytes.

@@ -15,6 +15,7 @@ pub mod peers;
 mod pty;
 mod scratch;
 mod skip;
+pub mod tree;
 pub mod usage;
 pub mod watch;
 

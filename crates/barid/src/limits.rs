@@ -13,6 +13,16 @@ pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
 /// freed.
 pub(crate) const FETCH_WIRE_KEPT_LEN: usize = 1 << 20;
 
+/// Messages that a fetch from the facts of the cache answers at a time.
+pub(crate) const FETCH_FACTS_ROWS: usize = 1024;
+
+/// Rows for each wanted message from which on reading all facts between them costs more than
+/// reading those of single rows.
+pub(crate) const FETCH_FACTS_SPREAD: usize = 16;
+
+/// Ranges of numbers up to which each is looked up on its own.
+pub(crate) const FETCH_RANGES_FEW: usize = 16;
+
 /// Maximum number of messages in one block of a fetch.
 pub(crate) const FETCH_BLOCK_ROWS: usize = 512;
 

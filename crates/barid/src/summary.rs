@@ -51,7 +51,7 @@ impl<'a> Summary<'a> {
         format!("M{header:016x}-{body_len:x}")
     }
 
-    fn new(
+    pub(crate) fn new(
         row: u32,
         core: &Core,
         record: &'a Record<'a>,

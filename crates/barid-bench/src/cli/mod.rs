@@ -2,6 +2,7 @@
 
 mod formats;
 mod hcache;
+mod imap;
 mod mbox;
 mod open;
 mod report;
@@ -27,6 +28,7 @@ Examples:
   barid-bench mbox                                    rewriting a 1.4 GB mbox, beside the peers
   barid-bench formats                                 every format, beside those of the peers
   barid-bench spam                                    the spam filter, beside bogofilter
+  barid-bench imap                                    the IMAP server, beside Dovecot
   barid-bench report --out runs.html                  a page of the runs that were kept";
 
 /// Measure what is fastest and smallest on this machine
@@ -64,6 +66,7 @@ enum Command {
     Mbox(mbox::MboxArgs),
     Formats(formats::FormatsArgs),
     Spam(spam::SpamArgs),
+    Imap(imap::ImapArgs),
     Report(report::ReportArgs),
 }
 
@@ -77,6 +80,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Mbox(args) => measure().and_then(|run| mbox::run(&run, args)),
         Command::Formats(args) => measure().and_then(|run| formats::run(&run, args)),
         Command::Spam(args) => measure().and_then(|run| spam::run(&run, args)),
+        Command::Imap(args) => measure().and_then(|run| imap::run(&run, args)),
         Command::Report(args) => report::run(&global, args),
     };
     match done {

@@ -42,6 +42,10 @@ pub struct Figures {
     /// Bytes allocated on the disk after the step for caches, state and indexes, or for the word
     /// list.
     pub index_bytes: u64,
+    /// The proportional set size of all processes of a server in bytes, if the step measures it.
+    pub pss_bytes: u64,
+    /// Bytes that a server answered with, if the step counts them.
+    pub answer_bytes: u64,
 }
 
 impl Figures {

@@ -20,12 +20,13 @@ pub(super) struct BenchSection {
 }
 
 /// The benches in the order of the page; the last one is for all other runs.
-pub(super) const SECTIONS: [BenchSection; 6] = [
+pub(super) const SECTIONS: [BenchSection; 7] = [
     BenchSection { name: "open", title: "Opening mailboxes" },
     BenchSection { name: "hcache", title: "Header caches" },
     BenchSection { name: "mbox", title: "Rewriting an mbox" },
     BenchSection { name: "formats", title: "Formats of mailboxes" },
     BenchSection { name: "spam", title: "The spam filter" },
+    BenchSection { name: "imap", title: "The IMAP server" },
     BenchSection { name: "", title: "Other runs" },
 ];
 

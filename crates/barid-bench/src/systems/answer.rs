@@ -152,7 +152,8 @@ pub(crate) fn responses(
     }
 }
 
-fn literal_len(line: &[u8]) -> Option<usize> {
+/// Returns the length of the literal that begins after a line.
+pub(crate) fn literal_len(line: &[u8]) -> Option<usize> {
     let line = line.strip_suffix(b"\n")?;
     let line = line.strip_suffix(b"\r").unwrap_or(line).strip_suffix(b"}")?;
     let open = line.iter().rposition(|byte| *byte == b'{')?;

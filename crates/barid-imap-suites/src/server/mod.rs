@@ -1,6 +1,5 @@
 //! Servers that the suites are run against.
 
-mod certificate;
 mod dovecot;
 mod mail;
 mod program;

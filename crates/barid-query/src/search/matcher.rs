@@ -105,6 +105,12 @@ impl Matcher {
         }
     }
 
+    /// Returns the answer for every message, if no message is asked for it; `None` otherwise.
+    #[must_use]
+    pub fn constant(&self) -> Option<bool> {
+        self.constant
+    }
+
     /// Returns `true` if there are keys of this cost.
     #[must_use]
     pub fn asks(&self, cost: Cost) -> bool {

@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::compression::Deflate;
 use super::output::output;
 use crate::limits::{
-    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, SESSION_TIMEOUT, SLOW_READER_TIMEOUT,
+    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, INPUT_WAITING_LEN, SESSION_TIMEOUT,
+    SLOW_READER_TIMEOUT,
 };
 use crate::mail::SessionAccount;
 
@@ -37,6 +38,8 @@ struct Connection<S> {
     deflate: Option<Deflate>,
     /// Woken when the selected mailbox changes.
     changed: Arc<Notify>,
+    /// The last read filled its buffer: more will come.
+    reads_much: bool,
 }
 
 /// Serves a session until it ends. `login_tag` is that of the command that logged in; `None` for a
@@ -51,7 +54,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     cancel: Cancel,
 ) -> io::Result<SessionEnd> {
     let (session, changed) = (Some(session), Arc::new(Notify::new()));
-    let mut connection = Connection { stream, session, deflate: None, changed };
+    let mut connection = Connection { stream, session, deflate: None, changed, reads_much: false };
     let end = connection.serve(login_tag).await;
     // Nothing is begun on behalf of the client any more.
     cancel.cancel();
@@ -113,9 +116,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))
     }
 
+    /// Reads input into the buffer, which is small while the client waits, and large while it
+    /// sends.
     async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        buffer.resize(INPUT_LEN, 0);
-        self.stream.read(buffer).await
+        Self::make_room(buffer, self.reads_much);
+        let len = self.stream.read(buffer).await?;
+        self.reads_much = len == buffer.len();
+        Ok(len)
+    }
+
+    fn make_room(buffer: &mut Vec<u8>, reads_much: bool) {
+        let len = if reads_much { INPUT_LEN } else { INPUT_WAITING_LEN };
+        if buffer.len() != len {
+            // Not one that grew: a thousand idle clients have a buffer each.
+            *buffer = vec![0; len];
+        }
     }
 
     /// Passes input to the session.
@@ -213,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if is_changed && self.run(announce).await? == Next::Close {
                 return Ok(false);
             }
-            buffer.resize(INPUT_LEN, 0);
+            Self::make_room(buffer, false);
             tokio::select! {
                 read = self.stream.read(buffer) => {
                     let len = read?;

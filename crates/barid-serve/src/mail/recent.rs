@@ -13,9 +13,13 @@ impl ClaimedRecent {
     /// Returns the messages of a view that no session has claimed yet: those that came since the
     /// last claim, or before the first those with \Recent. With `claims` they are this session's.
     pub(crate) fn of_view(&self, view: &View, claims: bool) -> barid::Result<UidSet> {
-        let ViewStatus { uidvalidity, uidnext, .. } = view.view_status();
+        let ViewStatus { uidvalidity, uidnext, recent, .. } = view.view_status();
         let since = |first: Uid| view.uids_in(&[(first.get(), u32::MAX)], false);
-        let recent = || view.uids_with(Flag::Recent);
+        // Most mailboxes have none; finding them costs a pass over the cache.
+        let recent = || match recent {
+            0 => Ok(Vec::new()),
+            _ => view.uids_with(Flag::Recent),
+        };
         self.unclaimed((uidvalidity, uidnext), &since, &recent, claims)
     }
 

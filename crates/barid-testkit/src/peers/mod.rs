@@ -1,13 +1,15 @@
 //! The peers: other mail programs, run as processes of their own.
 //!
-//! Each is started without a daemon, in a folder of the test, with a deadline on everything, and
-//! ended by its own process id. Some refuse to run as root: if the test runs as root, peers run as
-//! an unprivileged user ([`PeerUser`]), who first becomes the owner of the folders.
+//! Each is started in a folder of the test, without a daemon except for [`DovecotMaster`], with a
+//! deadline on everything, and ended by its own process id. Some refuse to run as root: if the test
+//! runs as root, peers run as an unprivileged user ([`PeerUser`]), who first becomes the owner of
+//! the folders.
 
 mod barriers;
 mod bogofilter;
 mod cclient;
 mod dovecot;
+mod dovecot_server;
 mod iconv;
 mod imap;
 mod neomutt;
@@ -17,6 +19,7 @@ pub use barriers::BarrierLog;
 pub use bogofilter::{Bogofilter, feed};
 pub use cclient::CClient;
 pub use dovecot::Dovecot;
+pub use dovecot_server::{CertificateKey, DOVECOT_IMAP, DovecotMaster, DovecotSettings};
 pub use iconv::Iconv;
 pub use imap::{Imap, Reply};
 pub use neomutt::{NeoMutt, NeoMuttEnd, NeoMuttRun, NeoMuttSettings};

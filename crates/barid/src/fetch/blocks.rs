@@ -11,7 +11,7 @@ use barid_vfs::Workers;
 
 use super::fetched::{Fetched, Needs};
 use super::large::{FetchedLargeMessage, read_large};
-use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
+use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched, facts};
 use crate::large::is_too_large;
 use crate::limits::{
     FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX,
@@ -76,6 +76,10 @@ pub(super) fn run(
     take: &mut TakeFetched<'_>,
 ) -> Result<FetchReport> {
     let mut report = FetchReport::default();
+    let uids = facts::run(view, uids, items, write, &mut report, take)?;
+    if uids.is_empty() {
+        return Ok(report);
+    }
     let (rows, gone) = rows_of(view, uids)?;
     let order = &Order::new(view, items, write);
     let reads = items.needs_message()
@@ -167,9 +171,18 @@ fn shared(
 fn rows_of(view: &View, uids: &[Uid]) -> Result<(Vec<u32>, Vec<Uid>)> {
     let all = view.uids()?;
     let (mut rows, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
+    // Usually the next message of the view is the next one wanted.
+    let mut next = 0;
     for uid in uids {
-        match all.binary_search(&uid.get()) {
-            Ok(row) => rows.push(row as u32),
+        let row = match all.get(next) {
+            Some(found) if *found == uid.get() => Ok(next),
+            _ => all.binary_search(&uid.get()),
+        };
+        match row {
+            Ok(row) => {
+                rows.push(row as u32);
+                next = row + 1;
+            }
             Err(_) => gone.push(*uid),
         }
     }

@@ -7,6 +7,7 @@
 //! at.
 
 mod blocks;
+mod facts;
 mod fetched;
 mod imap;
 mod large;
@@ -21,6 +22,7 @@ pub use barid_query::search::NumberSet;
 use barid_types::Uid;
 
 use self::blocks::{Learned, run};
+use crate::limits::FETCH_RANGES_FEW;
 use crate::{Error, LongOperation, Mailbox, Progress, Result, Unit, View};
 
 /// Report of a fetch.
@@ -84,6 +86,9 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn uids_in(&self, ranges: &[(u32, u32)], by_sequence: bool) -> Result<Vec<Uid>> {
+        if ranges.len() <= FETCH_RANGES_FEW {
+            return self.uids_in_few(ranges, by_sequence);
+        }
         let all = self.uids()?;
         let mut found = Vec::new();
         for &(first, last) in ranges {
@@ -95,6 +100,26 @@ impl View {
             };
             let rows = all.get(rows).unwrap_or_default();
             found.extend(rows.iter().copied().filter_map(Uid::new));
+        }
+        Ok(found)
+    }
+
+    /// Returns the UIDs in ranges, and reads nothing else of the cache.
+    fn uids_in_few(&self, ranges: &[(u32, u32)], by_sequence: bool) -> Result<Vec<Uid>> {
+        let mut found = Vec::new();
+        let row_from = |uid| Uid::new(uid).map_or(Ok(0), |uid| self.row_from(uid));
+        for &(first, last) in ranges {
+            let rows = match by_sequence {
+                true => first.saturating_sub(1)..last.min(self.len()),
+                false => {
+                    row_from(first)?..match last.checked_add(1) {
+                        Some(after) => row_from(after)?,
+                        None => self.len(),
+                    }
+                }
+            };
+            let uids = self.snapshot.uids_in(rows)?;
+            found.extend(uids.into_iter().filter_map(Uid::new));
         }
         Ok(found)
     }

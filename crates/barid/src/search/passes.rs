@@ -54,6 +54,11 @@ impl Passes<'_> {
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         let (mut outcome, mut scratch) = (PassResult::default(), Scratch::default());
         let view = self.view;
+        match self.matcher.constant() {
+            Some(true) => return Ok(((0..view.len()).collect(), Vec::new())),
+            Some(false) => return Ok((Vec::new(), Vec::new())),
+            None => {}
+        }
         let read = view.snapshot.cores(0..view.len(), &mut |row, core| {
             let view = &mut FactsView(self.facts_of(row, core));
             outcome.add(row, self.matcher.matches(view, &mut scratch));
