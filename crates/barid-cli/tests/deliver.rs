@@ -194,9 +194,9 @@ fn root_delivers_as_the_user() {
     site.world.set_mode("users", 0o600);
     site.world.set_mode("barid.toml", 0o600);
     let owner = |name: &str| {
-        let found =
-            std::process::Command::new("stat").args(["-c", "%u:%g"]).arg(site.world.path(name));
-        String::from_utf8({ found }.output().unwrap().stdout).unwrap()
+        let mut stat = Command::new("stat");
+        stat.args(["-c", "%u:%g"]).arg(site.world.path(name));
+        String::from_utf8(stat.output().unwrap().stdout).unwrap()
     };
     let args = ["deliver", "--config", "barid.toml", "--user", "ann+x@example.org"];
     let large = [MESSAGE, vec![b'y'; 3_000_000].as_slice()].concat();
@@ -323,13 +323,13 @@ fn script(site: &Site, script: &str, input: &[u8]) -> Run {
 #[test]
 fn procmail_and_maildrop_deliver_by_it() {
     let site = Site::new("");
-    let recipe = ":0\n* ^Subject:.*one\n| $BARID deliver --mailbox Lists.one\n\
-                  :0 w\n| $BARID deliver\n";
-    site.world.write(
-        "home/ann/rc",
-        format!("BARID={}\n{recipe}", env!("CARGO_BIN_EXE_barid")).as_bytes(),
-    );
-    let filter = format!("to \"| {} deliver --mailbox Dropped\"\n", env!("CARGO_BIN_EXE_barid"));
+    // Both programs set HOME to that of the user of the system.
+    let home = site.world.path("home/ann").display().to_string();
+    let deliver = format!("/usr/bin/env HOME={home} {} deliver", env!("CARGO_BIN_EXE_barid"));
+    let recipe =
+        format!(":0 w\n* ^Subject:.*one\n| {deliver} --mailbox Lists.one\n:0 w\n| {deliver}\n");
+    site.world.write("home/ann/rc", recipe.as_bytes());
+    let filter = format!("to \"| {deliver} --mailbox Dropped\"\n");
     site.world.write("home/ann/filter", filter.as_bytes());
     site.world.set_mode("home/ann/filter", 0o600);
     site.world.hand_over();
