@@ -1,7 +1,5 @@
 //! `barid deliver`: what mail servers and mail fetchers hand over, once and durably.
 
-#![expect(clippy::print_stdout, reason = "what was measured is printed")]
-
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
