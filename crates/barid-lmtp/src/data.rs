@@ -24,8 +24,8 @@ enum DataState {
 pub(crate) struct DataDecoder(DataState);
 
 impl DataDecoder {
-    /// Takes bytes; appends those of the message to `out`. Returns the number of bytes up to the end
-    /// of the message, if that is among them.
+    /// Takes bytes; appends those of the message to `out`. Returns the number of bytes up to the
+    /// end of the message, if that is among them.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {

@@ -10,8 +10,8 @@ use crate::exit::Outcome;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 
-/// Prints the problems of a configuration file, or its effects and the problems of the files that it
-/// names.
+/// Prints the problems of a configuration file, or its effects and the problems of the files that
+/// it names.
 pub(super) fn run(context: &mut Context, path: &Path) -> anyhow::Result<Outcome> {
     let config = match ServerConfig::load(&OsVfs, path) {
         Ok(config) => config,

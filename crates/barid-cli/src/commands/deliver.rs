@@ -299,6 +299,10 @@ impl SpamCheck for OwnFilter {
 
 /// Returns `true` if a message is spam by a word list with its saved parameters.
 fn classify(path: &Path, profile: Option<&str>, message: &[u8]) -> io::Result<bool> {
+    if OsVfs.metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        // Who has trained nothing gets his mail, without a warning for each message.
+        return Ok(false);
+    }
     let wanted = profile.map(|name| match name {
         "modern" => Profile::Modern,
         _ => Profile::Bogofilter,

@@ -29,9 +29,9 @@ Examples:
 
 /// Deliver what mail servers hand over by LMTP
 ///
-/// Listens on the addresses of the configuration with the protocol lmtp. Each recipient gets a reply
-/// of his own, after the message is safe on the disk. Started by root, the program delivers in a
-/// process of the user; otherwise it delivers to users whose mail belongs to its own uid.
+/// Listens on the addresses of the configuration with the protocol lmtp. Each recipient gets a
+/// reply of his own, after the message is safe on the disk. Started by root, the program delivers
+/// in a process of the user; otherwise it delivers to users whose mail belongs to its own uid.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct LmtpArgs {

@@ -1,8 +1,8 @@
 //! The messages that a user got lately, so that none is stored twice.
 //!
 //! A file in the state folder has a line for each step of a delivery: `P` before a message is
-//! stored, `D` after that, `X` if it was not stored. A message with a `P` alone may or may not be in
-//! its mailbox: the next delivery of it looks there. So a message is stored once, wherever a
+//! stored, `D` after that, `X` if it was not stored. A message with a `P` alone may or may not be
+//! in its mailbox: the next delivery of it looks there. So a message is stored once, wherever a
 //! delivery is killed. A line ends with a part of its SHA-256; reading stops at the first line that
 //! is torn.
 

@@ -46,19 +46,19 @@ pub struct LmtpServer {
 struct Connections(AtomicUsize);
 
 /// One of them.
-struct Connection(Arc<Connections>);
+struct LmtpSlot(Arc<Connections>);
 
-impl Drop for Connection {
+impl Drop for LmtpSlot {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Connections {
-    fn open(self: &Arc<Self>) -> Option<Connection> {
+    fn open(self: &Arc<Self>) -> Option<LmtpSlot> {
         let more = |count| (count < LMTP_CONNECTIONS_MAX).then_some(count + 1);
         let opened = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        opened.ok().map(|_| Connection(Arc::clone(self)))
+        opened.ok().map(|_| LmtpSlot(Arc::clone(self)))
     }
 }
 
