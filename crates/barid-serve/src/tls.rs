@@ -5,9 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid::vfs::{OpenOptions, Vfs};
+use barid_auth::sasl::Channel;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Label of the channel binding `tls-exporter` (RFC 9266 §3).
+const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 
 /// A certificate with its key, ready to accept connections.
 #[derive(Clone)]
@@ -48,6 +54,18 @@ impl ServerTls {
         file.write_all_at(text.as_bytes(), 0)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         Self::new(vec![made.cert.der().clone()], key.into())
+    }
+}
+
+/// Returns the channel with the data that binds SCRAM to this TLS connection.
+pub(crate) fn binding(stream: &TlsStream<TcpStream>, tls: &ServerTls, channel: Channel) -> Channel {
+    let (_, connection) = stream.get_ref();
+    let exporter = connection.export_keying_material([0; 32], EXPORTER_LABEL, None).ok();
+    let digest = ring::digest::digest(&ring::digest::SHA256, &tls.certificate);
+    Channel {
+        tls_exporter: exporter.map(|exporter| exporter.to_vec()),
+        tls_server_end_point: Some(digest.as_ref().to_vec()),
+        ..channel
     }
 }
 
