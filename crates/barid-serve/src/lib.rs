@@ -2,9 +2,11 @@
 //!
 //! - [`mail`] implements the traits of `barid-imap` with the library `barid`: the mail of a user,
 //!   shared by all sessions of the user.
+//! - [`config`] reads the configuration file.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
 
+pub mod config;
 mod connection;
 mod limits;
 mod listener;

@@ -36,3 +36,15 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(62 * 60);
 pub(crate) const BINARY_LEN_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of a message that a URL adds to another one.
 pub(crate) const CATENATED_LEN_MAX: usize = 16 * 1024 * 1024;
+/// Size of the configuration file in bytes.
+pub(crate) const CONFIG_SIZE_MAX: u64 = 4 * 1024 * 1024;
+/// Problems of a configuration file that are reported.
+pub(crate) const CONFIG_PROBLEMS_MAX: usize = 100;
+/// Length of a pattern of the configuration in bytes.
+pub(crate) const PATTERN_LEN_MAX: usize = 1000;
+/// Size of a passwd-file that is checked, in bytes.
+pub(crate) const PASSWD_LEN_MAX: u64 = 64 * 1024 * 1024;
+/// Size of a file with one secret, in bytes.
+pub(crate) const SECRET_LEN_MAX: u64 = 64 * 1024;
+/// Size of a file with a certificate and its chain, or a key, in bytes.
+pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;

@@ -7,10 +7,16 @@ use std::sync::Arc;
 use barid::vfs::{OpenOptions, Vfs};
 use barid_auth::sasl::Channel;
 use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use zeroize::Zeroizing;
+
+use crate::config::TlsPair;
+use crate::limits::CERTIFICATE_LEN_MAX;
 
 /// Label of the channel binding `tls-exporter` (RFC 9266 §3).
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
@@ -67,6 +73,38 @@ pub(crate) fn binding(stream: &TlsStream<TcpStream>, tls: &ServerTls, channel: C
         tls_server_end_point: Some(digest.as_ref().to_vec()),
         ..channel
     }
+}
+
+/// Reads a certificate with its chain and its key, both in the form of PEM.
+///
+/// # Errors
+/// Errors of the file system, files of another form, and a key that is not the certificate's; each
+/// with the path.
+pub(crate) fn load_pair(vfs: &dyn Vfs, pair: &TlsPair) -> io::Result<CertifiedKey> {
+    let read = |path: &Path| {
+        let bytes = vfs.read(path, CERTIFICATE_LEN_MAX);
+        bytes.map(Zeroizing::new).map_err(|error| at(path, error.kind(), error))
+    };
+    let (certificate, key) = (read(&pair.certificate)?, read(&pair.key)?);
+    let no_certificate = |error| at(&pair.certificate, io::ErrorKind::InvalidData, error);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certificate).collect();
+    let chain = chain.map_err(|error| no_certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(no_certificate("there is no certificate in it".to_owned()));
+    }
+    let no_key = |error: String| at(&pair.key, io::ErrorKind::InvalidData, error);
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| no_key(error.to_string()))?;
+    let key = rustls::crypto::ring::sign::any_supported_type(&key);
+    let key = key.map_err(|error| no_key(error.to_string()))?;
+    let pair_of = CertifiedKey::new(chain, key);
+    match pair_of.keys_match() {
+        Ok(()) => Ok(pair_of),
+        Err(error) => Err(no_key(format!("not the key of the certificate: {error}"))),
+    }
+}
+
+fn at(path: &Path, kind: io::ErrorKind, error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(kind, format!("{}: {error}", path.display()))
 }
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

@@ -1,0 +1,293 @@
+//! Settings of sockets, TLS, limits, and of the process.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::delivery::Pattern;
+use super::reader::Section;
+use super::values::{size, time};
+use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT};
+
+/// Settings of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// The name with which the server greets; that of the host if `None`.
+    pub hostname: Option<String>,
+    /// Folder of the server's own state, and of users without a home.
+    pub state_dir: PathBuf,
+    /// Folder of the caches of users without a home.
+    pub cache_dir: PathBuf,
+    /// The user under whom the process runs that clients talk to before they have logged in.
+    pub front_user: Option<String>,
+    /// The socket of `barid admin`.
+    pub admin_socket: Option<PathBuf>,
+    /// `true` if passwords are accepted on connections that others can read.
+    pub clear_logins: bool,
+}
+
+impl ServerSettings {
+    pub(super) fn read(section: Option<&Section<'_>>) -> Self {
+        let path = |key| section.and_then(|section| section.path(key));
+        let text = |key| section.and_then(|section| section.text(key));
+        Self {
+            hostname: text("hostname"),
+            state_dir: path("state_dir").unwrap_or_else(|| "/var/lib/barid".into()),
+            cache_dir: path("cache_dir").unwrap_or_else(|| "/var/cache/barid".into()),
+            front_user: text("front_user"),
+            admin_socket: path("admin_socket"),
+            clear_logins: section.and_then(|section| section.flag("clear_logins")) == Some(true),
+        }
+    }
+}
+
+/// Protocol of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerProtocol {
+    /// IMAP that begins in clear; with STARTTLS if there is a certificate.
+    Imap,
+    /// IMAP over TLS.
+    Imaps,
+    /// Delivery by LMTP.
+    Lmtp,
+}
+
+impl ListenerProtocol {
+    /// Returns the name, as in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Imap => "imap",
+            Self::Imaps => "imaps",
+            Self::Lmtp => "lmtp",
+        }
+    }
+}
+
+/// Address of a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An address and port of TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket, and the permission bits of its file.
+    Unix(PathBuf, u32),
+}
+
+impl std::fmt::Display for ListenAddress {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(out, "{address}"),
+            Self::Unix(path, mode) => write!(out, "{} (mode {mode:04o})", path.display()),
+        }
+    }
+}
+
+/// A socket that accepts connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The protocol.
+    pub protocol: ListenerProtocol,
+    /// The address.
+    pub address: ListenAddress,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPair {
+    /// The certificate, followed by the chain of its authority.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+    /// Names of the server for which the pair is used; those of the certificate if empty.
+    pub names: Vec<String>,
+}
+
+/// Bounds of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Connections of one address (IPv6: of one /64).
+    pub connections_per_address: usize,
+    /// Sessions of one user.
+    pub connections_per_user: usize,
+    /// Time in which a client must log in.
+    pub login_timeout: Duration,
+    /// Time without sessions after which the process of a user ends.
+    pub worker_idle: Duration,
+    /// Memory of the process of a user, in bytes.
+    pub worker_memory: u64,
+    /// Size of a message that is appended or delivered, in bytes.
+    pub message_size: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: CONNECTIONS_MAX,
+            connections_per_address: 100,
+            connections_per_user: 100,
+            login_timeout: LOGIN_TIMEOUT,
+            worker_idle: Duration::from_secs(5 * 60),
+            worker_memory: 1 << 30,
+            message_size: 100 << 20,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn read(section: Option<&Section<'_>>) -> Self {
+        let default = Self::default();
+        let Some(section) = section else { return default };
+        let count = |key, default: usize| {
+            section.number(key, 1..=1_000_000).map_or(default, |count| count as usize)
+        };
+        let duration = |key, default| section.parsed(key, time).unwrap_or(default);
+        let bytes = |key, least: u64, default| {
+            let at_least = |text: &str| match size(text)? {
+                bytes if bytes < least => Err(format!("must be at least {least} bytes")),
+                bytes => Ok(bytes),
+            };
+            section.parsed(key, at_least).unwrap_or(default)
+        };
+        Self {
+            connections: count("connections", default.connections),
+            connections_per_address: count(
+                "connections_per_address",
+                default.connections_per_address,
+            ),
+            connections_per_user: count("connections_per_user", default.connections_per_user),
+            login_timeout: duration("login_timeout", default.login_timeout),
+            worker_idle: duration("worker_idle", default.worker_idle),
+            worker_memory: bytes("worker_memory", 64 << 20, default.worker_memory),
+            message_size: bytes("message_size", 64 << 10, default.message_size),
+        }
+    }
+}
+
+/// Capabilities that are neither shown to some users or clients nor accepted from them.
+#[derive(Clone, Debug)]
+pub struct DisabledCapabilities {
+    /// The capabilities, in upper case.
+    pub capabilities: BTreeSet<String>,
+    /// Users; all if empty.
+    pub users: Vec<Pattern>,
+    /// Names that clients give with ID; all, and those without one, if empty.
+    pub clients: Vec<Pattern>,
+}
+
+impl DisabledCapabilities {
+    /// Returns `true` if these settings apply to a user with a client, which may not have given
+    /// its name.
+    #[must_use]
+    pub fn applies(&self, user: &str, client: Option<&str>) -> bool {
+        let is_any = |patterns: &[Pattern], text: &str| {
+            patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
+        };
+        let is_client = match client {
+            Some(client) => is_any(&self.clients, client),
+            None => false,
+        };
+        (self.users.is_empty() || is_any(&self.users, user))
+            && (self.clients.is_empty() || is_client)
+    }
+}
+
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not an address with a port such as \"0.0.0.0:143\" or \"[::]:993\"")
+    })
+}
+
+pub(super) fn tls_pairs(root: &Section<'_>) -> Vec<TlsPair> {
+    let mut pairs = Vec::new();
+    for section in root.sections("tls", "tls") {
+        let names = section.list("names", |name| match name.is_empty() {
+            true => Err("must not be empty"),
+            false => Ok(name.to_ascii_lowercase()),
+        });
+        for key in ["certificate", "key"] {
+            if !section.has(key) {
+                section.problem_here(format_args!("`{key}` is missing"));
+            }
+        }
+        if let (Some(certificate), Some(key)) = (section.path("certificate"), section.path("key")) {
+            pairs.push(TlsPair { certificate, key, names });
+        }
+    }
+    pairs
+}
+
+pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
+    let mut listeners: Vec<Listener> = Vec::new();
+    for section in root.sections("listen", "listen") {
+        let protocols = [ListenerProtocol::Imap, ListenerProtocol::Imaps, ListenerProtocol::Lmtp]
+            .map(|protocol| (protocol.name(), protocol));
+        if !section.has("protocol") {
+            section.problem_here("`protocol` is missing: imap, imaps or lmtp");
+        }
+        let protocol = section.choice("protocol", &protocols);
+        let address = match (section.has("address"), section.has("socket")) {
+            (true, true) => {
+                section.problem("socket", "either `address` or `socket`, not both");
+                None
+            }
+            (false, false) => {
+                section.problem_here("`address` or `socket` is missing");
+                None
+            }
+            (true, false) => section.parsed("address", socket_address).map(ListenAddress::Tcp),
+            (false, true) => {
+                let mode = section.parsed("mode", octal).unwrap_or(0o660);
+                section.path("socket").map(|path| ListenAddress::Unix(path, mode))
+            }
+        };
+        let (Some(protocol), Some(address)) = (protocol, address) else { continue };
+        if protocol == ListenerProtocol::Imaps && tls.is_empty() {
+            section.problem("protocol", "imaps needs a certificate: add a section [[tls]]");
+        }
+        if let (ListenerProtocol::Lmtp, ListenAddress::Tcp(tcp)) = (protocol, &address)
+            && !tcp.ip().is_loopback()
+        {
+            let why = "LMTP has no login: use a socket, or an address of this machine (127.0.0.1)";
+            section.problem("address", why);
+        }
+        if listeners.iter().any(|listener| listener.address == address) {
+            section.problem_here(format_args!("{address} stands in the file twice"));
+        }
+        listeners.push(Listener { protocol, address });
+    }
+    listeners
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("{text:?} is not a mode such as \"0660\""))
+}
+
+pub(super) fn disabled(root: &Section<'_>) -> Vec<DisabledCapabilities> {
+    let mut disabled = Vec::new();
+    for section in root.sections("disable", "disable") {
+        let capabilities: BTreeSet<String> = section
+            .list("capabilities", |name| {
+                let is_name = !name.is_empty()
+                    && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+                match is_name {
+                    true => Ok(name.to_ascii_uppercase()),
+                    false => Err(format!("{name:?} is not the name of a capability")),
+                }
+            })
+            .into_iter()
+            .collect();
+        if !section.has("capabilities") {
+            section.problem_here("`capabilities` is missing");
+        }
+        disabled.push(DisabledCapabilities {
+            capabilities,
+            users: section.list("users", Pattern::parse),
+            clients: section.list("clients", Pattern::parse),
+        });
+    }
+    disabled
+}
