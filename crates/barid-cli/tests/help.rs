@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 44] = [
+const COMMANDS: [&[&str]; 45] = [
     &[],
     &["status"],
     &["ls"],
@@ -13,6 +13,7 @@ const COMMANDS: [&[&str]; 44] = [
     &["folders"],
     &["watch"],
     &["serve"],
+    &["admin"],
     &["flag"],
     &["expunge"],
     &["append"],

@@ -5,12 +5,15 @@
 //! - [`config`] reads the configuration file.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
+//! - [`server`] serves many users by several processes.
 
 pub mod config;
 mod connection;
+mod ffi;
 mod limits;
 mod listener;
 pub mod mail;
+pub mod server;
 mod stdio;
 mod tls;
 mod try_dir;

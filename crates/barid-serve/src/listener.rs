@@ -91,7 +91,8 @@ impl Service {
         let mut known = is_greeted.then(Decoder::new);
         loop {
             let verifier = LocalVerifier::new(Arc::clone(&self.sasl), channel.clone());
-            let end = login(stream, verifier, can_start_tls, known.take()).await?;
+            let before = known.take();
+            let end = login(stream, verifier, can_start_tls, before, LOGIN_TIMEOUT).await?;
             let (tag, identity, decoder) = match end {
                 LoginEnd::Closed => return Ok(false),
                 LoginEnd::StartTls => return Ok(true),

@@ -1,6 +1,7 @@
 //! The life of a connection before login.
 
 use std::io;
+use std::time::Duration;
 
 use barid_auth::sasl::{Failure, Mechanism, wire};
 use barid_imap::backend::{Output, Refusal};
@@ -10,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::verifier::{Verdict, Verifier};
-use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN, LOGIN_TIMEOUT};
+use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN};
 use crate::server_id;
 
 /// The end of the state before login.
@@ -42,7 +43,7 @@ impl Output for Buffer {
 }
 
 /// Serves a connection until a user has logged in. `known` is the decoder of a connection that was
-/// greeted before.
+/// greeted before, `time` that in which the client must log in.
 ///
 /// # Errors
 /// Errors of the connection.
@@ -51,9 +52,10 @@ pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin, V: Verifier>(
     verifier: V,
     can_start_tls: bool,
     known: Option<Decoder>,
+    time: Duration,
 ) -> io::Result<LoginEnd<V::Identity>> {
     let work = LoginConnection { stream, verifier, can_start_tls, failures: 0 };
-    match timeout(LOGIN_TIMEOUT, work.run(known)).await {
+    match timeout(time, work.run(known)).await {
         Ok(end) => end,
         Err(_) => Ok(LoginEnd::Closed),
     }

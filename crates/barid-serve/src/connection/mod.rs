@@ -13,4 +13,4 @@ mod verifier;
 
 pub(crate) use self::login::{LoginEnd, login};
 pub(crate) use self::session::{SessionEnd, StopRequest, serve};
-pub(crate) use self::verifier::LocalVerifier;
+pub(crate) use self::verifier::{LocalVerifier, Verdict, Verifier};
