@@ -3,6 +3,7 @@
 //! - [`mail`] implements the traits of `barid-imap` with the library `barid`: the mail of a user,
 //!   shared by all sessions of the user.
 //! - [`config`] reads the configuration file.
+//! - [`log`] records what the server does.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
 //! - [`server`] serves many users by several processes.
@@ -12,6 +13,7 @@ mod connection;
 mod ffi;
 mod limits;
 mod listener;
+pub mod log;
 pub mod mail;
 pub mod server;
 mod stdio;

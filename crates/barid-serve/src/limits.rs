@@ -48,6 +48,10 @@ pub(crate) const PASSWD_LEN_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) const SECRET_LEN_MAX: u64 = 64 * 1024;
 /// Size of a file with a certificate and its chain, or a key, in bytes.
 pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;
+/// Length of a value in the log in bytes.
+pub(crate) const LOG_VALUE_LEN_MAX: usize = 1000;
+/// Length of a line of a client, in bytes, up to which a protocol log can see a login.
+pub(crate) const RAWLOG_LINE_LEN_MAX: usize = 4096;
 
 /// Bytes of a message between the processes of a server.
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;

@@ -38,6 +38,18 @@ impl OsVfs {
     }
 }
 
+impl OsVfs {
+    /// Opens a file for writing at its end, whatever else is written to it meanwhile (`O_APPEND`);
+    /// creates it with permission bits `mode` (before umask). Symbolic links are not followed.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn open_log(&self, path: &Path, mode: u32) -> io::Result<Stream> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW;
+        Stream::open(path, flags, mode)
+    }
+}
+
 impl Stream {
     fn open(path: &Path, flags: OFlags, mode: u32) -> io::Result<Self> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
