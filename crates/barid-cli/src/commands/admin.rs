@@ -88,7 +88,7 @@ impl Verb {
                 (verb, "kicked", &[])
             }
             Self::Log { lines } => {
-                let keys = &["time", "level", "process", "user", "peer", "session", "text"];
+                let keys = &["time", "level", "event", "user", "peer", "session", "text"];
                 (AdminVerb::Log(*lines), "log", keys)
             }
             Self::User { name } => (AdminVerb::User(name.clone()), "user", &[]),

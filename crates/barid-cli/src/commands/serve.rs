@@ -93,11 +93,7 @@ fn run_config(path: &Path) -> anyhow::Result<Outcome> {
         config: std::path::absolute(path)?,
         sockets: passed_sockets(),
         notify_socket: std::env::var_os("NOTIFY_SOCKET"),
-        log: Box::new(|line| {
-            use std::io::Write as _;
-            // Without a reader there is no log, and the server goes on.
-            let _ = writeln!(io::stderr(), "{line}");
-        }),
+        open_stderr: || Box::new(io::stderr()),
     })?;
     Ok(Outcome::Done)
 }

@@ -175,6 +175,8 @@ pub(crate) enum FromAuth {
     /// It verifies.
     Ready,
     Log(LogLine),
+    /// A login failed.
+    Failed(LogLine),
     /// A client is verified.
     Verified(Box<Verified>),
     /// Asks for a child that asks PAM.

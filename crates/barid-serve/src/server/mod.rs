@@ -16,7 +16,7 @@ use std::io;
 pub use self::admin::{AdminVerb, ask_server};
 use self::link::Link;
 use self::supervisor::Role;
-pub use self::supervisor::{ServerStart, WriteLine, serve_config};
+pub use self::supervisor::{OpenStderr, ServerStart, serve_config};
 
 /// Runs a process of a server that the supervisor has started; standard input is the link to it.
 ///

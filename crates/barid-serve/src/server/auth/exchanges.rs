@@ -246,9 +246,8 @@ impl Shared {
             _ => Level::Info,
         };
         let user = name.map(|name| name.as_str().to_owned());
-        let text = format!("login failed: {failure}");
-        let line = LogLine { peer, user, ..LogLine::new(level, text) };
-        let _ = self.supervisor.send(&FromAuth::Log(line), None);
+        let line = LogLine { peer, user, ..LogLine::new(level, failure.to_string()) };
+        let _ = self.supervisor.send(&FromAuth::Failed(line), None);
         denied(attempt, failure)
     }
 }

@@ -137,16 +137,17 @@ impl Supervisor {
     pub(super) fn metrics(&self, connections: u64, accepted: u64, refused: u64) -> String {
         let counters = &self.counters;
         let restarts = |service: &super::Service| service.starts.saturating_sub(1);
-        let rows: [(&str, &str, &str, u64); 11] = [
+        let rows: [(&str, &str, &str, u64); 12] = [
             ("connections", "gauge", "Open connections", connections),
-            ("connections_accepted_total", "counter", "Connections accepted", accepted),
+            ("connections_total", "counter", "Connections that were accepted", accepted),
             ("connections_refused_total", "counter", "Connections beyond a limit", refused),
             ("sessions", "gauge", "Sessions of users", self.workers.sessions.len() as u64),
             ("workers", "gauge", "Processes of users", self.workers.all.len() as u64),
             ("logins_total", "counter", "Clients verified", counters.logins),
+            ("logins_failed_total", "counter", "Logins that failed", counters.failed),
             ("logins_refused_total", "counter", "Clients verified and refused", counters.refused),
             ("workers_started_total", "counter", "Workers started", counters.workers_started),
-            ("workers_died_total", "counter", "Workers that crashed", counters.workers_died),
+            ("workers_failed_total", "counter", "Workers that crashed", counters.workers_died),
             ("front_restarts_total", "counter", "Restarts of the front", restarts(&self.front)),
             ("auth_restarts_total", "counter", "Restarts of auth", restarts(&self.auth)),
         ];

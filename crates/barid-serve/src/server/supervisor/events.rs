@@ -132,7 +132,7 @@ impl Supervisor {
                     self.front.is_ready = true;
                     self.look_if_ready();
                 }
-                Ok(Polled::Message((FromFront::Log(line), _))) => self.log_line("front", &line),
+                Ok(Polled::Message((FromFront::Log(line), _))) => self.log.line("front", &line),
                 Ok(Polled::Message((
                     FromFront::Metrics { id, connections, accepted, refused },
                     _,
@@ -178,7 +178,11 @@ impl Supervisor {
                 self.auth.is_ready = true;
                 self.look_if_ready();
             }
-            FromAuth::Log(line) => self.log_line("auth", &line),
+            FromAuth::Log(line) => self.log.line("auth", &line),
+            FromAuth::Failed(line) => {
+                self.counters.failed += 1;
+                self.log.line("login_failed", &line);
+            }
             FromAuth::Verified(verified) => self.verified(*verified),
             FromAuth::PamWanted { id } => {
                 let child = self.pam_child();
@@ -274,7 +278,7 @@ impl Supervisor {
             Err(why) => {
                 let line = LogLine::new(Level::Error, format!("no session: {why}"));
                 let line = LogLine { user: Some(user), peer: verified.peer, ..line };
-                self.log_line("supervisor", &line);
+                self.log.line("server", &line);
                 let text = "Your mail cannot be served, ask the administrator";
                 return Err((RefusalCode::ContactAdmin, text.to_owned()));
             }
@@ -342,7 +346,7 @@ impl Supervisor {
         let text = format!("login{acting} by {} over {tls}, worker {pid}", verified.mechanism);
         let line = LogLine::new(Level::Info, text);
         let (user, peer) = (Some(user.clone()), verified.peer);
-        self.log_line("supervisor", &LogLine { user, peer, session: Some(session), ..line });
+        self.log.line("login", &LogLine { user, peer, session: Some(session), ..line });
         self.tell_front(&ToFront::Session { attempt: verified.attempt }, Some(of_front));
         Ok(())
     }
@@ -356,7 +360,7 @@ impl Supervisor {
                 Ok(Polled::Message((FromWorker::Log(line), _))) => {
                     // A worker speaks of its own user only.
                     let user = Some(worker.account.name.clone());
-                    self.log_line("worker", &LogLine { user, peer: None, ..line });
+                    self.log.line("worker", &LogLine { user, peer: None, ..line });
                 }
                 Ok(Polled::Message((FromWorker::Ended { session }, _))) => {
                     self.session_ended(token, session);
@@ -371,7 +375,7 @@ impl Supervisor {
         let (user, peer) = (Some(info.user), info.peer);
         let line =
             LogLine { user, peer, session: Some(session), ..LogLine::new(Level::Info, text) };
-        self.log_line("supervisor", &line);
+        self.log.line("logout", &line);
     }
 
     fn worker_died(&mut self, token: u64) {
@@ -385,7 +389,7 @@ impl Supervisor {
             let text = format!("worker died after {age} s with {} sessions", sessions.len());
             let line =
                 LogLine { user: Some(account.name.clone()), ..LogLine::new(Level::Error, text) };
-            self.log_line("supervisor", &line);
+            self.log.line("server", &line);
         }
         let name = format!("worker of {}", account.name);
         self.ending.push(process.end(name, is_stopping, time));

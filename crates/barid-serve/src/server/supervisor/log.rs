@@ -1,96 +1,106 @@
-//! The log of all processes.
+//! The log of all processes, and its last events for `barid admin log`.
 
 use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::Arc;
 
-use barid::vfs::Timestamp;
+use barid::vfs::{Host as _, OsVfs};
 use serde_json::{Value, json};
 
+use crate::config::{LogLevel, LogSettings, LogTarget};
 use crate::limits::LOG_LINES_MAX;
+use crate::log::{Log, LogEvent};
 use crate::server::messages::{Level, LogLine};
 
-/// Writes a line somewhere.
-pub type WriteLine = Box<dyn FnMut(&str)>;
+/// Opens standard error, for a log that is not a file.
+pub type OpenStderr = fn() -> Box<dyn Write + Send>;
 
-/// The log: every line is written, and the last ones are kept for `barid admin log`.
-pub(super) struct Log {
-    write: WriteLine,
+/// The log, and its last events.
+pub(super) struct ServerLog {
+    log: Log,
+    open_stderr: OpenStderr,
     last: VecDeque<Value>,
 }
 
-impl Log {
-    pub(super) fn new(write: WriteLine) -> Self {
-        Self { write, last: VecDeque::new() }
+impl ServerLog {
+    /// Opens the log.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, with its path.
+    pub(super) fn open(settings: &LogSettings, open_stderr: OpenStderr) -> io::Result<Self> {
+        Ok(Self { log: open(settings, open_stderr)?, open_stderr, last: VecDeque::new() })
     }
 
-    /// Writes a line of a process.
-    pub(super) fn line(&mut self, now: Timestamp, process: &str, line: &LogLine) {
+    /// Opens the place of the log again, by other settings or after a rotation.
+    ///
+    /// # Errors
+    /// As [`ServerLog::open`]; the log goes on where it was.
+    pub(super) fn reopen(&mut self, settings: &LogSettings) -> io::Result<()> {
+        self.log = open(settings, self.open_stderr)?;
+        Ok(())
+    }
+
+    /// Writes an event; `name` is that of the process, or of the event.
+    pub(super) fn line(&mut self, name: &'static str, line: &LogLine) {
         let level = match line.level {
-            Level::Info => "info",
-            Level::Warning => "warning",
-            Level::Error => "error",
+            Level::Info => LogLevel::Info,
+            Level::Warning => LogLevel::Warn,
+            Level::Error => LogLevel::Error,
         };
-        let mut text = format!("{level}: {process}: {}", escaped(&line.text));
-        if let Some(user) = &line.user {
-            text.push_str(&format!(" user={}", escaped(user)));
-        }
-        if let Some(peer) = line.peer {
-            text.push_str(&format!(" peer={peer}"));
-        }
-        if let Some(session) = line.session {
-            text.push_str(&format!(" session={session}"));
-        }
-        (self.write)(&text);
+        let session = line.session.map(|session| session.to_string());
+        let event = LogEvent {
+            session: session.as_deref(),
+            user: line.user.as_deref(),
+            peer: line.peer,
+            ..LogEvent::new(level, name)
+        };
+        self.log.write(&event.text("text", &line.text));
         if self.last.len() == LOG_LINES_MAX {
             self.last.pop_front();
         }
         self.last.push_back(json!({
-            "time": now.unix_nanos / 1_000_000_000, "level": level, "process": process,
+            "time": OsVfs.now().unix_nanos / 1_000_000_000, "level": level.name(), "event": name,
             "text": line.text, "user": line.user, "peer": line.peer, "session": line.session,
         }));
     }
 
-    /// Returns the last lines.
+    /// Returns the last events.
     pub(super) fn last(&self, count: usize) -> Vec<Value> {
         let skipped = self.last.len().saturating_sub(count);
         self.last.iter().skip(skipped).cloned().collect()
     }
 }
 
-/// Returns a text in which control characters are visible, so that it is one line.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\\' => out.push_str("\\\\"),
-            char if char.is_control() || matches!(char, '\u{2028}' | '\u{2029}') => {
-                out.extend(char.escape_default());
-            }
-            char => out.push(char),
+fn open(settings: &LogSettings, open_stderr: OpenStderr) -> io::Result<Log> {
+    /// Permission bits of the file: it has names and addresses.
+    const MODE: u32 = 0o640;
+    let target = settings.target.clone();
+    let open = move || -> io::Result<Box<dyn Write + Send>> {
+        match &target {
+            LogTarget::Stderr => Ok(open_stderr()),
+            LogTarget::File(path) => match OsVfs.open_log(path, MODE) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => {
+                    let text = format!("{}: {error}", path.display());
+                    Err(io::Error::new(error.kind(), text))
+                }
+            },
         }
-    }
-    out
+    };
+    Log::new(Arc::new(OsVfs), settings, Box::new(open))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::*;
 
     #[test]
-    fn lines_stay_lines() {
-        let lines = Rc::new(RefCell::new(Vec::new()));
-        let written = Rc::clone(&lines);
-        let write = move |line: &str| written.borrow_mut().push(line.to_owned());
-        let mut log = Log::new(Box::new(write));
-        let user = Some("a\nb".to_owned());
-        let line = LogLine { user, session: Some(7), ..LogLine::new(Level::Info, "x\r\ny\u{1b}") };
-        for _ in 0..=LOG_LINES_MAX {
-            log.line(Timestamp { unix_nanos: 0 }, "auth", &line);
+    fn the_last_events_are_kept() {
+        let mut log = ServerLog::open(&LogSettings::default(), || Box::new(io::sink())).unwrap();
+        for number in 0..LOG_LINES_MAX + 5 {
+            log.line("x", &LogLine::new(Level::Info, number.to_string()));
         }
-        assert_eq!(lines.borrow()[0], "info: auth: x\\r\\ny\\u{1b} user=a\\nb session=7");
         assert_eq!(log.last(usize::MAX).len(), LOG_LINES_MAX);
-        assert_eq!(log.last(2).len(), 2);
+        assert_eq!(log.last(1)[0]["text"], (LOG_LINES_MAX + 4).to_string());
     }
 }

@@ -23,15 +23,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid::vfs::{Host as _, OsVfs};
+use barid::vfs::OsVfs;
 use barid_auth::NameRules;
 use rustix::event::{Timespec, epoll};
 
 use self::control::Control;
 pub(super) use self::control::Request;
 use self::listeners::Listeners;
-use self::log::Log;
-pub use self::log::WriteLine;
+pub use self::log::OpenStderr;
+use self::log::ServerLog;
 pub(super) use self::process::Role;
 use self::process::{Account, Ending, Process, Restarts};
 use self::workers::Workers;
@@ -48,8 +48,8 @@ pub struct ServerStart {
     pub sockets: i32,
     /// The socket of the service manager for the state (`NOTIFY_SOCKET`).
     pub notify_socket: Option<OsString>,
-    /// Writes a line of the log.
-    pub log: WriteLine,
+    /// Opens standard error for the log.
+    pub open_stderr: OpenStderr,
 }
 
 /// Tokens of the event loop that are always there; processes and connections have higher ones.
@@ -78,6 +78,7 @@ struct Signals {
 #[derive(Debug, Default)]
 struct Counters {
     logins: u64,
+    failed: u64,
     refused: u64,
     workers_started: u64,
     workers_died: u64,
@@ -104,7 +105,7 @@ struct Supervisor {
     /// Requests that wait for the auth process, by their number.
     asked: HashMap<u64, u64>,
     ending: Vec<Ending>,
-    log: Log,
+    log: ServerLog,
     notify_socket: Option<OsString>,
     counters: Counters,
     started: Instant,
@@ -133,12 +134,14 @@ pub fn serve_config(start: ServerStart) -> io::Result<()> {
 
 impl Supervisor {
     fn new(start: ServerStart, sockets: Vec<OwnedFd>) -> io::Result<Self> {
-        let ServerStart { config: path, notify_socket, log, .. } = start;
+        let ServerStart { config: path, notify_socket, open_stderr, .. } = start;
         let configuration = Configuration::load(&OsVfs, &path)?;
         let config = &configuration.config;
+        let log = ServerLog::open(&config.log, open_stderr)?;
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         reload::check(config, own)?;
         let tls = reload::read_tls(&OsVfs, config)?;
+        reload::create_shared(&OsVfs, config, own.0)?;
         let secret = reload::secret(&OsVfs, &config.server.state_dir)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (wake, signals) = Signals::register()?;
@@ -167,7 +170,7 @@ impl Supervisor {
             control,
             asked: HashMap::new(),
             ending: Vec::new(),
-            log: Log::new(log),
+            log,
             notify_socket,
             counters: Counters::default(),
             started: Instant::now(),
@@ -195,11 +198,7 @@ impl Supervisor {
     }
 
     fn log(&mut self, level: Level, text: impl Into<String>) {
-        self.log_line("supervisor", &LogLine::new(level, text));
-    }
-
-    fn log_line(&mut self, process: &str, line: &LogLine) {
-        self.log.line(OsVfs.now(), process, line);
+        self.log.line("server", &LogLine::new(level, text));
     }
 
     fn notify(&mut self, state: &str) {

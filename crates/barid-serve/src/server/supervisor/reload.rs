@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use barid::vfs::{OsVfs, Vfs, atomic_replace};
 
+use rustix::fs::{Gid, Uid};
+
 use super::{Account, Supervisor, notify};
-use crate::config::ServerConfig;
+use crate::config::{MailOwner, ServerConfig, ServerSettings};
 use crate::limits::{CERTIFICATE_LEN_MAX, LINK_MESSAGE_LEN_MAX};
 use crate::server::messages::{Level, TlsText, ToFront};
 use crate::server::setup::Configuration;
@@ -58,6 +60,32 @@ pub(super) fn read_tls(vfs: &dyn Vfs, config: &ServerConfig) -> io::Result<Vec<T
     Ok(all)
 }
 
+/// Creates the folders of virtual users, whose workers cannot create them where root owns what is
+/// above.
+pub(super) fn create_shared(vfs: &dyn Vfs, config: &ServerConfig, own: u32) -> io::Result<()> {
+    let Some(MailOwner::Ids(uid, gid)) = config.mail.owner else { return Ok(()) };
+    if own != 0 {
+        return Ok(());
+    }
+    let ServerSettings { state_dir, cache_dir, .. } = &config.server;
+    for (dir, is_set) in
+        [(state_dir, config.mail.state_dir.is_some()), (cache_dir, config.mail.cache_dir.is_some())]
+    {
+        let users = dir.join("users");
+        if is_set || vfs.metadata(&users).is_ok() {
+            continue;
+        }
+        let at = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", users.display()))
+        };
+        vfs.create_dir_all(dir, 0o755).map_err(at)?;
+        vfs.create_dir(&users, 0o700).map_err(at)?;
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::fs::chown(&users, Some(uid), Some(gid)).map_err(|error| at(error.into()))?;
+    }
+    Ok(())
+}
+
 /// Returns the secret from which salts of users who do not exist are computed.
 pub(super) fn secret(vfs: &dyn Vfs, state_dir: &Path) -> io::Result<[u8; 32]> {
     let path = state_dir.join("auth-secret");
@@ -70,7 +98,8 @@ pub(super) fn secret(vfs: &dyn Vfs, state_dir: &Path) -> io::Result<[u8; 32]> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut secret = [0; 32];
             vfs.random(&mut secret)?;
-            vfs.create_dir_all(state_dir, 0o700).map_err(at)?;
+            // Users without a home have their state below it.
+            vfs.create_dir_all(state_dir, 0o755).map_err(at)?;
             atomic_replace(vfs, &path, 0o600, true, |file| file.write_all_at(&secret, 0))
                 .map_err(at)?;
             Ok(secret)
@@ -83,7 +112,9 @@ impl Supervisor {
     /// Reads the configuration, certificates and keys again; sessions go on.
     pub(super) fn reload(&mut self) {
         self.notify(&notify::reloading());
-        match self.try_reload() {
+        let reloaded = self.try_reload();
+        let reopened = self.log.reopen(&self.configuration.config.log);
+        match reloaded.and(reopened) {
             Ok(()) => self.log(Level::Info, "the configuration was read again"),
             Err(error) => {
                 let text = format!("the configuration stays as it was: {error}");
@@ -99,6 +130,7 @@ impl Supervisor {
         check(config, self.own)?;
         let tls = read_tls(&OsVfs, config)?;
         let (front_account, auth_account) = accounts(config, self.own)?;
+        create_shared(&OsVfs, config, self.own.0)?;
         let (wanted, problems) = configuration.listeners();
         let changed = self.listeners.change(&wanted)?;
         let old = &self.configuration.config;

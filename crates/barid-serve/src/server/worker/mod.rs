@@ -97,6 +97,11 @@ fn prepare(
     if let Some(why) = confine::files(&allowed, Network::None) {
         log(Level::Warning, format!("the worker is not confined by Landlock: {why}"))?;
     }
+    // The kernel gives a uid so many watches; mailboxes are polled then.
+    if let Err(error) = OsVfs.watch() {
+        let text = format!("changes of other programs are looked for every second: {error}");
+        log(Level::Warning, text)?;
+    }
     let mail = UserMail::open(Arc::new(OsVfs), options);
     Ok(Arc::new(mail.map_err(io::Error::other)?))
 }
