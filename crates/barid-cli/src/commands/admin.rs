@@ -37,11 +37,11 @@ pub(crate) struct AdminArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
     #[command(subcommand)]
-    verb: Verb,
+    verb: AdminCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum AdminCommand {
     /// List the users who have sessions
     Who,
     /// List all sessions
@@ -70,7 +70,7 @@ enum Verb {
     Status,
 }
 
-impl Verb {
+impl AdminCommand {
     /// Returns the request, the type of its lines in JSON, and the keys that are columns of text;
     /// without them each key has a line.
     fn request(&self) -> (AdminVerb, &'static str, &'static [&'static str]) {

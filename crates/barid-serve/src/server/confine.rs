@@ -12,7 +12,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, setrlimit};
 /// The version of Landlock whose access rights are handled; older kernels handle fewer.
 const VERSION: ABI = ABI::V6;
 
-/// What a process may do below a folder.
+/// Access of a process to everything below a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Reads a file.

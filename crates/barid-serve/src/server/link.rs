@@ -25,13 +25,13 @@ use crate::limits::{LINK_BACKLOG_MAX, LINK_MESSAGE_LEN_MAX};
 pub(crate) struct Link(OwnedFd);
 
 /// A message with the descriptor that came with it.
-pub(crate) type Received<M> = (M, Option<OwnedFd>);
+pub(crate) type WithDescriptor<M> = (M, Option<OwnedFd>);
 
 /// The result of looking for a message without waiting.
 #[derive(Debug)]
 pub(crate) enum Polled<M> {
     /// A message.
-    Message(Received<M>),
+    Message(WithDescriptor<M>),
     /// There is none yet.
     Nothing,
     /// The other process has ended.
@@ -98,7 +98,7 @@ impl Link {
     ///
     /// # Errors
     /// A message that is not one; errors of the system.
-    pub(crate) fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<Received<M>>> {
+    pub(crate) fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<WithDescriptor<M>>> {
         match self.receive_with(RecvFlags::empty())? {
             Polled::Message(received) => Ok(Some(received)),
             Polled::Nothing | Polled::End => Ok(None),

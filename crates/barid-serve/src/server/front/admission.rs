@@ -1,4 +1,4 @@
-//! Which connections are admitted: bounds in all, by address, and before login.
+//! The admission of connections: bounds in all, by address, and before login.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ struct Open {
     limits: FrontSettings,
     count: usize,
     addresses: HashMap<IpAddr, usize>,
-    /// Those that have not logged in, oldest first, with the means to end them.
+    /// Connections that have not logged in, oldest first, with the means to end them.
     before_login: BTreeMap<u64, oneshot::Sender<()>>,
     last: u64,
 }

@@ -34,7 +34,7 @@ struct Front {
     attempts: Arc<Attempts>,
     admission: Arc<Admission>,
     tls: RwLock<Option<ServerTls>>,
-    /// Those that the next settings put to use.
+    /// Certificates that the next settings put to use.
     certificates: Mutex<Vec<CertificateChoice>>,
     /// Requests for metrics that wait for the supervisor.
     metrics: Mutex<(u64, HashMap<u64, oneshot::Sender<String>>)>,

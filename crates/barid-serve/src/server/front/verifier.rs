@@ -10,7 +10,7 @@ use std::time::Duration;
 use barid_auth::sasl::Mechanism;
 use barid_imap::backend::Refusal;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::{Verdict, Verifier};
 use crate::limits::VERDICT_TIMEOUT;
@@ -18,6 +18,9 @@ use crate::server::link::Link;
 use crate::server::messages::{
     AttemptId, ChannelText, FromLogin, RefusalCode, ToLogin, mechanisms,
 };
+
+/// Auth processes that are asked to begin with a client, one after the other.
+const BEGIN_TRIES: u32 = 3;
 
 /// An answer to an attempt.
 pub(super) enum Answer {
@@ -149,6 +152,21 @@ impl RemoteVerifier {
         timeout(VERDICT_TIMEOUT, receiver).await.ok()?.ok()
     }
 
+    /// Asks the auth process something that begins; another one if it ends meanwhile.
+    async fn begin_with(&mut self, message: impl Fn(AttemptId) -> ToLogin) -> Option<Answer> {
+        let start = Instant::now();
+        for _ in 0..BEGIN_TRIES {
+            let attempt = self.begin();
+            if let Some(answer) = self.ask(attempt, message(attempt)).await {
+                return Some(answer);
+            }
+            if start.elapsed() >= VERDICT_TIMEOUT {
+                break;
+            }
+        }
+        None
+    }
+
     fn verdict(&mut self, answer: Option<Answer>) -> Verdict<OwnedFd> {
         match answer {
             Some(Answer::Challenge(challenge)) => return Verdict::Challenge(challenge),
@@ -177,8 +195,9 @@ impl Verifier for RemoteVerifier {
     type Identity = OwnedFd;
 
     async fn offered(&mut self) -> io::Result<Vec<Mechanism>> {
-        let (attempt, channel) = (self.begin(), self.channel.clone());
-        let answer = self.ask(attempt, ToLogin::Offered { attempt, channel }).await;
+        let channel = self.channel.clone();
+        let message = |attempt| ToLogin::Offered { attempt, channel: channel.clone() };
+        let answer = self.begin_with(message).await;
         self.attempt = None;
         match answer {
             Some(Answer::Offered(mechanisms)) => Ok(mechanisms),
@@ -191,10 +210,12 @@ impl Verifier for RemoteVerifier {
         mechanism: Mechanism,
         initial: Option<Vec<u8>>,
     ) -> io::Result<Verdict<OwnedFd>> {
-        let (attempt, channel) = (self.begin(), self.channel.clone());
-        let mechanism = mechanism.name().to_owned();
-        let message = ToLogin::Start { attempt, channel, mechanism, initial };
-        let answer = self.ask(attempt, message).await;
+        let channel = self.channel.clone();
+        let message = |attempt| {
+            let (channel, mechanism) = (channel.clone(), mechanism.name().to_owned());
+            ToLogin::Start { attempt, channel, mechanism, initial: initial.clone() }
+        };
+        let answer = self.begin_with(message).await;
         Ok(self.verdict(answer))
     }
 

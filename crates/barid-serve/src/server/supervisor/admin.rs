@@ -92,7 +92,8 @@ impl Supervisor {
     }
 
     fn status(&self) -> Value {
-        let pid = |service: &super::Service| service.process.as_ref().map(super::Process::pid);
+        let pid =
+            |service: &super::LastingProcess| service.process.as_ref().map(super::Process::pid);
         let listeners = self.listeners.all.iter().filter_map(|listener| {
             let address = listener.socket.local_addr().ok()?;
             Some(json!({ "protocol": listener.setup.protocol.name(), "address": address }))
@@ -136,7 +137,7 @@ impl Supervisor {
     /// Returns the metrics in the text format of Prometheus.
     pub(super) fn metrics(&self, connections: u64, accepted: u64, refused: u64) -> String {
         let counters = &self.counters;
-        let restarts = |service: &super::Service| service.starts.saturating_sub(1);
+        let restarts = |service: &super::LastingProcess| service.starts.saturating_sub(1);
         let rows: [(&str, &str, &str, u64); 12] = [
             ("connections", "gauge", "Open connections", connections),
             ("connections_total", "counter", "Connections that were accepted", accepted),

@@ -35,11 +35,11 @@ pub(in crate::server) enum Request {
 #[derive(Debug)]
 pub(super) struct Control {
     socket: Option<(UnixListener, PathBuf)>,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, AdminConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct AdminConnection {
     stream: UnixStream,
     received: Vec<u8>,
     since: Instant,
@@ -96,7 +96,7 @@ impl Control {
             return None;
         }
         stream.set_nonblocking(true).ok()?;
-        let connection = Connection { stream, received: Vec::new(), since: now };
+        let connection = AdminConnection { stream, received: Vec::new(), since: now };
         Some(&self.connections.entry(token).insert_entry(connection).into_mut().stream)
     }
 
@@ -131,7 +131,9 @@ impl Control {
 
     /// Sends the lines of an answer, and ends the connection. One who does not read gets less.
     pub(super) fn answer(&mut self, token: u64, lines: &[serde_json::Value]) {
-        let Some(Connection { mut stream, .. }) = self.connections.remove(&token) else { return };
+        let Some(AdminConnection { mut stream, .. }) = self.connections.remove(&token) else {
+            return;
+        };
         let mut text = String::new();
         for line in lines {
             text.push_str(&line.to_string());

@@ -1,4 +1,4 @@
-//! What the supervisor does when something happens.
+//! The actions of the supervisor when something happens.
 
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::process::{Ending, Process, Role, spawn};
-use super::workers::{Refused, Worker, ids};
+use super::workers::{Refused, WorkerProcess, ids};
 use super::{CONTROL, Signals, Supervisor, WAKE};
 use crate::config::MailOwner;
 use crate::limits::{BEFORE_LOGIN_PART, PAM_CHILDREN_MAX, STOP_TIMEOUT};
@@ -285,20 +285,24 @@ impl Supervisor {
         };
         let current = self.workers.by_user.get(&user).copied();
         let current = current.and_then(|token| Some((token, self.workers.all.get_mut(&token)?)));
-        let token = match current {
+        let running = match current {
             Some((_, worker)) if worker.is_stopping => {
                 // It has no sessions any more; the next worker begins after its end.
                 worker.waiting.push(verified);
                 return Ok(());
             }
-            Some((token, worker)) if worker.account == verified.user && !worker.is_old => token,
-            _ => self.start_worker(&verified, account).map_err(|error| {
-                self.log(Level::Error, format!("no worker: {error}"));
-                unavailable()
-            })?,
+            Some((token, worker)) if worker.account == verified.user && !worker.is_old => {
+                Some(token)
+            }
+            _ => None,
         };
-        self.connect(token, &verified).map_err(|error| {
-            self.log(Level::Error, format!("no session: {error}"));
+        // A worker may have died just now, and its end not have been noticed.
+        if running.is_some_and(|token| self.connect(token, &verified).is_ok()) {
+            return Ok(());
+        }
+        let started = self.start_worker(&verified, account);
+        started.and_then(|token| self.connect(token, &verified)).map_err(|error| {
+            self.log(Level::Error, format!("no worker: {error}"));
             unavailable()
         })
     }
@@ -311,12 +315,12 @@ impl Supervisor {
         let settings = ToWorker::Settings(Box::new(WorkerSettings { path, user }));
         process.link.send(&settings, Some(self.configuration.text()?))?;
         self.counters.workers_started += 1;
-        let worker = Worker {
+        let worker = WorkerProcess {
             process,
             account: verified.user.clone(),
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),
-            idle_since: None,
+            idle_since: Some(Instant::now()),
             is_stopping: false,
             is_old: false,
         };
@@ -380,7 +384,7 @@ impl Supervisor {
 
     fn worker_died(&mut self, token: u64) {
         let Some(worker) = self.workers.remove(token) else { return };
-        let Worker { process, account, sessions, waiting, is_stopping, .. } = worker;
+        let WorkerProcess { process, account, sessions, waiting, is_stopping, .. } = worker;
         let time = if is_stopping { STOP_TIMEOUT } else { Duration::ZERO };
         if !is_stopping {
             self.counters.workers_died += 1;

@@ -11,7 +11,7 @@ const BACKLOG: i32 = 1024;
 
 /// A listener.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct OpenListener {
     pub(super) id: u64,
     pub(super) setup: ListenerSetup,
     pub(super) socket: TcpListener,
@@ -20,7 +20,7 @@ pub(super) struct Listener {
 /// The listeners, and the sockets that the service manager has passed.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    pub(super) all: Vec<Listener>,
+    pub(super) all: Vec<OpenListener>,
     passed: Vec<(SocketAddr, TcpListener)>,
     last: u64,
 }
@@ -68,7 +68,7 @@ impl Listeners {
         for (setup, socket) in opened {
             self.last += 1;
             changed.opened.push(self.last);
-            self.all.push(Listener { id: self.last, setup, socket });
+            self.all.push(OpenListener { id: self.last, setup, socket });
         }
         Ok(changed)
     }

@@ -59,7 +59,7 @@ const FIRST_TOKEN: u64 = 2;
 
 /// A process that always runs.
 #[derive(Debug, Default)]
-struct Service {
+struct LastingProcess {
     process: Option<Process>,
     restarts: Restarts,
     is_ready: bool,
@@ -96,8 +96,8 @@ struct Supervisor {
     wake: UnixStream,
     signals: Signals,
     last_token: u64,
-    front: Service,
-    auth: Service,
+    front: LastingProcess,
+    auth: LastingProcess,
     login_link: LoginLinkId,
     workers: Workers,
     listeners: Listeners,
@@ -162,8 +162,8 @@ impl Supervisor {
             wake,
             signals,
             last_token: FIRST_TOKEN,
-            front: Service::default(),
-            auth: Service::default(),
+            front: LastingProcess::default(),
+            auth: LastingProcess::default(),
             login_link: 0,
             workers: Workers::default(),
             listeners,

@@ -10,7 +10,7 @@ use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 
 /// A worker.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct WorkerProcess {
     pub(super) process: Process,
     pub(super) account: AccountText,
     pub(super) sessions: BTreeSet<SessionId>,
@@ -40,7 +40,7 @@ pub(super) struct SessionInfo {
 /// All workers and sessions.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    pub(super) all: HashMap<u64, Worker>,
+    pub(super) all: HashMap<u64, WorkerProcess>,
     /// The current worker of each user.
     pub(super) by_user: HashMap<String, u64>,
     pub(super) sessions: BTreeMap<SessionId, SessionInfo>,
@@ -141,7 +141,7 @@ impl Workers {
     }
 
     /// Removes a worker with its sessions.
-    pub(super) fn remove(&mut self, token: u64) -> Option<Worker> {
+    pub(super) fn remove(&mut self, token: u64) -> Option<WorkerProcess> {
         let worker = self.all.remove(&token)?;
         if self.by_user.get(&worker.account.name) == Some(&token) {
             self.by_user.remove(&worker.account.name);
@@ -155,7 +155,7 @@ impl Workers {
     /// Returns the workers that have been without sessions for long enough.
     pub(super) fn idle(&self, time: Duration) -> Vec<u64> {
         let now = Instant::now();
-        let is_idle = |worker: &Worker| {
+        let is_idle = |worker: &WorkerProcess| {
             let since = worker.idle_since.filter(|_| !worker.is_stopping);
             since.is_some_and(|since| worker.is_old || now.duration_since(since) >= time)
         };
