@@ -27,6 +27,7 @@ mod real_mail;
 mod repair_killed;
 mod search;
 mod serve;
+mod server;
 mod show;
 mod spam;
 mod spam_hostile;
