@@ -29,6 +29,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("imapfilter", "imapfilter"),
     ("libmail-imapclient-perl", "/usr/share/perl5/Mail/IMAPClient.pm"),
     ("python3", "/usr/bin/python3"),
+    ("swaks", "swaks"),
     ("aerc", "aerc"),
     ("alpine", "alpine"),
     ("openssl", "openssl"),

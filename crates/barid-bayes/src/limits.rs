@@ -9,7 +9,7 @@ pub(crate) const LOOKAHEAD_LEN_MAX: usize = 1 << 20;
 pub(crate) const PART_DEPTH_MAX: usize = 256;
 
 /// Longest physical line that is decoded at once; longer ones are read in pieces (bogofilter's
-/// piece: a sixth of what its scanner asks for).
+/// piece: a sixth of what its scanner requests).
 pub const LINE_PIECE_LEN: usize = 1365;
 
 /// Longest piece of a line in parts that are not decoded.
@@ -32,7 +32,7 @@ pub const MULTI_TOKEN_COUNT_MAX: usize = 16;
 /// message is enough to classify it, and long digests do not fill the word list.
 pub(crate) const PAIRED_WORDS_MAX: usize = 2_000;
 
-/// Longest token that can be asked for, in bytes.
+/// Longest token that can be requested, in bytes.
 pub const TOKEN_LEN_MAX: usize = 1024;
 
 /// Most distinct tokens of one message.

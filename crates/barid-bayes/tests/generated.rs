@@ -27,8 +27,8 @@ struct Mail {
     text: String,
 }
 
-/// Writes mail as it comes: text repeats itself in sentences, not in words; campaigns and
-/// discussions come and go; and newsletters are ham that has much of the words of spam.
+/// Writes realistic mail: text repeats itself in sentences, not in words; campaigns and discussions
+/// come and go; and newsletters are ham with many of the words of spam.
 fn corpus(seed: u64) -> Vec<Mail> {
     let mut rng = Rng::with_seed(seed);
     (0..MESSAGES)
@@ -53,7 +53,7 @@ fn corpus(seed: u64) -> Vec<Mail> {
         .collect()
 }
 
-/// Writes a sentence by its number; where it is only quoted in words, in another order.
+/// Writes a sentence by its number; if `is_mixed`, only its words, in another order.
 fn sentence(number: u64, rng: &mut Rng, is_mixed: bool, text: &mut String) {
     let mut own = Rng::with_seed(number);
     let mut words: Vec<String> = (0..SENTENCE_LEN).map(|_| word(&mut own)).collect();
@@ -84,7 +84,7 @@ fn head(rng: &mut Rng, is_spam: bool, topic: u64) -> String {
     )
 }
 
-/// Some words are more common than others.
+/// Returns a random word; some words are more common than others.
 fn word(rng: &mut Rng) -> String {
     format!("word{}", (WORDS as f64).powf(rng.f64()) as usize)
 }
@@ -141,7 +141,7 @@ impl Answers {
     }
 }
 
-/// At 1 % false positives, and where bogofilter's profile has its own by default.
+/// At 1 % false positives, and at the rate that bogofilter's profile has by default.
 #[test]
 fn modern_misses_less_than_bogofilter() {
     let (mut at_one_percent, mut at_cutoffs) = ([0; 2], [0; 2]);

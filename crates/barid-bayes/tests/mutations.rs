@@ -297,7 +297,8 @@ fn pieces(rng: &mut Rng, len: usize, lists: &[&[&[u8]]]) -> Vec<u8> {
     text
 }
 
-/// A message with a tag, a line or a word that bogofilter's buffer can hardly hold, or cannot.
+/// Returns a message with a tag, a line or a word that just fits, or does not fit, in bogofilter's
+/// buffer.
 fn large(rng: &mut Rng) -> Vec<u8> {
     let subject = [&b"Subject: "[..], &pieces(rng, 5_000, &[PIECES])].concat();
     let head = [

@@ -393,13 +393,13 @@ impl Options {
         let mut rest = value;
         for _ in 0..4 {
             let end = rest.iter().position(|byte| matches!(byte, b',' | b' ' | b'\t'));
-            let (field, behind) = match end {
+            let (field, after) = match end {
                 Some(end) => (&rest[..end], &rest[end + 1..]),
                 None => (rest, &b""[..]),
             };
             fields.push(field);
-            let blanks = behind.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-            rest = &behind[blanks..];
+            let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            rest = &after[blanks..];
         }
         let kind = fields[0].first().copied().unwrap_or(0);
         let is_ignored = match kind.to_ascii_uppercase() {

@@ -114,7 +114,7 @@ fn read_all(
     for what in ["records in order", "records shuffled"] {
         let start = Instant::now();
         snapshot.records(&rows, &mut |_, _, record| {
-            bytes += record.subject.map_or(0, <[u8]>::len);
+            bytes += record.fields.subject.map_or(0, <[u8]>::len);
         })?;
         per_message(what, start.elapsed(), count);
         rows.sort_by_key(|row| u64::from(*row).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -84,7 +84,7 @@ fn run(vfs: &Arc<dyn Vfs>, dir: &Path, messages: &[Message], options: &CacheOpti
     let mut rows: Vec<u32> = (0..snapshot.len()).collect();
     let mut bytes = 0;
     let mut count = |record: &barid_cache::Record<'_>| {
-        bytes += record.subject.map_or(0, <[u8]>::len);
+        bytes += record.fields.subject.map_or(0, <[u8]>::len);
     };
     snapshot.records(&rows, &mut |_, _, record| count(record))?;
     let read = start.elapsed();

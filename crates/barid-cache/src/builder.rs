@@ -1,7 +1,7 @@
 //! A new cache file, filled by a scan of the whole mailbox.
 //!
 //! Header records and file names are written to the file as they arrive. The columns, some 170
-//! bytes a message, wait until the end: those of a small mailbox in memory, those of a larger one
+//! bytes per message, wait until the end: those of a small mailbox in memory, those of a larger one
 //! in an unnamed file. The commit point is the rename at the end of [`Builder::finish`]; nothing is
 //! fsynced. After a crash the path holds the old file, the new one, or one whose checksums fail.
 
@@ -111,6 +111,9 @@ impl Drop for Temp {
 
 impl Builder {
     /// Starts a cache that will replace the one at `path`; its directory is created if missing.
+    ///
+    /// # Errors
+    /// Errors of the file system, and of creating the store of header records.
     pub fn create(vfs: Arc<dyn Vfs>, path: &Path, options: &CacheOptions) -> Result<Self> {
         let mut builder = Self::with_seed(vfs, path, random_u64(), options)?;
         if let StoreKind::Kv(choice) = options.store {
@@ -119,7 +122,7 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Like [`Builder::create`], for a replacement of `old` with its hash seed.
+    /// Starts a cache as [`Builder::create`] does, as a replacement of `old` with its hash seed.
     pub(crate) fn instead_of(old: &Snapshot, options: &CacheOptions) -> Result<Self> {
         let (vfs, path) = (Arc::clone(&old.vfs), &old.base.path);
         let mut builder = Self::create(vfs, path, options)?;
@@ -128,8 +131,8 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Like [`Builder::instead_of`], with the records in the store of `old`: `added` new ones are
-    /// put, the others stay.
+    /// Starts a cache as [`Builder::instead_of`] does, with the records in the store of `old`:
+    /// `added` new ones are put, the others stay.
     pub(crate) fn beside_records_of(old: &Snapshot, added: u32) -> Result<Self> {
         let (vfs, base) = (Arc::clone(&old.vfs), &old.base);
         let options = &base.header.options;
@@ -182,14 +185,18 @@ impl Builder {
 
     /// Completes the file and renames it into place.
     ///
-    /// Messages without a UID take the next of [`ScanReport::new_uids`]. Returns [`Error::Scan`] if
-    /// those do not fit, and errors of the file system.
+    /// Messages without a UID take the next of [`ScanReport::new_uids`].
+    ///
+    /// # Errors
+    /// [`Error::Scan`] if the new UIDs do not fit; errors of the file system and of the store of
+    /// header records.
     pub fn finish(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
         self.prepare(report, finish, &[])?.rename()
     }
 
-    /// Completes the file as [`Builder::finish`], without renaming it. `earlier` are ascending UIDs
-    /// of messages that were there before: [`PreparedCache::vanished`] returns those that are gone.
+    /// Completes the file as [`Builder::finish`] does, without renaming it. `earlier` are ascending
+    /// UIDs of messages that were there before: [`PreparedCache::vanished`] returns those that are
+    /// gone.
     ///
     /// # Errors
     /// As [`Builder::finish`].
@@ -251,7 +258,7 @@ impl Builder {
         let header = write_header(&*file, header, &meta, end).map_err(Error::at(temp.path()))?;
         let replaced = match self.replaced {
             Some(replaced) => replaced,
-            // A cache without its own store does not look for that of another.
+            // A cache without its own store does not look for the store of another.
             None if kv.is_none() => None,
             None => Snapshot::store_at(&vfs, &path),
         };

@@ -11,7 +11,7 @@ use crate::records::{Read, Wanted};
 use crate::snapshot::Snapshot;
 use crate::thread_row::{IdHash, ThreadRow, ThreadView};
 
-/// Number of rows from which on reads bypass the block cache.
+/// Minimum number of rows for which reads bypass the block cache.
 const BULK_ROWS_MIN: usize = 512;
 
 impl Snapshot {
@@ -19,6 +19,9 @@ impl Snapshot {
     ///
     /// Rows may be in any order: if that would read the same blocks repeatedly, up to
     /// [`crate::limits::GATHER_ROWS_MAX`] of them are first gathered in the order of the store.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system and of the store.
     pub fn records(
         &self,
         rows: &[u32],
@@ -31,8 +34,11 @@ impl Snapshot {
         })
     }
 
-    /// Like [`Snapshot::records`], until `visit` returns `false`; the amount read ahead is
-    /// proportional to the rows visited.
+    /// Visits rows as [`Snapshot::records`] does, until `visit` returns `false`; the amount read
+    /// ahead is proportional to the rows visited.
+    ///
+    /// # Errors
+    /// As for [`Snapshot::records`].
     pub fn records_while(
         &self,
         rows: &[u32],
@@ -105,6 +111,9 @@ impl Snapshot {
     }
 
     /// Visits the threading data of a range of rows; reads each block once.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn thread_rows(
         &self,
         rows: Range<u32>,
@@ -141,21 +150,33 @@ impl Snapshot {
     }
 
     /// Returns the sent dates of all rows, in seconds since 1970 (RFC 5256 §2.2).
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn sent_dates(&self) -> Result<Vec<i64>> {
         self.column(|core| core.sent_date.unix_seconds)
     }
 
     /// Returns the internal dates of all rows, in seconds since 1970.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn internal_dates(&self) -> Result<Vec<i64>> {
         self.column(|core| core.internal_date.unix_seconds)
     }
 
     /// Returns the UIDs of all rows.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn uids(&self) -> Result<Vec<u32>> {
         self.column(|core| core.uid.get())
     }
 
     /// Returns the stored sizes of all rows, in bytes.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn sizes(&self) -> Result<Vec<u64>> {
         self.column(|core| core.size)
     }

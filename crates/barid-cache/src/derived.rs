@@ -49,6 +49,9 @@ impl Snapshot {
     ///
     /// Returns `None` if it does not exist, does not belong to this cache or a past state of it, or
     /// is damaged. Costs an open and a read.
+    ///
+    /// # Errors
+    /// Returns an error of the file system.
     pub fn derived(&self, kind: &str) -> Result<Option<Derived>> {
         let derived = Derived::open(&*self.vfs, &self.base.path, kind)?;
         Ok(derived.filter(|derived| {

@@ -19,7 +19,7 @@ const SUFFIX: &str = ".bhc";
 const ID_LEN: usize = 32;
 /// Hexadecimal digits of the generation of a store.
 const GENERATION_LEN: usize = 16;
-/// Age in seconds from which on files that no cache names count as left behind.
+/// Age in seconds at which files that no cache names count as left behind.
 const TEMPORARY_AGE_MIN: i64 = 3600;
 
 /// Returns the name of the cache file of a mailbox.
@@ -71,11 +71,11 @@ pub struct CacheContent {
 /// Counts of removed caches and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Caches.
+    /// Number of caches.
     pub caches: u32,
-    /// Files, including derived columns and leftovers.
+    /// Number of files, including derived columns and leftovers.
     pub files: u32,
-    /// Their bytes.
+    /// Size of these files, in bytes.
     pub bytes: u64,
 }
 
@@ -122,6 +122,9 @@ impl CacheDir {
     }
 
     /// Returns the caches of the folder, by id. Opens each.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn list(&self) -> Result<Vec<CacheEntry>> {
         let files = self.files()?;
         let entries = files.by_id.iter().map(|(id, files)| Ok(self.judge(*id, files)?.entry));
@@ -129,6 +132,9 @@ impl CacheDir {
     }
 
     /// Returns the cache of one mailbox, if it exists. Opens it.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn entry(&self, id: u128) -> Result<Option<CacheEntry>> {
         let files = self.files_of(Some(id))?;
         let files = files.by_id.get(&id).map(Vec::as_slice).unwrap_or_default();
@@ -136,6 +142,9 @@ impl CacheDir {
     }
 
     /// Returns the bytes allocated for all caches, stores, derived columns and leftovers.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn total_bytes(&self) -> Result<u64> {
         let files = self.files()?;
         let all = files.by_id.values().flatten().chain(&files.left_behind);
@@ -144,6 +153,9 @@ impl CacheDir {
 
     /// Removes the caches of mailboxes for which `is_gone` returns `true`, unusable caches, and
     /// leftovers of interrupted writers.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn prune(&self, is_gone: &dyn Fn(&CacheContent) -> bool) -> Result<Pruned> {
         let files = self.files()?;
         let mut pruned = Pruned::default();
@@ -164,6 +176,9 @@ impl CacheDir {
     }
 
     /// Removes all caches; other files stay.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn clear(&self) -> Result<Pruned> {
         let files = self.files()?;
         let mut pruned = Pruned::default();
@@ -175,6 +190,9 @@ impl CacheDir {
     }
 
     /// Removes the cache of one mailbox, with its store and its derived columns.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn clear_one(&self, id: u128) -> Result<Pruned> {
         let files = self.files_of(Some(id))?;
         let mut pruned = Pruned::default();

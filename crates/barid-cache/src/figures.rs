@@ -17,7 +17,7 @@ pub struct Figures {
     pub raw_bytes: u64,
     /// Their stored size in bytes, without overhead of the store.
     pub stored_bytes: u64,
-    /// Records of messages that are gone; compaction of the log removes them.
+    /// Number of records of messages that are gone; compaction of the log removes them.
     pub stale_records: u64,
     /// The ids of the dictionaries.
     pub dictionaries: Vec<u8>,
@@ -39,8 +39,9 @@ impl Snapshot {
         Ok(figures)
     }
 
-    /// Like [`Snapshot::figures`], without the data that only the store has: the dictionaries, and
-    /// the records of an interrupted writer. Does not open the store.
+    /// Returns the sizes and counts as [`Snapshot::figures`] does, without those that only the
+    /// store has: the dictionaries, and the records of an interrupted writer. Does not open the
+    /// store.
     ///
     /// # Errors
     /// Returns an error of the file system.

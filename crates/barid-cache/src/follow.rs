@@ -219,8 +219,8 @@ impl Revision for Following<'_> {
 /// Moves a message with the part of the file in which it starts.
 fn shift(shifts: &[Shift], core: &mut Core) {
     let RowLocation::Extent(Extent { offset, .. }) = &mut core.location else { return };
-    let behind = shifts.partition_point(|shift| shift.old_offset <= *offset);
-    let Some(shift) = behind.checked_sub(1).map(|index| shifts[index]) else { return };
+    let after = shifts.partition_point(|shift| shift.old_offset <= *offset);
+    let Some(shift) = after.checked_sub(1).map(|index| shifts[index]) else { return };
     if *offset - shift.old_offset < shift.len {
         *offset = (*offset - shift.old_offset).wrapping_add(shift.new_offset);
     }

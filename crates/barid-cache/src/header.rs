@@ -148,7 +148,7 @@ impl Header {
         let newest = whole.into_iter().flatten().max_by_key(|header| header.turn);
         let mut header = newest.ok_or("the header is damaged")?;
         pages.drain(..header.page_start() as usize);
-        header.options = options_in(pages).ok_or("with an unknown store or compression")?;
+        header.options = options_in(pages).ok_or("unknown store or compression")?;
         if file_len < header.log_start {
             return Err("truncated");
         }

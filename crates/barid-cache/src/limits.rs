@@ -4,43 +4,44 @@
 /// new columns are written.
 pub(crate) const RAISE_LOGGED_MAX: u32 = 500;
 
-/// Bytes stored of one header field; a longer one is cut and marked.
+/// Maximum number of bytes stored of one header field; a longer one is cut and marked.
 pub const FIELD_LEN_MAX: usize = 256 * 1024;
-/// Bytes of a file name.
+/// Maximum length of a file name, in bytes.
 pub const NAME_LEN_MAX: usize = 4_096;
-/// Bytes after which a heap block is closed.
+/// Length in bytes at which a heap block is closed.
 pub const HEAP_BLOCK_LEN: usize = 64 * 1024;
 /// The longest header record: every field at its bound, with its lengths.
 pub const RECORD_LEN_MAX: usize = crate::record::FIELD_COUNT * (FIELD_LEN_MAX + 4) + 8;
 /// The longest heap block: one that is nearly full and gets the longest record.
 pub const HEAP_BLOCK_LEN_MAX: usize = HEAP_BLOCK_LEN + RECORD_LEN_MAX;
-/// Bytes of meta data (path, format state, keywords).
+/// Maximum length of the metadata (path, format state, keywords), in bytes.
 pub const META_LEN_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of a log; a longer one is ignored. Compaction keeps it far below.
+/// Maximum length of a log, in bytes; a longer one is ignored. Compaction keeps it far below.
 pub const LOG_LEN_MAX: u64 = 1 << 30;
-/// Length from which on a log is compacted, if it is also longer than a quarter of the columns.
+/// Length in bytes at which a log is compacted, if it is also longer than a quarter of the columns.
 pub const LOG_COMPACT_LEN: u64 = 1024 * 1024;
-/// Length from which on a log is compacted in any case: it is read whole when the cache is opened.
+/// Length in bytes at which a log is compacted in any case: it is read whole when the cache is
+/// opened.
 pub const LOG_COMPACT_LEN_MAX: u64 = 8 * 1024 * 1024;
-/// Bytes of moved messages that are kept in memory while a change is followed; with more of them
-/// the rest goes to a file, and the cache is rewritten.
+/// Maximum number of bytes of moved messages in memory while a change is followed; with more of
+/// them the rest is written to a file, and the cache is rewritten.
 pub const FOLLOW_HELD_LEN: usize = 4_096 * crate::restate::RESTATED_LEN;
 /// Most expunged messages and parts of the file in a change that is followed by a log record; for a
 /// larger one the cache is rewritten.
 pub const FOLLOW_ROWS_MAX: usize = 4_096;
-/// Bytes of rows that a build keeps in memory; more of them go to a file.
+/// Maximum number of bytes of rows that a build keeps in memory; the rest is written to a file.
 pub const ROWS_HELD_LEN: u64 = 1024 * 1024;
-/// Bytes of blocks that a process keeps in memory, of all its open caches.
+/// Maximum number of bytes of blocks that a process keeps in memory, of all its open caches.
 pub const CACHED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Expected number of these blocks.
 pub const CACHED_BLOCKS: usize = 256;
 /// Parts of these blocks, each with a lock and a share of the bytes.
 pub const CACHED_SHARDS: usize = 4;
-/// Messages of a cache.
+/// Maximum number of messages of a cache.
 pub const MESSAGES_MAX: u32 = u32::MAX - 1;
-/// Bytes of a derived column file.
+/// Maximum length of a derived column file, in bytes.
 pub const DERIVED_LEN_MAX: u64 = 1 << 36;
-/// Message ids stored for one message.
+/// Maximum number of message ids stored for one message.
 pub const REFERENCES_MAX: usize = 10_000;
 /// Rows whose records are gathered at once if they are requested in another order than the file's.
 pub const GATHER_ROWS_MAX: usize = 16_384;

@@ -1,4 +1,4 @@
-//! Data about the mailbox as a whole (`docs/formats/cache.md`, "Meta data").
+//! Data about the mailbox as a whole (`docs/formats/cache.md`, "Metadata").
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,9 +29,9 @@ pub struct Meta {
     pub highest_modseq: ModSeq,
     /// The keywords; their slots are the bits of [`crate::Core::keywords`].
     pub keywords: KeywordTable,
-    /// Messages with \Recent.
+    /// Number of messages with \Recent.
     pub recent: u32,
-    /// Messages without \Seen.
+    /// Number of messages without \Seen.
     pub unseen: u32,
     /// Bytes of the mailbox on disk.
     pub size_bytes: u64,

@@ -43,9 +43,9 @@ impl Snapshot {
     }
 
     /// Returns the snapshot in which every message has `modseq`, as after the loss of the cache,
-    /// but without a scan. Of few messages it appends a record, as [`Snapshot::touched`]; of more
-    /// it writes new columns, and returns `None` if another process has changed the file, or is
-    /// changing it.
+    /// but without a scan. For few messages it appends a record, as [`Snapshot::touched`] does; for
+    /// more it writes new columns, and returns `None` if another process has changed the file, or
+    /// is changing it.
     ///
     /// # Errors
     /// Errors of reading the old file and of writing the new one.
@@ -59,7 +59,7 @@ impl Snapshot {
 
     /// Returns the snapshot in which some messages, ascending by UID, have `modseq` and are
     /// otherwise the same; UIDs without a message are ignored. [`Meta::highest_modseq`] rises to
-    /// `modseq` in any case. Appends one record to the file, as [`crate::Delta::apply`].
+    /// `modseq` in any case. Appends one record to the file, as [`crate::Delta::apply`] does.
     ///
     /// # Errors
     /// A damaged cache.

@@ -16,7 +16,7 @@ pub struct CacheOptions {
     pub compression: Compression,
 }
 
-/// The native store without compression.
+/// Defaults to the native store without compression.
 impl Default for CacheOptions {
     fn default() -> Self {
         Self { store: StoreKind::Native, compression: Compression::NONE }

@@ -2,7 +2,8 @@
 
 use barid_mailbox::ScannedMessage;
 use barid_message::{
-    HeaderFields, Profile, SubjectScratch, base_subject_into, message_id, message_ids, parse_date,
+    HeaderFields, HeaderScan, Profile, SubjectScratch, base_subject_into, message_id, message_ids,
+    parse_date,
 };
 
 use crate::core_row::Core;
@@ -33,9 +34,10 @@ impl Parser {
 
     /// Parses the header of a message; [`Parser::references`] then contains its references.
     pub(crate) fn parse<'a>(&mut self, message: &ScannedMessage<'a>) -> Parsed<'a> {
-        let fields = HeaderFields::scan(message.header);
+        let scan = HeaderScan::new(message.header);
+        let fields = &scan.fields;
         let core = Core::of(message, fields.date.and_then(parse_date));
-        self.find_references(&fields);
+        self.find_references(fields);
         let id = |raw| message_id(raw, Profile::Rfc).map(|id| IdHash::of(self.seed, &id));
         let mut thread = ThreadRow {
             message_id: fields.message_id.and_then(id),
@@ -48,7 +50,7 @@ impl Parser {
             thread.subject = (!base.is_empty()).then(|| IdHash::of(self.seed, base));
             thread.is_reply = is_reply;
         }
-        Parsed { record: Record::from(&fields), core, thread }
+        Parsed { record: Record::from(&scan), core, thread }
     }
 
     /// Finds all valid ids of References; if there are none, the first valid one of In-Reply-To

@@ -1,6 +1,6 @@
 //! Header records (`docs/formats/cache.md`, "Header records").
 
-use barid_message::HeaderFields;
+use barid_message::{HeaderFields, HeaderScan};
 use barid_vfs::le::{LeReader, PutLe, u32_at};
 
 use crate::limits::FIELD_LEN_MAX;
@@ -16,72 +16,41 @@ const FRAME_HEAD_LEN: usize = 4;
 /// The header fields of one message: raw bodies, still folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// `Date`.
-    pub date: Option<&'a [u8]>,
-    /// `From`.
-    pub from: Option<&'a [u8]>,
-    /// `Sender`.
-    pub sender: Option<&'a [u8]>,
-    /// `Reply-To`.
-    pub reply_to: Option<&'a [u8]>,
-    /// `To`.
-    pub to: Option<&'a [u8]>,
-    /// `Cc`.
-    pub cc: Option<&'a [u8]>,
-    /// `Bcc`.
-    pub bcc: Option<&'a [u8]>,
-    /// `Subject`.
-    pub subject: Option<&'a [u8]>,
-    /// `Message-ID`.
-    pub message_id: Option<&'a [u8]>,
-    /// `In-Reply-To`.
-    pub in_reply_to: Option<&'a [u8]>,
-    /// `References`.
-    pub references: Option<&'a [u8]>,
+    /// The fields.
+    pub fields: HeaderFields<'a>,
     /// `true` if the message has more of some field than is stored: the field is longer, or occurs
     /// again.
     pub cut: bool,
 }
 
-impl<'a> From<&HeaderFields<'a>> for Record<'a> {
-    fn from(fields: &HeaderFields<'a>) -> Self {
-        Self {
-            date: fields.date,
-            from: fields.from,
-            sender: fields.sender,
-            reply_to: fields.reply_to,
-            to: fields.to,
-            cc: fields.cc,
-            bcc: fields.bcc,
-            subject: fields.subject,
-            message_id: fields.message_id,
-            in_reply_to: fields.in_reply_to,
-            references: fields.references,
-            cut: fields.has_repeats,
-        }
+impl<'a> From<&HeaderScan<'a>> for Record<'a> {
+    fn from(scan: &HeaderScan<'a>) -> Self {
+        Self { fields: scan.fields, cut: scan.has_repeats }
     }
 }
 
 impl<'a> Record<'a> {
-    fn fields(&self) -> [Option<&'a [u8]>; FIELD_COUNT] {
+    /// Returns the fields in the order in which they are stored.
+    fn stored_fields(&self) -> [Option<&'a [u8]>; FIELD_COUNT] {
+        let fields = &self.fields;
         [
-            self.date,
-            self.from,
-            self.sender,
-            self.reply_to,
-            self.to,
-            self.cc,
-            self.bcc,
-            self.subject,
-            self.message_id,
-            self.in_reply_to,
-            self.references,
+            fields.date,
+            fields.from,
+            fields.sender,
+            fields.reply_to,
+            fields.to,
+            fields.cc,
+            fields.bcc,
+            fields.subject,
+            fields.message_id,
+            fields.in_reply_to,
+            fields.references,
         ]
     }
 
     /// Appends the record to `out`; returns `true` if the message has more of some field.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> bool {
-        let fields = self.fields();
+        let fields = self.stored_fields();
         let (mut present, mut cut) = (0u16, 0u16);
         for (index, field) in fields.iter().enumerate() {
             let Some(field) = field else { continue };
@@ -126,9 +95,9 @@ impl<'a> Record<'a> {
                 *field = Some(reader.take(lens[index])?);
             }
         }
-        let [date, from, sender, reply_to, to, cc, bcc, subject, id, in_reply_to, references] =
+        let [date, from, sender, reply_to, to, cc, bcc, subject, message_id, replied, references] =
             fields;
-        reader.0.is_empty().then_some(Self {
+        let fields = HeaderFields {
             date,
             from,
             sender,
@@ -137,11 +106,11 @@ impl<'a> Record<'a> {
             cc,
             bcc,
             subject,
-            message_id: id,
-            in_reply_to,
+            message_id,
+            in_reply_to: replied,
             references,
-            cut,
-        })
+        };
+        reader.0.is_empty().then_some(Self { fields, cut })
     }
 
     /// Returns the record at the front of a sequence of records.
@@ -170,6 +139,10 @@ pub(crate) fn put_framed<T>(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -
 mod tests {
     use super::*;
 
+    fn uncut(fields: HeaderFields<'_>) -> Record<'_> {
+        Record { fields, cut: false }
+    }
+
     fn check(record: Record<'_>) {
         let mut bytes = b"before".to_vec();
         let cut = put_framed(&mut bytes, |out| record.encode(out));
@@ -177,7 +150,7 @@ mod tests {
         let body = Record::framed(&bytes[6..]).unwrap();
         let decoded = Record::decode(body).unwrap();
         assert_eq!(decoded.cut, cut);
-        for (got, put) in decoded.fields().iter().zip(record.fields()) {
+        for (got, put) in decoded.stored_fields().iter().zip(record.stored_fields()) {
             assert_eq!(*got, put.map(|body| &body[..body.len().min(FIELD_LEN_MAX)]));
         }
         for len in 6..bytes.len() - 5 {
@@ -191,29 +164,31 @@ mod tests {
     #[test]
     fn records_come_back() {
         check(Record::default());
-        check(Record { date: Some(b""), references: Some(b"<a@b> <c@d>"), ..Record::default() });
-        check(Record { subject: Some(&[b'x'; 300]), to: Some(b"a"), ..Record::default() });
+        let none = HeaderFields::default();
+        check(uncut(HeaderFields { date: Some(b""), references: Some(b"<a@b> <c@d>"), ..none }));
+        check(uncut(HeaderFields { subject: Some(&[b'x'; 300]), to: Some(b"a"), ..none }));
     }
 
     #[test]
     fn a_huge_field_is_cut_and_marked() {
         let huge = vec![b'x'; FIELD_LEN_MAX + 1];
-        let record = Record { cc: Some(&huge), bcc: Some(b"b"), ..Record::default() };
+        let none = HeaderFields::default();
+        let record = uncut(HeaderFields { cc: Some(&huge), bcc: Some(b"b"), ..none });
         let mut bytes = Vec::new();
         assert!(record.encode(&mut bytes));
         let decoded = Record::decode(&bytes).unwrap();
-        assert_eq!(decoded.cc.map(<[u8]>::len), Some(FIELD_LEN_MAX));
-        assert_eq!((decoded.bcc, decoded.cut), (Some(&b"b"[..]), true));
+        assert_eq!(decoded.fields.cc.map(<[u8]>::len), Some(FIELD_LEN_MAX));
+        assert_eq!((decoded.fields.bcc, decoded.cut), (Some(&b"b"[..]), true));
     }
 
     #[test]
     fn a_message_with_two_fields_of_a_name_is_marked() {
         for (header, expected) in [(&b"To: a\nTo: b\n\n"[..], true), (b"To: a\nCc: b\n\n", false)] {
-            let record = Record::from(&HeaderFields::scan(header));
+            let record = Record::from(&HeaderScan::new(header));
             let mut bytes = Vec::new();
             assert_eq!(record.encode(&mut bytes), expected);
             let decoded = Record::decode(&bytes).unwrap();
-            assert_eq!((decoded.to, decoded.cut), (Some(&b"a"[..]), expected));
+            assert_eq!((decoded.fields.to, decoded.cut), (Some(&b"a"[..]), expected));
         }
     }
 }

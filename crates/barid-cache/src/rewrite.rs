@@ -40,7 +40,7 @@ pub fn convert(
 }
 
 impl Snapshot {
-    /// Like [`convert`], for an open cache.
+    /// Rewrites this open cache as the function [`convert`] does.
     ///
     /// # Errors
     /// As for [`convert`].

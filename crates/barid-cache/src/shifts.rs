@@ -37,7 +37,7 @@ impl Shifts {
     pub(crate) fn by(&self, row: u32) -> u64 {
         match self.0.partition_point(|step| step.row <= row) {
             0 => 0,
-            behind => self.0[behind - 1].by,
+            after => self.0[after - 1].by,
         }
     }
 

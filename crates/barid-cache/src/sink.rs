@@ -40,7 +40,7 @@ pub(crate) struct NewRow<'a> {
 }
 
 impl BuilderSink<'_> {
-    /// Adds a message. `record` appends its header record, and returns whether it was cut.
+    /// Adds a message. `record` appends its header record, and returns `true` if it was cut.
     pub(crate) fn push(
         &mut self,
         mut row: NewRow<'_>,

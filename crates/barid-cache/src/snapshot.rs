@@ -85,7 +85,7 @@ impl Snapshot {
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
         match Self::open_any(vfs, path)? {
             Opened::Fresh(snapshot) if snapshot.base.header.id != id => {
-                Ok(Opened::Discarded { reason: "of another mailbox", options: None })
+                Ok(Opened::Discarded { reason: "it belongs to another mailbox", options: None })
             }
             opened => Ok(opened),
         }
@@ -271,6 +271,9 @@ impl Snapshot {
 
     /// Removes the cache; open files of it stay readable. A cache with a store for its records is
     /// not removed if another cache has replaced it.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     pub fn discard(&self) -> Result<()> {
         let path = &self.base.path;
         if let Some(kv) = &self.base.kv {
@@ -308,6 +311,9 @@ impl Snapshot {
     }
 
     /// Returns the fixed-size facts of one message.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRow`]; a damaged cache; errors of the file system.
     pub fn core(&self, row: u32) -> Result<Core> {
         let physical = self.check_row(row)?;
         self.core_of(physical)
@@ -324,6 +330,9 @@ impl Snapshot {
     }
 
     /// Visits the fixed-size facts of a range of rows; reads each block once.
+    ///
+    /// # Errors
+    /// As for [`Snapshot::core`].
     pub fn cores(&self, rows: Range<u32>, visit: &mut dyn FnMut(u32, &Core)) -> Result<()> {
         let mut cores = self.core_cursor();
         self.for_rows(rows, |row, physical| {
@@ -350,6 +359,9 @@ impl Snapshot {
     }
 
     /// Returns the position of a message; `name` receives the bytes of its file name.
+    ///
+    /// # Errors
+    /// As for [`Snapshot::core`].
     pub fn location<'a>(&self, row: u32, name: &'a mut Vec<u8>) -> Result<Location<'a>> {
         let physical = self.check_row(row)?;
         let core = self.core_of(physical)?;
@@ -376,6 +388,9 @@ impl Snapshot {
     }
 
     /// Returns the header fields of one message.
+    ///
+    /// # Errors
+    /// As for [`Snapshot::core`], and errors of the store of header records.
     pub fn record<'a>(&self, row: u32, buffer: &'a mut RecordBuf) -> Result<Record<'a>> {
         let physical = self.check_row(row)?;
         buffer.0.clear();
@@ -393,11 +408,17 @@ impl Snapshot {
     }
 
     /// Returns the row with a UID; reads at most two blocks.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn row_of_uid(&self, uid: Uid) -> Result<Option<u32>> {
         Ok(self.physical_of_uid(uid)?.and_then(|physical| self.overlay.row_of(physical)))
     }
 
     /// Returns the first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
     pub fn row_from_uid(&self, uid: Uid) -> Result<u32> {
         Ok(self.row_from_physical(self.physical_from_uid(uid)?))
     }

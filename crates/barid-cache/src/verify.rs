@@ -19,13 +19,13 @@ use crate::thread_row::ThreadRow;
 /// The result of [`verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// Messages.
+    /// Number of messages.
     pub messages: u32,
-    /// Column and heap blocks read.
+    /// Number of column and heap blocks read.
     pub blocks: u64,
-    /// Valid log records.
+    /// Number of valid log records.
     pub log_records: u64,
-    /// Bytes after the last of them: an interrupted record. Not damage.
+    /// Number of bytes after the last of them: an interrupted record. Not damage.
     pub torn_bytes: u64,
     /// The damage: why the cache cannot be opened, or the first damage found.
     pub damage: Option<String>,
@@ -38,7 +38,7 @@ pub struct VerifyReport {
     pub missing_records: u64,
     /// Number of those whose dictionary is missing.
     pub undecodable_records: u64,
-    /// Records of messages that are gone; compaction of the log removes them. Not damage.
+    /// Number of records of messages that are gone; compaction of the log removes them. Not damage.
     pub stale_records: u64,
     /// The ids of the dictionaries.
     pub dictionaries: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Limits on the cost of opening, reading a page and appending, for any size.
+//! Limits on the cost of opening, reading a page and appending, for any mailbox size.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Damaged files: the damage is detected, or every value is right. Never a wrong one.
+//! Damaged files: the damage is detected, or every value is right; a wrong value is never returned.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ fn reasons_are_told() {
         copy.open(&cache_path(), OpenOptions::WRITE).unwrap().set_len(len).unwrap();
         copy
     };
-    assert_eq!(reason(disk.snapshot(), id + 1), "of another mailbox");
+    assert_eq!(reason(disk.snapshot(), id + 1), "it belongs to another mailbox");
     assert_eq!(reason(changed(0, 1), id), "not a cache file");
     assert_eq!(reason(changed(8, 1), id), "written by another version");
     assert_eq!(reason(changed(700, 2), id), "the header is damaged");

@@ -10,7 +10,9 @@ use barid_kv::Compression;
 use barid_mailbox::{
     Extent, Known, Location, MessageName, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp,
 };
-use barid_message::{HeaderFields, Profile, base_subject, message_id, message_ids, parse_date};
+use barid_message::{
+    HeaderFields, HeaderScan, Profile, base_subject, message_id, message_ids, parse_date,
+};
 use barid_state::{Identity, MessageKey};
 use barid_types::{
     Flag, FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity,
@@ -281,7 +283,7 @@ pub(crate) fn build(
     build_as(vfs, path, model, rng, &CacheOptions::default())
 }
 
-/// Like [`build`], with options.
+/// Builds a cache as [`build`] does, with options.
 pub(crate) fn build_as(
     vfs: &Arc<dyn Vfs>,
     path: &Path,
@@ -402,7 +404,7 @@ fn compare_changed(
 }
 
 fn expected_record(message: &Message) -> Record<'_> {
-    Record::from(&HeaderFields::scan(&message.header))
+    Record::from(&HeaderScan::new(&message.header))
 }
 
 fn compare_rows(snapshot: &Snapshot, model: &Model) -> Result<(), barid_cache::Error> {

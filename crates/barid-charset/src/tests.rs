@@ -46,7 +46,7 @@ fn sequences(name: &str) -> Vec<Vec<u8>> {
     let pairs = |first: std::ops::RangeInclusive<u8>, second: std::ops::RangeInclusive<u8>| {
         first.flat_map(move |first| second.clone().map(move |second| [first, second]))
     };
-    let between = |before: &[u8], pair: [u8; 2], behind: &[u8]| [before, &pair, behind].concat();
+    let between = |before: &[u8], pair: [u8; 2], after: &[u8]| [before, &pair, after].concat();
     let all = pairs(0x21..=0x7E, 0x21..=0x7E);
     match name {
         "JOHAB" => pairs(0x80..=0xFF, 0x31..=0xFF).map(|pair| pair.to_vec()).collect(),

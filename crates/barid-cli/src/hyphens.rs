@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subcommand_is_found_behind_options() {
+    fn the_subcommand_is_found_after_options() {
         check("barid --json -q flag b 1 -seen", "barid --json -q flag b 1 -- -seen");
         check("barid --state-dir d flag b 1 -s", "barid --state-dir d flag b 1 -- -s");
         check("barid --state-dir=d flag b 1 -s", "barid --state-dir=d flag b 1 -- -s");

@@ -55,7 +55,7 @@ impl Pair {
 
     /// Makes a pair trained with every `every`th message of dev-spam, or with some of a small
     /// corpus.
-    fn taught(every: usize) -> Option<Self> {
+    fn trained(every: usize) -> Option<Self> {
         let pair = Self::new()?;
         let every = corpora::either(CORPUS, every, every.div_ceil(10));
         let (spam, ham) = spam_and_ham()?;

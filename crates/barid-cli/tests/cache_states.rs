@@ -105,8 +105,8 @@ fn every_verb_answers_the_same() {
             }
             fills.iter().for_each(|fill| drop(told(&world, fill, &mailbox, &dir(name))));
         }
-        for lesson in [["--spam", "1:3"], ["--ham", "4:6"]] {
-            let [class, uids] = lesson;
+        for kind in [["--spam", "1:3"], ["--ham", "4:6"]] {
+            let [class, uids] = kind;
             world.ok(&["spam", "train", class, "--uids", uids, &mailbox, "--no-cache", "-q"]);
         }
         for verb in VERBS {

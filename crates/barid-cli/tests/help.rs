@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 47] = [
     &[],
     &["status"],
     &["ls"],
@@ -14,6 +14,8 @@ const COMMANDS: [&[&str]; 45] = [
     &["watch"],
     &["serve"],
     &["admin"],
+    &["deliver"],
+    &["lmtp"],
     &["flag"],
     &["expunge"],
     &["append"],

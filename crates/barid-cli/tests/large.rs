@@ -249,7 +249,7 @@ fn an_append_that_fails_midway_says_how_to_go_on() {
 }
 
 #[test]
-fn an_append_that_fails_behind_a_large_last_message_says_how_to_go_on() {
+fn an_append_that_fails_after_a_large_last_message_says_how_to_go_on() {
     let world = World::new();
     world.maildir("source", &["Subject: one\n\nx\n", &large()]);
     world.maildir("second", &["Subject: two\n\n"]);

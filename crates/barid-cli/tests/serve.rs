@@ -155,3 +155,30 @@ fn wrong_arguments_are_explained() {
         assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_configuration_is_checked() {
+    let world = World::new();
+    world.write("bad.toml", b"[limit]\n[[listen]]\nprotocol = \"imap\"\nadress = \"x\"\n");
+    let args = ["serve", "--check-config", "--config", "bad.toml"];
+    let run = world.run(&args);
+    let expected = "\
+error: bad.toml:1:2: unknown section `limit`; did you mean `limits`?
+error: bad.toml:2:1: [listen]: `address` or `socket` is missing
+error: bad.toml:4:1: unknown key in [listen]: `adress`; did you mean `address`?
+";
+    assert_eq!((run.code, run.stderr.as_str(), run.text().as_str()), (2, expected, ""));
+    let run = world.run(&[&args[..], &["--json"]].concat());
+    let lines = crate::support::parse_lines(&run.text());
+    assert_eq!((run.code, lines.len()), (2, 3));
+    assert_eq!((&lines[2]["line"], &lines[2]["column"]), (&4.into(), &1.into()));
+    world.write(
+        "good.toml",
+        b"[[listen]]\nprotocol = \"lmtp\"\naddress = \"127.0.0.1:24\"\n\
+          [[users.passwd_file]]\npath = \"/nowhere/users\"\n",
+    );
+    let run = world.run(&["serve", "--check-config", "--config", "good.toml"]);
+    assert!(run.text().contains("listen: lmtp on 127.0.0.1:24\n"), "{}", run.text());
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: /nowhere/users: "), "{}", run.stderr);
+}

@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(900);
 const HEAD: &str = "From: a@b.example\nSubject: much\nMIME-Version: 1.0\n";
 
 /// Makes a world whose filter knows a message of each kind.
-fn taught() -> World {
+fn trained() -> World {
     let world = World::new();
     world.create_dir("list");
     for (class, text) in [("--spam", "Subject: pills\n\npills\n"), ("--ham", "Subject: a\n\nb\n")] {
@@ -40,7 +40,7 @@ fn taught() -> World {
 /// Classifies a message in three ways, and measures the memory. bogofilter takes messages of any
 /// size; `barid spam` refuses those that are not read as a whole.
 fn check(text: &[u8]) {
-    let world = taught();
+    let world = trained();
     let message = world.write("message", text);
     let own = ["spam", "classify", "--wordlist", "list/wordlist.db"];
     let modern = [&own[..], &["--profile", "modern"]].concat();

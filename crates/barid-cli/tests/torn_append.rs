@@ -199,12 +199,12 @@ fn check_folder(format: &str, place: &str) {
 }
 
 #[test]
-fn a_delivery_behind_a_killed_append_to_a_maildir_is_whole() {
+fn a_delivery_after_a_killed_append_to_a_maildir_is_whole() {
     check_folder("maildir", "box/");
 }
 
 #[test]
-fn a_delivery_behind_a_killed_append_to_an_mh_folder_is_whole() {
+fn a_delivery_after_a_killed_append_to_an_mh_folder_is_whole() {
     check_folder("mh", "box/.");
 }
 
@@ -263,11 +263,11 @@ fn check_with_c_client(format: &str) {
 }
 
 #[test]
-fn a_delivery_of_c_client_behind_a_killed_append_to_an_mbx_is_whole() {
+fn a_delivery_of_c_client_after_a_killed_append_to_an_mbx_is_whole() {
     check_with_c_client("mbx");
 }
 
 #[test]
-fn a_delivery_of_c_client_behind_a_killed_append_to_a_mix_is_whole() {
+fn a_delivery_of_c_client_after_a_killed_append_to_a_mix_is_whole() {
     check_with_c_client("mix");
 }

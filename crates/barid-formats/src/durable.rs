@@ -33,7 +33,7 @@ impl<'a> NewFiles<'a> {
         Ok(new)
     }
 
-    /// Takes note that a file is written; it need not stay open.
+    /// Records that a file is written; it need not stay open.
     pub(crate) fn written(&mut self, file: &dyn File) -> std::io::Result<()> {
         if self.dir.is_none() {
             file.sync_all()?;

@@ -19,7 +19,7 @@ impl FileStamps {
     /// Time after its last change for which a file is racy, in nanoseconds, where the file system
     /// may count in whole or two seconds.
     pub(crate) const RACY_INTERVAL_NANOS: i64 = Stamp::SETTLE_NANOS_MAX;
-    /// The same where times have a fraction.
+    /// The same time where the times of the file system have fractions of a second.
     const RACY_INTERVAL_FINE_NANOS: i64 = Stamp::WAIT_NANOS_MAX;
     /// Number of files whose content may change without a change of size and inode: the mbox; `new`
     /// and `cur`. `dovecot-uidlist` and `dovecot-keywords` only grow or are replaced.
@@ -71,7 +71,7 @@ impl FileStamps {
         interval.saturating_sub(self.taken.unix_nanos.saturating_sub(latest))
     }
 
-    /// Reads what a stamp of this crate holds.
+    /// Decodes a stamp that this crate made.
     pub(crate) fn of(stamp: &Stamp) -> Self {
         let content = stamp.content();
         let number = |at: usize| {
@@ -90,20 +90,19 @@ impl FileStamps {
         Self { files: std::array::from_fn(file), taken }
     }
 
-    /// Reads the stamp of what is known, if there is one.
+    /// Decodes the stamp of the known messages, if there is one.
     pub(crate) fn of_known(known: &dyn Known) -> Option<Self> {
         known.stamp().as_ref().map(Self::of)
     }
 }
 
-/// Value of a listing as proof of what is not there.
+/// Strength of a listing as proof that a name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListingProof {
-    /// It shows all: nothing changed during it.
+    /// The listing is complete: nothing changed during it.
     Whole,
-    /// Nothing changed as far as times show, but a change within a tick of the clock does not show:
-    /// a listing after this time may prove more. `None` if that is longer than a program should
-    /// wait.
+    /// The times show no change, but they do not show one within a clock tick: a listing after this
+    /// time may prove more. `None` if that is longer than a program should wait.
     Racy(Option<Duration>),
     /// Something changed during it: a rename may have hidden any name.
     Disturbed,

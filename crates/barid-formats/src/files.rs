@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use barid_mailbox::{DefectKind, Error, MailboxDefect, NewMessage, OpenMessage, Result};
 use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs, on_threads};
 
-/// Bytes of a message read at first: the whole of most.
+/// Number of bytes in the first read of a message; most messages are shorter.
 const HEAD_LEN: usize = 16 << 10;
-/// Header length in bytes from which on only one header is in memory at a time.
+/// Header length in bytes at or above which only one header is in memory at a time.
 pub(crate) const LONG_LEN: usize = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
@@ -57,9 +57,9 @@ pub(crate) fn write_message_file(
     })
 }
 
-/// Gives the file of a message a second name; returns its metadata afterwards. `None` where the
-/// file system does not allow it, or where the name is not that of a regular file, even if it has
-/// become another since the caller looked.
+/// Gives the file of a message a second name; returns its metadata afterwards. Returns `None` if
+/// the file system does not allow it, or if the name does not belong to a regular file, even if it
+/// did when the caller looked.
 pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metadata>> {
     let gone = || Error::MessageGone { path: path.to_owned(), offset: 0 };
     match vfs.symlink_metadata(path) {
@@ -101,7 +101,7 @@ pub(crate) struct HeaderEnd {
     pub(crate) owned_len: u64,
 }
 
-/// Finds the blank line, and on the way the fields that mailbox formats own.
+/// Finds the blank line, and before it the fields that mailbox formats own.
 pub(crate) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
     let (mut at, mut owned_len, mut owned) = (0, 0, false);
     loop {
@@ -169,7 +169,7 @@ pub(crate) struct FileStart {
 pub(crate) struct HeadReader {
     head: Vec<u8>,
     long: Vec<u8>,
-    /// Kept from a long header to the next read.
+    /// Kept after a long header until the next read.
     turn: Option<LongTurn>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct HeadReader {
 pub(crate) type LongTurn = MutexGuard<'static, ()>;
 
 /// Waits for the right to read more than [`LONG_LEN`] bytes of a header. The thread that has it
-/// waits for no other.
+/// does not wait for another.
 pub(crate) fn long_turn() -> LongTurn {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

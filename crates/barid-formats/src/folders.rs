@@ -56,7 +56,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
     folders_with(vfs, dir, FolderSearch::default())
 }
 
-/// Returns the tree of `dir` and below as [`folders`] does, as far as `search` says.
+/// Returns the tree of `dir` and below as [`folders`] does, within the extent that `search` names.
 ///
 /// # Errors
 /// As [`folders`].
@@ -75,8 +75,8 @@ pub fn folders_with(vfs: &dyn Vfs, dir: &Path, search: FolderSearch) -> Result<V
         return Ok(found);
     }
     let mut open = vec![(dir.to_owned(), 0, format, 1)];
-    // Subfolders go right after their parent; deeper levels are visited from the last one on, so
-    // that the positions remembered for the others stay right.
+    // Subfolders are inserted right after their parent; deeper levels are visited from the last one
+    // on, so that the positions remembered for the others stay right.
     while let Some((path, depth, format, at)) = open.pop() {
         let children = match children(vfs, &path, depth + 1, format) {
             Ok(children) => children,
@@ -168,8 +168,8 @@ fn folder_at(
     Some(Folder { path, name, depth, format })
 }
 
-/// Returns `true` for a lock file, and for one that was being made: `NAME.lock.` with a host, a
-/// process or a random number behind it.
+/// Returns `true` for a lock file, and for the temporary file of one: `NAME.lock.` followed by a
+/// host, a process or a random number.
 fn is_lock(name: &[u8]) -> bool {
     name.ends_with(b".lock") || memchr::memmem::find(name, b".lock.").is_some()
 }

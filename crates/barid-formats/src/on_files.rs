@@ -1,4 +1,4 @@
-//! The answers of [`barid_mailbox::Storage`] that every format of this crate gives alike.
+//! Methods of [`barid_mailbox::Storage`] that are the same for every format of this crate.
 
 /// Defines, in an `impl Storage`, the methods that depend only on the fields `vfs` and `path` and
 /// on the method `file_stamps`.

@@ -1,4 +1,4 @@
-//! A look at a path, to find the format of the mailbox there.
+//! Examination of a path, to find the format of the mailbox there.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Mailboxes that are made: they are of their format, empty, and have the UIDVALIDITY wanted.
+//! Creation of mailboxes: they have the requested format and UIDVALIDITY, and are empty.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,7 +12,7 @@ use barid_state::{Access, Identity, Ledger};
 use barid_types::UidValidity;
 use barid_vfs::{CrashVfs, MemVfs, OpenOptions, Vfs};
 
-/// No message is there.
+/// Sinks for a mailbox without messages.
 struct NoSinks;
 
 impl Sinks for NoSinks {

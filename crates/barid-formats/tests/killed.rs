@@ -1,6 +1,6 @@
 //! A process that changes an mbx or a mix over and over is killed at random moments: after each
-//! recovery every message is there, whole, once and under its UID, with its flags from before the
-//! change that was interrupted or from after it; so is mail that others delivered before that.
+//! recovery every message exists once, whole and under its UID, with its flags from before the
+//! interrupted change or from after it; so does mail that others delivered before the recovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, SyncContext};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_types::{Keyword, Uid};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
 use super::mbx::support::{Cached, World, empty, new_message, record};
 
-/// Time that a victim may take to begin.
+/// Maximum time until a victim begins to work.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
+/// Number of kills in an ordinary test run; `BARID_CRASH_SEEDS` sets another number.
 const KILLS: u64 = 30;
 
-/// More take minutes and show nothing else.
+/// Maximum number of kills: more take minutes and find nothing else.
 const KILLS_MAX: u64 = 300;
 
-/// Messages at first. Those with even numbers may be expunged.
+/// Initial number of messages. Those with even numbers may be expunged.
 const MESSAGES: u64 = 600;
 
-/// Keywords that every message has of one generation of changes and of no other.
+/// Keywords of every message in each generation of changes; no two generations share all of theirs.
 const GENERATIONS: [&[&str]; 4] = [&["a"], &["b", "c"], &["c", "d"], &["a", "d"]];
 
-/// The text of a message, which follows from its number.
+/// Returns the text of a message, which follows from its number.
 fn text(number: u64) -> String {
     let mut rng = fastrand::Rng::with_seed(number);
     let mut text = format!("Subject: {number}\r\n\r\n");
@@ -49,20 +49,20 @@ fn keywords(generation: usize) -> Vec<Keyword> {
     GENERATIONS[generation].iter().filter_map(|name| Keyword::new(name)).collect()
 }
 
-/// The generation that a message is of.
+/// Returns the generation of a message.
 fn generation(found: &Cached, at: usize) -> Option<usize> {
     let names = found.report.keywords.select(found.seen[at].mask);
     let names: BTreeSet<&str> = names.map(Keyword::as_str).collect();
     GENERATIONS.iter().position(|all| all.iter().copied().collect::<BTreeSet<_>>() == names)
 }
 
-/// The numbers of all messages, by their header.
+/// Returns the numbers of all messages, from their headers.
 fn numbers(found: &Cached) -> Vec<u64> {
     let headers = found.seen.iter().map(|seen| String::from_utf8_lossy(&seen.header));
     headers.map(|header| number(&header).expect("because all have one")).collect()
 }
 
-/// Brings all messages to the next generation, expunges some and appends some.
+/// Moves all messages to the next generation, expunges some and appends some.
 fn next_generation(world: &World, rng: &mut fastrand::Rng, now: usize) -> usize {
     let found = world.scan();
     let next = (now + 1) % GENERATIONS.len();
@@ -92,7 +92,7 @@ pub(crate) fn victim(args: &[&str]) {
     let world = World::on(Arc::new(OsVfs), Path::new(args[1]));
     let found = world.scan();
     let mut now = generation(&found, found.seen.len() - 1).unwrap_or(0);
-    tell("ready");
+    print_line("ready");
     loop {
         now = next_generation(&world, &mut rng, now);
     }
@@ -176,7 +176,7 @@ fn kill(name: &str, make: &dyn Fn(&Path)) {
         assert_eq!(recovered.quarantined, None, "seed {seed}");
         completed += u64::from(recovered.completed);
         assert!(mailbox.unfinished(None).unwrap().is_none(), "seed {seed}");
-        // What an append has left is cut off with the next change.
+        // The next change cuts off the remains of an append.
         let nothing = ChangeSet { drop_recent: true, ..ChangeSet::default() };
         world.try_sync(&world.scan(), &nothing, &[]).unwrap();
         seen.check(&world, &format!("seed {seed}"));

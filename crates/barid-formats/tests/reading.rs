@@ -1,4 +1,4 @@
-//! Reading many messages: as each of them is read alone, with few calls.
+//! Reading many messages: the same results as reading each alone, with few calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,8 @@ impl World {
         &self.known.report.stamp
     }
 
-    /// Reads in some orders, together and alone; how many messages could be read.
+    /// Reads in several orders, together and alone; returns the number of messages that could be
+    /// read.
     fn check(&self, what: &str) -> usize {
         let all = self.locations();
         let orders: [Vec<Location<'_>>; 4] = [
@@ -98,7 +99,7 @@ impl World {
         read.iter().flatten().count()
     }
 
-    /// Writes into the file in which message `at` stands.
+    /// Writes into the file that contains message `at`.
     fn write(&self, at: usize, skip: u64, bytes: &[u8]) {
         let Some(Extent { offset, .. }) = self.known.seen[at].location.extent() else { panic!() };
         let (path, offset) = match self.format.name() {

@@ -11,12 +11,12 @@ use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{MemVfs, Vfs};
 
-/// The formats whose messages are stretches of files.
+/// Returns the formats whose messages are stretches of files.
 pub(crate) fn in_stretches() -> impl Iterator<Item = FormatName> {
     FormatName::all().filter(|name| !name.format().has_message_files())
 }
 
-/// A message as a sink got it.
+/// A message as a sink received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) uid: Uid,
@@ -38,7 +38,7 @@ pub(crate) struct Cached {
 }
 
 impl Cached {
-    /// Scans for what is not known yet.
+    /// Scans for messages that are not known yet.
     pub(crate) fn scan(
         mailbox: &dyn Storage,
         known: &dyn Known,
@@ -63,7 +63,7 @@ impl Cached {
         self.seen.iter().map(|seen| seen.uid.get()).collect()
     }
 
-    /// Flags as letters, then keywords.
+    /// Returns flags as letters, then keywords.
     pub(crate) fn flags(&self) -> Vec<String> {
         self.seen.iter().map(|seen| self.flags_of(seen)).collect()
     }
@@ -87,7 +87,7 @@ impl Cached {
         text
     }
 
-    /// The keywords of a message, sorted.
+    /// Returns the keywords of a message, sorted.
     pub(crate) fn keywords_of(&self, seen: &Seen) -> Vec<String> {
         let names = self.report.keywords.select(seen.mask);
         let mut names: Vec<String> = names.map(|name| name.as_str().to_owned()).collect();
@@ -95,7 +95,7 @@ impl Cached {
         names
     }
 
-    /// Returns the known messages after a scan that was given these.
+    /// Returns the known messages after a scan that started from these.
     pub(crate) fn and(&self, next: Self) -> Self {
         if next.report.reset {
             return next;
@@ -195,7 +195,7 @@ impl ScanSink for Chunk<'_> {
     }
 }
 
-/// A ledger in which nothing is known yet.
+/// Returns an empty ledger.
 pub(crate) fn new_ledger() -> Ledger {
     let state: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     state.create_dir("/state".as_ref(), 0o700).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::seal;
 use crate::seeds::{self, AUTH_WORDS, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
-use crate::targets::{auth, cache, folders, imap, mailbox, message, query, spam, state};
+use crate::targets::{auth, cache, folders, imap, lmtp, mailbox, message, query, spam, state};
 
 /// A function that takes any bytes, and what inputs are made of.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,7 @@ pub static TARGETS: &[Target] = &[
     parser("search-short", query::search_short, seeds::short_searches, QUERY_WORDS),
     parser("fetch", query::fetch, seeds::fetches, QUERY_WORDS),
     parser("imap-decoder", imap::decoder, imap::decoder_seeds, imap::IMAP_WORDS),
+    parser("lmtp-session", lmtp::session, lmtp::session_seeds, lmtp::LMTP_WORDS),
     Target { inputs: SOME, ..parser("sort", query::sorting, seeds::sorts, QUERY_WORDS) },
     Target { inputs: SOME, ..parser("thread", query::threading, query::thread_seeds, &[]) },
     parser("stored-threads", query::stored_threads, query::stored_thread_seeds, &[]),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Reads `DQUOTE *QUOTED-CHAR DQUOTE` behind its first quote, 8-bit text included. Returns the text
+/// Reads `DQUOTE *QUOTED-CHAR DQUOTE` after its first quote, 8-bit text included. Returns the text
 /// and the number of bytes up to the end of the last quote.
 pub(crate) fn quoted(inside: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\') || is_never_quoted(*byte);
@@ -31,14 +31,14 @@ fn is_never_quoted(byte: u8) -> bool {
     matches!(byte, 0 | b'\r' | b'\n')
 }
 
-/// Reads `number64 ["+"] "}" (CRLF / LF) *OCTET` behind the first brace. Returns the bytes and the
+/// Reads `number64 ["+"] "}" (CRLF / LF) *OCTET` after the first brace. Returns the bytes and the
 /// number of bytes up to their end.
 pub(crate) fn literal(inside: &[u8]) -> Option<(&[u8], usize)> {
     let close = memchr::memchr(b'}', inside)?;
     let digits = inside[..close].strip_suffix(b"+").unwrap_or(&inside[..close]);
     let len: usize = number(digits)?;
-    let behind = &inside[close + 1..];
-    let bytes = behind.strip_prefix(b"\r\n").or_else(|| behind.strip_prefix(b"\n"))?;
+    let after = &inside[close + 1..];
+    let bytes = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"))?;
     let end = inside.len() - bytes.len() + len.min(bytes.len());
     bytes.get(..len).map(|bytes| (bytes, end))
 }

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// A file of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreFile {
-    /// The rest of its path behind the store's: empty, a suffix, or `/` and a name.
+    /// The rest of its path after the store's: empty, a suffix, or `/` and a name.
     pub(crate) suffix: Vec<u8>,
     pub(crate) metadata: Metadata,
 }

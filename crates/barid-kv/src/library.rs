@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn what_is_missing_names_the_package() {
         let check = |found: Result<String>, store: &str, parts: [&str; 2]| {
-            let Error::Unavailable { store: told, why } = found.unwrap_err() else {
+            let Error::Unavailable { store: named, why } = found.unwrap_err() else {
                 panic!("another error");
             };
-            assert_eq!(told, store);
+            assert_eq!(named, store);
             assert!(parts.iter().all(|part| why.contains(part)), "{why}");
         };
         let none = || NoLibrary::get().map(|api| format!("{:?}", api.none));

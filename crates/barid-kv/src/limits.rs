@@ -6,15 +6,15 @@ use std::time::Duration;
 pub const KEY_LEN_MAX: usize = 1_023;
 /// The longest value that every store accepts, in bytes.
 pub const VALUE_LEN_MAX: usize = 16 * 1024 * 1024;
-/// The longest record that is encoded or decoded; the longest header record has 2.8 MB.
+/// The longest record that is encoded or decoded, in bytes; the longest header record has 2.8 MB.
 pub const RECORD_LEN_MAX: usize = 4 * 1024 * 1024;
-/// The longest dictionary.
+/// The longest dictionary, in bytes.
 pub const DICTIONARY_LEN_MAX: usize = 256 * 1024;
 /// Bytes of records that a dictionary is trained from.
 pub const TRAINING_LEN_MAX: usize = 2 * 1024 * 1024;
 /// The most files in the folder of a store.
 pub const STORE_FILES_MAX: usize = 10_000;
-/// The longest seal of a store.
+/// The longest seal of a store, in bytes.
 pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
 /// Number of attempts to lock a lock file that is removed or replaced meanwhile.
 pub const LOCK_FILES_MAX: usize = 100;

@@ -46,11 +46,12 @@ pub(crate) fn probe(kv: &dyn Kv, place: &StoreSpec<'_>, size: u64) -> Result<()>
     let bounds = Bounds { time: time * PROBE_WAIT_FACTOR, processor_seconds, address_space };
     let child = {
         let _alone = OPENING.write().unwrap_or_else(PoisonError::into_inner);
-        Child::begin(bounds, || tell(read_all(kv, place))).map_err(Error::at(place.path))?
+        Child::begin(bounds, || encode_answer(read_all(kv, place)))
+            .map_err(Error::at(place.path))?
     };
     let path = place.path;
     match child.end().map_err(Error::at(path))? {
-        Ending::Told(answer) => hear(path, &answer),
+        Ending::Answered(answer) => decode_answer(path, &answer),
         Ending::Died(how) => Err(Error::damaged(path, format!("a process reading it {how}"))),
         Ending::Hung => {
             let seconds = time.as_secs();
@@ -124,7 +125,7 @@ const OTHER: u8 = 3;
 const BUSY: u8 = 4;
 
 /// Encodes the result of a child.
-fn tell(found: Result<()>) -> Vec<u8> {
+fn encode_answer(found: Result<()>) -> Vec<u8> {
     let with = |tag: u8, text: &[u8]| [&[tag], text].concat();
     match found {
         Ok(()) => vec![FINE],
@@ -141,7 +142,7 @@ fn tell(found: Result<()>) -> Vec<u8> {
 }
 
 /// Decodes the result of a child.
-fn hear(path: &Path, answer: &[u8]) -> Result<()> {
+fn decode_answer(path: &Path, answer: &[u8]) -> Result<()> {
     let io = |source| Err(Error::at(path)(source));
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     match answer {

@@ -1,9 +1,9 @@
 //! The seal of a store: a description of its files when the last writer closed it.
 //!
-//! During a write, `<path>.seal` only marks that. A store whose files match the seal was closed
-//! cleanly, or read completely without harm, and has not been changed since. Any other store is
-//! probed first. A store is never synced, so a seal is valid only until the machine restarts.
-//! `docs/formats/kv-seal.md` has the bytes.
+//! During a write, `<path>.seal` contains only a mark of the write. A store whose files match the
+//! seal was closed cleanly, or read completely without harm, and has not been changed since. Any
+//! other store is probed first. A store is never synced, so a seal is valid only until the machine
+//! restarts. `docs/formats/kv-seal.md` has the bytes.
 
 use std::path::Path;
 use std::time::Duration;

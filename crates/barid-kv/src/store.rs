@@ -69,7 +69,7 @@ impl Store {
         Self { vfs, path, choice, durable: false }
     }
 
-    /// As [`Store::new`], with commits on stable storage before they are acknowledged.
+    /// Makes commits wait for stable storage before they are acknowledged.
     pub fn durable(self) -> Self {
         Self { durable: true, ..self }
     }
@@ -321,7 +321,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// As [`Reader::get`]; includes the session's own writes.
+    /// Passes the value of `key` to `visit` as [`Reader::get`] does, including the session's own
+    /// writes.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -332,7 +333,7 @@ impl Writer {
         self.kv.get_mut().get(key, visit)
     }
 
-    /// As [`Reader::scan`]; includes the session's own writes.
+    /// Visits pairs as [`Reader::scan`] does, including the session's own writes.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -379,9 +380,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the session and commits a new store. Dropped without it, a new store is damaged, as is
-    /// one without [`crate::Capabilities::atomic`], and any other is probed before it is opened
-    /// again.
+    /// Ends the session and commits a new store. If the session is dropped instead, a new store is
+    /// damaged, as is one without [`crate::Capabilities::atomic`]; any other is probed before it is
+    /// opened again.
     ///
     /// # Errors
     /// As [`KvWrite::close`]; [`Error::Damaged`] if a batch failed that the store does not roll

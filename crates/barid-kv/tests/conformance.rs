@@ -10,7 +10,7 @@ for_each_store!(batches, crate::conformance::random_batches);
 for_each_store!(values, crate::conformance::odd_values);
 for_each_store!(limit, crate::conformance::limits_are_told);
 
-/// A store with its model.
+/// A store and its model.
 struct Twins {
     store: Store,
     pairs: Pairs,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store};
-use barid_testkit::child::{Child, ChildEvent, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, print_line};
 use barid_testkit::disk;
 
 use crate::world::{Pairs, World, apply, choice, choices, compare, for_each_store, store};
@@ -183,14 +183,14 @@ pub(crate) fn child_looks(args: &[&str]) {
         Ok(reader) => {
             drop(reader);
             holds(&store, &some_pairs().1);
-            tell("read");
+            print_line("read");
         }
-        Err(error) => tell(&format!("{error:?}")),
+        Err(error) => print_line(&format!("{error:?}")),
     }
     match store.write() {
-        Ok(_) => tell("written"),
-        Err(Error::Io { .. }) => tell("refused"),
-        Err(error) => tell(&format!("{error:?}")),
+        Ok(_) => print_line("written"),
+        Err(Error::Io { .. }) => print_line("refused"),
+        Err(error) => print_line(&format!("{error:?}")),
     }
 }
 

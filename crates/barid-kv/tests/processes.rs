@@ -6,7 +6,7 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Reader, Result, Store, Writer};
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 
 use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
 
@@ -114,7 +114,7 @@ pub(crate) fn child_writes(args: &[&str]) {
 
 pub(crate) fn child_reads(args: &[&str]) {
     // The parent, which waits for the writer, ends this process if that fails.
-    tell(&reads(&opened(args), &mut || false).to_string());
+    print_line(&reads(&opened(args), &mut || false).to_string());
 }
 
 /// Adds keys of its own, and increments a counter that it reads in the same session.

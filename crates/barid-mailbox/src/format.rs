@@ -8,10 +8,10 @@ use std::ops::Deref;
 #[derive(Clone, Copy)]
 pub struct Format(&'static FormatProperties);
 
-/// Properties of a mailbox format by which everybody but the backend decides.
+/// Properties of a mailbox format, for all code outside its backend.
 #[derive(Debug)]
 pub struct FormatProperties {
-    /// Name, as `status` prints it and as in front of the colon of a forced format.
+    /// Name, as `status` prints it and as written before the colon of a forced format.
     pub name: &'static str,
     /// Arrangement of the messages.
     pub layout: MessageLayout,
@@ -23,20 +23,20 @@ pub struct FormatProperties {
     pub work_folders: &'static [&'static str],
     /// Returns `true` for a name that a file of a message can have, and a subfolder cannot.
     pub is_message_name: fn(&str) -> bool,
-    /// Lines end with CRLF in every mailbox of the format.
+    /// `true` if lines end with CRLF in every mailbox of the format.
     pub has_crlf: bool,
-    /// Flags, keywords and UID of a message are in fields of its header.
+    /// `true` if flags, keywords and UID of a message are in fields of its header.
     pub has_status_fields: bool,
-    /// A From_ line before each message names its sender.
+    /// `true` if a From_ line before each message names its sender.
     pub has_senders: bool,
-    /// Lines that begin with `From ` are quoted, and reading does not undo it.
+    /// `true` if lines that begin with `From ` are quoted, and reading does not undo it.
     pub keeps_quotes: bool,
-    /// Internal dates have a time zone.
+    /// `true` if internal dates have a time zone.
     pub keeps_zone: bool,
-    /// An empty mailbox stores its UIDVALIDITY. Otherwise the ledger does: an mbox stores none
-    /// before its first message, an MH folder never does.
+    /// `true` if an empty mailbox stores its UIDVALIDITY. Otherwise the ledger does: an mbox stores
+    /// none before its first message, an MH folder never does.
     pub holds_uidvalidity: bool,
-    /// Number of the form in which a message is stored, as kept expunges note it. An undo writes
+    /// Number of the form in which a message is stored, as kept expunges record it. An undo writes
     /// the stored bytes back unchanged if the mailbox still has this number, and otherwise composes
     /// the message anew.
     pub stored_form: u8,
@@ -96,8 +96,7 @@ impl Format {
         Self(properties)
     }
 
-    /// Returns the name, as `status` prints it and as before the colon of a forced
-    /// format.
+    /// Returns the name, as `status` prints it and as written before the colon of a forced format.
     pub const fn name(self) -> &'static str {
         self.0.name
     }

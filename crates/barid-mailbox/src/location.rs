@@ -10,7 +10,7 @@ pub struct Location<'a>(LocationParts<'a>);
 pub enum LocationParts<'a> {
     /// A message with a name of its own.
     Name(MessageName<'a>),
-    /// A stretch of the storage's bytes, which hold many messages.
+    /// A stretch of bytes of a storage that has many messages in one file.
     Extent(Extent),
 }
 
@@ -19,10 +19,10 @@ pub enum LocationParts<'a> {
 pub struct MessageName<'a> {
     /// The name.
     pub name: &'a [u8],
-    /// A bit of the backend's. A Maildir sets it for messages in `new`.
+    /// A bit that the backend defines. A Maildir sets it for messages in `new`.
     pub in_new: bool,
-    /// A number of the backend's; 0 if it has none. A Maildir recognises a message under another
-    /// name by it.
+    /// A number that the backend defines; 0 if there is none. A Maildir recognises a message under
+    /// another name by it.
     pub mark: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct Extent {
 }
 
 impl<'a> Location<'a> {
-    /// Returns its parts. Backends and caches alone look at them.
+    /// Returns its parts. Only backends and caches use them.
     pub const fn parts(&self) -> &LocationParts<'a> {
         &self.0
     }

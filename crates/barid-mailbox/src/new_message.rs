@@ -8,7 +8,7 @@ use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
 use crate::{Error, Result};
 
-/// Takes bytes of a message.
+/// A function that receives bytes of a message.
 pub type TakeRest<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
 /// The bytes after the header of a message that is too large for memory.
@@ -49,7 +49,7 @@ pub struct NewMessage<'a> {
     /// UIDs in the file, or be empty: otherwise the next scan gives them.
     pub uid: Option<Uid>,
     /// A lower bound of UIDNEXT after the append: lower UIDs count as given out, as in the mailbox
-    /// that is copied. Limited as `uid` is, and honoured where `uid` is.
+    /// that is copied. It is limited, and takes effect, in the same cases as `uid`.
     pub uidnext: Option<Uid>,
 }
 
@@ -69,11 +69,17 @@ impl NewMessage<'_> {
     }
 
     /// Returns the size of the message with CRLF, in bytes. Reads the rest of a large one.
+    ///
+    /// # Errors
+    /// Errors of reading the rest.
     pub fn crlf_size(&self) -> Result<u64> {
         self.crlf_size_from(self.bytes)
     }
 
     /// Returns the size of `start` and the rest with CRLF, in bytes.
+    ///
+    /// # Errors
+    /// Errors of reading the rest.
     pub fn crlf_size_from(&self, start: &[u8]) -> Result<u64> {
         let mut pieces = CrlfPieces::default();
         let mut size = pieces.size(start);
@@ -85,6 +91,9 @@ impl NewMessage<'_> {
     }
 
     /// Reads the bytes after the first ones, if there are any.
+    ///
+    /// # Errors
+    /// Errors of the source and of `take`.
     pub fn read_rest(&self, take: &mut TakeRest<'_>) -> Result<()> {
         self.rest.map_or(Ok(()), |rest| rest.read(take))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Result;
 
-/// Fills a buffer from an offset of the stored message.
+/// A function that fills a buffer from an offset of the stored message.
 pub type ReadPiece<'m> = dyn FnMut(&mut [u8], u64) -> Result<()> + 'm;
 
 /// A message of any size that is open for reading.

@@ -124,21 +124,23 @@ pub struct ScannedMessage<'a> {
     pub key: MessageKey,
 }
 
-/// Takes the new messages of one chunk, in mailbox order.
+/// A receiver of the new messages of one chunk, in mailbox order.
 pub trait ScanSink {
-    /// Takes one message.
+    /// Receives one message.
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError>;
-    /// Completes the chunk. What a sink received is void if it is dropped before this call.
+    /// Completes the chunk. If a sink is dropped before this call, the messages that it received
+    /// are void.
     fn finish(self: Box<Self>) -> std::result::Result<(), SinkError>;
 }
 
-/// Makes a sink for each chunk.
+/// A source of sinks, one for each chunk.
 pub trait Sinks: Sync {
     /// Returns the sink of chunk `chunk`. Chunks are numbered from 0 in mailbox order, may be
     /// requested in any order and from any thread, and may be empty.
     fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_>;
-    /// Called before the first sink is made, if the format already knows that nothing known will
-    /// stay valid and that every message of the mailbox will come ([`ScanReport::reset`]).
+    /// Announces that nothing known will stay valid and that every message of the mailbox will come
+    /// ([`ScanReport::reset`]). Called before the first sink is made, if the format already knows
+    /// that.
     fn expect_whole(&self) {}
 }
 
@@ -148,9 +150,9 @@ pub struct ScanContext<'a> {
     /// pending and the ledger locked; the caller commits it before it announces them, and unlocks
     /// it.
     pub ledger: &'a mut Ledger,
-    /// Do not write even beside the mailbox (`dovecot-uidlist`).
+    /// `true` to write nothing, not even beside the mailbox (`dovecot-uidlist`).
     pub read_only: bool,
-    /// Trust no stamp and no tail: compare every message.
+    /// `true` to trust no stamp and no tail, and compare every message.
     pub full_check: bool,
     /// Maximum number of threads; 0 for as many as there are cores.
     pub threads: usize,
@@ -178,7 +180,7 @@ pub enum DefectKind {
     /// The structure of the mailbox is wrong; nothing is missing.
     Structure,
     /// Another program seems to be writing messages, or keeps renaming them, so that they are left
-    /// out. Every scan looks at them again.
+    /// out. Every scan checks them again.
     Arriving,
     /// A message cannot be read now, so only its location is known. It is tried again: see
     /// [`crate::Storage::has_unread`].
@@ -201,18 +203,18 @@ pub struct MailboxDefect {
 /// Cost of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanStats {
-    /// Messages whose bytes were read.
+    /// Number of messages whose bytes were read.
     pub messages_read: u64,
-    /// Bytes of the mailbox read.
+    /// Number of bytes of the mailbox that were read.
     pub bytes_read: u64,
-    /// Directories listed.
+    /// Number of directories listed.
     pub dirs_listed: u32,
 }
 
 /// Result of a scan.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
-    /// The first stamp taken, which the result is true of.
+    /// The first stamp taken, for which the result is valid.
     pub stamp: Stamp,
     /// Private notes of the format for the next scan.
     pub state: Vec<u8>,
@@ -229,7 +231,7 @@ pub struct ScanReport {
     pub expunged: Vec<Uid>,
     /// Known messages that changed, ascending by UID.
     pub changed: Vec<ChangedMessage>,
-    /// UIDs of the messages that went to sinks without one: chunk by chunk, in order.
+    /// UIDs of the messages that were passed to sinks without one: chunk by chunk, in order.
     pub new_uids: Vec<Uid>,
     /// `true` if only the tail of the file was read. The rest is still to be verified, when it is
     /// fetched.
@@ -243,7 +245,7 @@ pub struct ScanReport {
 }
 
 impl ScanContext<'_> {
-    /// Returns the number of threads to use. With `threads` 0 it asks the system, which costs
+    /// Returns the number of threads to use. If `threads` is 0, it queries the system, which costs
     /// several calls; so call it only if there is work for more than one thread.
     pub fn thread_count(&self) -> usize {
         match self.threads {

@@ -15,8 +15,8 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// The longest time after which a stamp settles, in nanoseconds; one that takes longer is of
-    /// something dated ahead of the clock.
+    /// The longest time after which a stamp settles, in nanoseconds; a stamp that takes longer is
+    /// that of a file dated ahead of the clock.
     pub const SETTLE_NANOS_MAX: i64 = 2_000_000_000;
     /// The longest time for which it is worth waiting until a stamp settles, in nanoseconds: two
     /// ticks of the slowest clock of a kernel.

@@ -14,25 +14,27 @@ use crate::{
 /// Capabilities of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
-    /// Messages can be appended.
+    /// `true` if messages can be appended.
     pub append: bool,
-    /// Flags can be changed.
+    /// `true` if flags can be changed.
     pub flags: bool,
-    /// Messages can be expunged.
+    /// `true` if messages can be expunged.
     pub expunge: bool,
     /// Maximum number of keywords the format can store; 0 for none.
     pub keywords_max: u32,
     /// The longest keyword the format can store, in bytes.
     pub keyword_len_max: u32,
-    /// Keywords may have characters beyond ASCII.
+    /// `true` if keywords may have characters beyond ASCII.
     pub keywords_beyond_ascii: bool,
-    /// The mailbox itself stores the UID of every message; otherwise some may be in the ledger.
+    /// `true` if the mailbox itself stores the UID of every message; otherwise some may be in the
+    /// ledger.
     pub uids: bool,
-    /// A change of flags may rewrite the mailbox, so that it pays to collect changes.
+    /// `true` if a change of flags may rewrite the mailbox, so that it is better to collect
+    /// changes.
     pub delays: bool,
     /// Size of the largest message that can be appended, in bytes; `None` without a limit.
     pub message_len_max: Option<u64>,
-    /// A message can be appended only if [`NewMessage::bytes`] contains its whole header.
+    /// `true` if a message can be appended only if [`NewMessage::bytes`] contains its whole header.
     pub needs_header: bool,
 }
 
@@ -58,7 +60,7 @@ pub struct ReadMessage {
     pub header_len: usize,
 }
 
-/// Reads a range of stored bytes; `None` if it cannot be read or is damaged.
+/// A function that reads a range of stored bytes; `None` if it cannot be read or is damaged.
 pub type ReadKept = dyn Fn(Range<u64>) -> Option<Vec<u8>> + Send + Sync;
 
 /// A mailbox of any format.
@@ -77,17 +79,17 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     fn name(&self) -> &Path;
 
     /// Returns the path at which a file system reports changes of the mailbox; `None` if the
-    /// backend is not on a file system, and so can only be asked for its stamp.
+    /// backend is not on a file system, so that only its stamp shows changes.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// Determines who the mailbox is, whatever its name: its ledger and its cache are found by
-    /// that. With `may_write` a mailbox that has no identity yet gets one, which may change its
-    /// stamp: call it before taking one. A few system calls.
+    /// Determines the identity of the mailbox, which does not depend on its name: its ledger and
+    /// its cache are found by it. With `may_write` a mailbox that has no identity yet gets one,
+    /// which may change its stamp: call it before taking one. Costs a few system calls.
     ///
     /// # Errors
-    /// Errors of the file system if the mailbox is not there or not accessible.
+    /// Errors of the file system if the mailbox does not exist or is not accessible.
     fn identity(&self, may_write: bool) -> Result<Identity>;
 
     /// Returns the UIDVALIDITY that the mailbox itself stores; `None` if it stores none, or none
@@ -111,7 +113,7 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Returns `true` if something else may have taken the place of the mailbox that had
-    /// `identity`, which then has to be opened anew. One system call on a file system.
+    /// `identity`, which then has to be opened anew. Costs one system call on a file system.
     ///
     /// # Errors
     /// As [`Storage::identity`].
@@ -136,6 +138,9 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Takes the stamp, at the cost of a few system calls; reads and lists nothing.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     fn stamp(&self) -> Result<Stamp>;
 
     /// Returns the meaning of its stamps. Costs nothing.
@@ -151,7 +156,7 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
 
     /// Compares the mailbox with what is `known` of it.
     ///
-    /// Every message that is not known goes to a sink, from as many threads as
+    /// Every message that is not known is passed to a sink, from as many threads as
     /// [`ScanContext::threads`] allows: the messages of a chunk in mailbox order, chunks numbered
     /// in mailbox order. UIDs are durable when this returns, or pending in the ledger
     /// ([`ScanContext::ledger`]). A message that vanishes meanwhile is left out; a message that is
@@ -171,9 +176,11 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Appends the bytes of one message to `buffer`; returns the number of bytes of separator and
-    /// header (up to and including the blank line). A message that is no longer there is
-    /// [`crate::Error::MessageGone`]; the caller scans again. A message of more than
-    /// [`crate::WHOLE_LEN_MAX`] bytes is [`crate::Error::MessageTooLarge`].
+    /// header (up to and including the blank line).
+    ///
+    /// # Errors
+    /// [`crate::Error::MessageGone`] for a message that is no longer there; the caller scans again.
+    /// [`crate::Error::MessageTooLarge`] for a message of more than [`crate::WHOLE_LEN_MAX`] bytes.
     fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>)
     -> Result<usize>;
 
@@ -194,9 +201,11 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Opens a message of any size, which was found when the mailbox had `stamp`, for reading piece
-    /// by piece. Reads nothing but its separator. A message that is no longer there, or may have
-    /// been moved, is [`crate::Error::MessageGone`]; the caller checks that the message is still
-    /// the same.
+    /// by piece. Reads nothing but its separator. The caller checks that the message is still the
+    /// same.
+    ///
+    /// # Errors
+    /// [`crate::Error::MessageGone`] for a message that is no longer there, or may have been moved.
     fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>>;
 
     /// Reads messages that were found when the mailbox had `stamp`, each as [`Storage::read_known`]
@@ -237,10 +246,13 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Gives the file of a message the additional name `to`. Returns `false` if that cannot be
-    /// done: the message is not a file of its own, `to` is on another file system, or another
+    /// Gives the file of a message the additional name `to`. Returns `false` if that is not
+    /// possible: the message is not a file of its own, `to` is on another file system, or another
     /// program could change the file in place under its other name. Not durable before the folder
-    /// of `to` is synced. A message that is no longer there is [`crate::Error::MessageGone`].
+    /// of `to` is synced.
+    ///
+    /// # Errors
+    /// [`crate::Error::MessageGone`] for a message that is no longer there.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
         let _ = (location, to);
         Ok(false)
@@ -272,15 +284,16 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     ) -> Result<SyncReport>;
 
     /// Returns the change that was begun and not finished, if there is one (docs/protocol.md,
-    /// "Open", step 1). A few system calls; takes no lock, so the change may be in progress in
-    /// another process.
+    /// "Open", step 1). Costs a few system calls; takes no lock, so the change may be in progress
+    /// in another process.
     fn unfinished(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
         let _ = state_dir;
         Ok(None)
     }
 
-    /// As [`Storage::unfinished`], but waits for a process that is making the change, if its locks
-    /// can be waited for without writing. Costs the same where nothing is unfinished.
+    /// Returns the unfinished change as [`Storage::unfinished`] does, but waits for a process that
+    /// is making the change, if its locks can be waited for without writing. Costs the same if
+    /// nothing is unfinished.
     ///
     /// # Errors
     /// [`crate::Error::Io`].

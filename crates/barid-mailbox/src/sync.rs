@@ -18,10 +18,10 @@ pub struct ChangeSet {
     /// Keywords that the mailbox is to list, even if no message has them. An mbox lists the
     /// keywords of appended messages by itself.
     pub keywords: Vec<Keyword>,
-    /// Remove \Recent from every message (Maildir: move `new` to `cur`).
+    /// `true` to remove \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
-    /// Write the UID of every message into the mailbox where the format can store UIDs and the
-    /// mailbox lacks them.
+    /// `true` to write the UID of every message into the mailbox, if the format can store UIDs and
+    /// the mailbox lacks them.
     pub write_uids: bool,
 }
 
@@ -53,7 +53,8 @@ pub struct SyncContext<'a> {
     /// Once `true`, the change ends after its current step with [`crate::Error::Unfinished`]; in a
     /// format with a file per message, with [`crate::Error::Stopped`].
     pub stop: Option<&'a AtomicBool>,
-    /// Only find out what the change would do: nothing is written, and no lock file is made.
+    /// `true` to determine the effect of the change only: nothing is written, and no lock file is
+    /// made.
     pub dry_run: bool,
     /// Sequence number of the last pending change in this change, if there is one. The journal
     /// carries it, so that no pending change is applied twice.
@@ -137,7 +138,7 @@ impl ChangeProgress<'_> {
         }
     }
 
-    /// Fails if the change is to stop; to be called before any of it is visible.
+    /// Fails if the change is to stop; must be called before any of it is visible.
     ///
     /// # Errors
     /// [`Error::Stopped`] with no message done.
@@ -181,9 +182,9 @@ pub struct Shift {
 /// Cost of a change; in a dry run, the cost that it would have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncFigures {
-    /// Messages whose flags, keywords or UID were written.
+    /// Number of messages whose flags, keywords or UID were written.
     pub messages_written: u64,
-    /// Messages expunged.
+    /// Number of messages expunged.
     pub messages_expunged: u64,
     /// Bytes of the mailbox overwritten in place, without moving what follows.
     pub bytes_in_place: u64,

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use barid_message::{
-    HeaderFields, Profile, SubjectScratch, base_subject_into, body_offset, display_name,
-    first_mailbox, header_key, message_ids, parse_date,
+    HeaderFields, HeaderScan, Profile, SubjectScratch, base_subject_into, body_offset,
+    display_name, first_mailbox, header_key, message_ids, parse_date,
 };
 
 const ROUNDS: u32 = 20;
@@ -35,7 +35,7 @@ fn main() -> std::io::Result<()> {
     };
     report("scan", &mut || {
         for header in &headers {
-            black_box(HeaderFields::scan(black_box(header)));
+            black_box(HeaderScan::new(black_box(header)));
         }
     })?;
     report("body_offset", &mut || {
@@ -45,7 +45,7 @@ fn main() -> std::io::Result<()> {
     })?;
     report("scan_with_key", &mut || {
         for header in &headers {
-            black_box(HeaderFields::scan_with_key(black_box(header)));
+            black_box(HeaderScan::with_key(black_box(header)));
         }
     })?;
     report("header_key", &mut || {

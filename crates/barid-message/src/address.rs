@@ -93,7 +93,7 @@ pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default())
 }
 
-/// [`first_mailbox`] by the rules of another program.
+/// Returns [`first_mailbox`] by the rules of another program.
 ///
 /// Dovecot returns `MISSING_MAILBOX` for text that is not an address. c-client's different
 /// treatment of such text is not reproduced.
@@ -104,7 +104,7 @@ pub fn first_mailbox_as(raw: &[u8], profile: Profile) -> Cow<'_, [u8]> {
     }
 }
 
-/// [`display_name`] by the rules of another program; see [`first_mailbox_as`].
+/// Returns [`display_name`] by the rules of another program; see [`first_mailbox_as`].
 ///
 /// Dovecot treats a name that is not UTF-8 as broken.
 pub fn display_name_as(raw: &[u8], profile: Profile) -> Cow<'_, str> {
@@ -147,7 +147,7 @@ pub fn display_name(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// [`display_name`] of a parsed address.
+/// Returns the [`display_name`] of a parsed address.
 pub fn address_display_name(address: &Address) -> String {
     if let Some(name) = &address.name {
         let name = decode_words(name);

@@ -32,7 +32,7 @@ fn push_bare(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[from..]);
 }
 
-/// Makes a text that comes in pieces what [`push_crlf`] makes of a whole one.
+/// A converter to CRLF, as by [`push_crlf`], for a text that comes in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrlfPieces {
     ends_with_cr: bool,
@@ -67,9 +67,9 @@ impl CrlfPieces {
 fn bare_lfs(text: &[u8]) -> u64 {
     /// Chunk length whose count fits into a byte.
     const STRETCH: usize = 240;
-    let Some(behind) = text.get(1..) else { return 0 };
+    let Some(after) = text.get(1..) else { return 0 };
     let mut count = u64::from(text[0] == b'\n');
-    for (before, at) in text.chunks(STRETCH).zip(behind.chunks(STRETCH)) {
+    for (before, at) in text.chunks(STRETCH).zip(after.chunks(STRETCH)) {
         let pairs = before.iter().zip(at);
         let bare = pairs.map(|(before, at)| u8::from(*at == b'\n') & u8::from(*before != b'\r'));
         count += u64::from(bare.sum::<u8>());
@@ -105,10 +105,10 @@ mod tests {
             let (mut pieces, mut sizes) = (CrlfPieces::default(), CrlfPieces::default());
             let mut rest = &text[..];
             while !rest.is_empty() {
-                let (piece, behind) = rest.split_at(rng.usize(..=rest.len()));
+                let (piece, after) = rest.split_at(rng.usize(..=rest.len()));
                 pieces.push(piece, &mut out);
                 size += sizes.size(piece);
-                rest = behind;
+                rest = after;
             }
             assert_eq!((out, size), (whole.clone(), whole.len() as u64), "{text:?}");
         }

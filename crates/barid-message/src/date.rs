@@ -100,7 +100,8 @@ fn month_first(cursor: &mut Cursor<'_>, month: u32) -> Option<SentDate> {
     instant(CivilDay { year: full_year(year, digits)?, month, day }, time, zone)
 }
 
-/// Years of two and three digits (RFC 5322 §4.3); years before 1900 are not dates of mail.
+/// Returns the full year of one with two or three digits (RFC 5322 §4.3); years before 1900 are not
+/// dates of mail.
 fn full_year(year: u32, digits: usize) -> Option<i64> {
     let year = match (digits, year) {
         (2, 0..=49) => year + 2000,
@@ -133,8 +134,8 @@ pub(crate) fn month_number(word: &[u8]) -> Option<u32> {
     })
 }
 
-/// Minutes east of UTC of a zone name (RFC 5322 §4.3 and a few that occur); the military letters
-/// were defined with the wrong sign, so that they mean nothing.
+/// Returns the minutes east of UTC of a zone name (RFC 5322 §4.3 and a few that occur); the
+/// military letters were defined with the wrong sign, so that they mean nothing.
 fn zone_minutes(name: &[u8]) -> i16 {
     let mut upper = [0; 4];
     let Some(upper) = upper.get_mut(..name.len()) else { return 0 };

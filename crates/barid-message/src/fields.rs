@@ -38,6 +38,13 @@ pub struct HeaderFields<'a> {
     pub in_reply_to: Option<&'a [u8]>,
     /// `References`.
     pub references: Option<&'a [u8]>,
+}
+
+/// The result of one pass over a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderScan<'a> {
+    /// The fields.
+    pub fields: HeaderFields<'a>,
     /// `true` if one of these fields occurs more than once.
     pub has_repeats: bool,
     /// Offset of the body: after the empty line, or the length of the input if there is none.
@@ -45,60 +52,9 @@ pub struct HeaderFields<'a> {
 }
 
 impl<'a> HeaderFields<'a> {
-    /// Finds the fields in a header. Also accepts a whole message, whose body is ignored.
-    ///
-    /// Costs one search for each line end; never allocates.
+    /// Returns the fields of a header, or of a whole message; see [`HeaderScan::new`].
     pub fn scan(header: &'a [u8]) -> Self {
-        Self::scan_lines(header, |_, _| {})
-    }
-
-    /// Computes [`HeaderFields::scan`] and [`crate::header_key`] in one pass if all lines of the
-    /// header end in LF and it has none of the fields that the key leaves out; else in two.
-    pub fn scan_with_key(header: &'a [u8]) -> (Self, u64) {
-        let (mut plain, mut fields_end) = (true, 0);
-        let fields = Self::scan_lines(header, |start, end| {
-            let line = &header[start..end];
-            let is_plain = line.ends_with(b"\n") && !line.ends_with(b"\r\n");
-            plain &= is_plain && !owned::is_left_out_of_key(line);
-            fields_end = end;
-        });
-        let key = match plain {
-            true => xxh3_64(&header[..fields_end]),
-            false => owned::header_key(header),
-        };
-        (fields, key)
-    }
-
-    /// Calls `visit` with the range of each line before the empty one. A continuation line is
-    /// passed without the field that it continues.
-    #[inline]
-    fn scan_lines(header: &'a [u8], mut visit: impl FnMut(usize, usize)) -> Self {
-        let mut fields = Self::default();
-        let mut at = 0;
-        while at < header.len() {
-            let first = header[at];
-            let line_end = line_end(header, at);
-            if first == b'\n' || (first == b'\r' && header.get(at + 1) == Some(&b'\n')) {
-                fields.body_offset = line_end;
-                return fields;
-            }
-            visit(at, line_end);
-            let found = fields.slot(&header[at..line_end]);
-            let start = at;
-            at = line_end;
-            while matches!(header.get(at), Some(b' ' | b'\t')) {
-                let line_end = self::line_end(header, at);
-                visit(at, line_end);
-                at = line_end;
-            }
-            if let Some((slot, value)) = found {
-                let repeats = slot.is_some();
-                slot.get_or_insert_with(|| trim(&header[start + value..at]));
-                fields.has_repeats |= repeats;
-            }
-        }
-        fields.body_offset = header.len();
-        fields
+        HeaderScan::new(header).fields
     }
 
     /// Returns the slot of the field that starts with `line`, and the offset of its value in the
@@ -124,6 +80,64 @@ impl<'a> HeaderFields<'a> {
             _ => return None,
         };
         value_start(line, name).map(|value| (slot, value))
+    }
+}
+
+impl<'a> HeaderScan<'a> {
+    /// Finds the fields in a header. Also accepts a whole message, whose body is ignored.
+    ///
+    /// Costs one search for each line end; never allocates.
+    pub fn new(header: &'a [u8]) -> Self {
+        Self::scan_lines(header, |_, _| {})
+    }
+
+    /// Computes [`HeaderScan::new`] and [`crate::header_key`] in one pass if all lines of the
+    /// header end in LF and it has none of the fields that the key leaves out; else in two.
+    pub fn with_key(header: &'a [u8]) -> (Self, u64) {
+        let (mut plain, mut fields_end) = (true, 0);
+        let scan = Self::scan_lines(header, |start, end| {
+            let line = &header[start..end];
+            let is_plain = line.ends_with(b"\n") && !line.ends_with(b"\r\n");
+            plain &= is_plain && !owned::is_left_out_of_key(line);
+            fields_end = end;
+        });
+        let key = match plain {
+            true => xxh3_64(&header[..fields_end]),
+            false => owned::header_key(header),
+        };
+        (scan, key)
+    }
+
+    /// Calls `visit` with the range of each line before the empty one. A continuation line is
+    /// passed without the field that it continues.
+    #[inline]
+    fn scan_lines(header: &'a [u8], mut visit: impl FnMut(usize, usize)) -> Self {
+        let mut scan = Self::default();
+        let mut at = 0;
+        while at < header.len() {
+            let first = header[at];
+            let line_end = line_end(header, at);
+            if first == b'\n' || (first == b'\r' && header.get(at + 1) == Some(&b'\n')) {
+                scan.body_offset = line_end;
+                return scan;
+            }
+            visit(at, line_end);
+            let found = scan.fields.slot(&header[at..line_end]);
+            let start = at;
+            at = line_end;
+            while matches!(header.get(at), Some(b' ' | b'\t')) {
+                let line_end = self::line_end(header, at);
+                visit(at, line_end);
+                at = line_end;
+            }
+            if let Some((slot, value)) = found {
+                let repeats = slot.is_some();
+                slot.get_or_insert_with(|| trim(&header[start + value..at]));
+                scan.has_repeats |= repeats;
+            }
+        }
+        scan.body_offset = header.len();
+        scan
     }
 }
 
@@ -283,7 +297,7 @@ mod tests {
             assert_eq!(found, expected);
             assert_eq!(header[walk.offset()..].replace("\r\n", "\n"), body);
             assert_eq!(body_offset(header.as_bytes()), walk.offset());
-            assert_eq!(HeaderFields::scan(header.as_bytes()).body_offset, walk.offset());
+            assert_eq!(HeaderScan::new(header.as_bytes()).body_offset, walk.offset());
         }
     }
 
@@ -304,7 +318,8 @@ mod tests {
         let header = b"Received: x\nSubject: one\nSUBJECT: two\nDate :\tnow\nsubjects: no\n\
             Reply-To: r\nReferences: <a@b>\n\t<c@d>\nRefer: no\nDates: no\nFROM: f\nto:\nSender: s\n\
             cc: c\nbCC: b\nmessage-Id:  <m@n>  \nIn-Reply-To: <i@r>\nTom: no\n\nTo: body\n";
-        let scanned = HeaderFields::scan(header);
+        let scan = HeaderScan::new(header);
+        let scanned = scan.fields;
         assert_eq!(scanned.subject, Some(&b"one"[..]));
         assert_eq!(scanned.date, Some(&b"now"[..]));
         assert_eq!(scanned.references, Some(&b"<a@b>\n\t<c@d>"[..]));
@@ -314,14 +329,14 @@ mod tests {
         assert_eq!(scanned.bcc, Some(&b"b"[..]));
         assert_eq!(scanned.message_id, Some(&b"<m@n>"[..]));
         assert_eq!(scanned.in_reply_to, Some(&b"<i@r>"[..]));
-        assert_eq!(&header[scanned.body_offset..], b"To: body\n");
-        assert!(scanned.has_repeats);
+        assert_eq!(&header[scan.body_offset..], b"To: body\n");
+        assert!(scan.has_repeats);
     }
 
     #[test]
     fn only_fields_that_are_kept_repeat() {
         let check = |header: &[u8], expected| {
-            assert_eq!(HeaderFields::scan(header).has_repeats, expected);
+            assert_eq!(HeaderScan::new(header).has_repeats, expected);
         };
         check(b"To: a\nCc: b\nReceived: x\nReceived: y\nToo: c\n\nTo: d\n", false);
         check(b"To: a\nX: b\nTO : c\n\n", true);

@@ -5,7 +5,7 @@
 //! return [`Defect`]s beside it. Everything that mail could make large or deep is bounded in
 //! [`limits`].
 //!
-//! [`HeaderFields::scan`] finds the fields that a header cache needs in one pass without
+//! [`HeaderScan::new`] finds the fields that a header cache needs in one pass without
 //! allocating; [`parse_date`], [`base_subject`], [`message_ids`], [`first_mailbox`] and
 //! [`display_name`] make columns of them.
 
@@ -44,7 +44,7 @@ pub use crlf::{CrlfPieces, crlf_size, has_only_crlf, push_crlf};
 pub use date::parse_date;
 pub use defect::{Defect, DefectKind};
 pub use envelope::envelope;
-pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
+pub use fields::{Fields, HeaderFields, HeaderScan, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
 pub use owned::{header_key, is_owned_field, rfc822_size, rfc822_size_of_crlf, strip_owned};
 pub use params::parameter;

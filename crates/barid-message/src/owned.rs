@@ -55,7 +55,8 @@ pub fn rfc822_size(message: &[u8]) -> u64 {
     size
 }
 
-/// [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its header alone.
+/// Returns the [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its
+/// header alone.
 ///
 /// Returns `None` if the header does not determine it: it is truncated, or some of its lines do not
 /// end in CRLF.
@@ -206,7 +207,7 @@ mod tests {
         for header in cut {
             for end in ["", "\n", "\r", "\r\n", "\n\n", "\r\n\r\n"] {
                 let ended = format!("{header}{end}");
-                let (fields, key) = crate::HeaderFields::scan_with_key(ended.as_bytes());
+                let (fields, key) = crate::HeaderScan::with_key(ended.as_bytes());
                 let expected = header_key(header.as_bytes());
                 assert_eq!(header_key(ended.as_bytes()), expected, "{ended:?}");
                 assert_eq!(key, expected, "{ended:?} {fields:?}");

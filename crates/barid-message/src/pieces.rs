@@ -3,22 +3,23 @@
 /// The word that separates messages in an mbox.
 const FROM: &[u8] = b"From ";
 
-/// The longest beginning of a line that is held back: longer rows of `>` count as any text.
+/// The longest beginning of a line that is held back, in bytes: longer rows of `>` count as any
+/// text.
 const HELD_LEN_MAX: usize = 64 << 10;
 
-/// Cuts a text that comes in pieces so that no row of `>` and no `From ` after it, at the start of
-/// a line, is cut.
+/// A divider of a text that comes in pieces: it cuts no row of `>`, and no `From ` after one, at
+/// the start of a line.
 #[derive(Clone, Debug, Default)]
 pub struct LinePieces {
     held: Vec<u8>,
     in_line: bool,
 }
 
-/// Takes a piece, and `true` if it begins within a line.
+/// A function that receives a piece, and `true` if the piece begins within a line.
 pub type TakeLines<'a> = dyn FnMut(&[u8], bool) + 'a;
 
 impl LinePieces {
-    /// Takes the next bytes; passes on what is decided.
+    /// Adds the next bytes; passes on those that no later byte can affect.
     pub fn push(&mut self, piece: &[u8], take: &mut TakeLines<'_>) {
         if self.held.is_empty() {
             let len = self.pass(piece, take);
@@ -32,7 +33,7 @@ impl LinePieces {
         }
     }
 
-    /// Passes on what is left.
+    /// Passes on the remaining bytes.
     pub fn finish(&mut self, take: &mut TakeLines<'_>) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
@@ -41,7 +42,7 @@ impl LinePieces {
         self.in_line = false;
     }
 
-    /// Passes on what is decided; returns its bytes.
+    /// Passes on the bytes that no later byte can affect; returns their number.
     fn pass(&mut self, text: &[u8], take: &mut TakeLines<'_>) -> usize {
         let start = memchr::memrchr(b'\n', text).map(|end| end + 1);
         let start = start.or((!self.in_line).then_some(0));
@@ -83,9 +84,9 @@ mod tests {
             };
             let mut rest = text.as_bytes();
             while !rest.is_empty() {
-                let (piece, behind) = rest.split_at(rng.usize(..=rest.len()));
+                let (piece, after) = rest.split_at(rng.usize(..=rest.len()));
                 lines.push(piece, &mut take);
-                rest = behind;
+                rest = after;
             }
             lines.finish(&mut take);
             assert_eq!(out, text.as_bytes());

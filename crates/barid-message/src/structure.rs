@@ -50,7 +50,7 @@ impl Default for StructureReader {
 
 impl StructureReader {
     /// Reads on, and appends the bytes read to `kept`, except for the bodies of undivided parts
-    /// that `keeps` rejects. `keeps` is called with all that the header of a part says.
+    /// that `keeps` rejects. `keeps` is called with all properties from the header of a part.
     ///
     /// The kept bytes are a message with the same parts, some of which are empty.
     pub fn read(
@@ -244,7 +244,7 @@ impl Walker {
         let mut end = self.before;
         while self.stack.len() > level + 1 {
             // A body cannot end before it starts, as it would where a boundary follows a header.
-            if self.stack.last().is_some_and(|open| self.starts_behind(open)) {
+            if self.stack.last().is_some_and(|open| self.starts_after(open)) {
                 end = self.here;
             }
             self.close(end);
@@ -263,7 +263,7 @@ impl Walker {
         true
     }
 
-    fn starts_behind(&self, open: &OpenPart) -> bool {
+    fn starts_after(&self, open: &OpenPart) -> bool {
         let start = match open.kind {
             OpenPartKind::Header => open.part.header_offset as usize,
             _ => open.body.offset,

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Texts are brought into the form of i;unicode-casemap first, so that equal subjects are equal
-//! bytes and sort as RFC 5256 asks.
+//! bytes and sort as RFC 5256 requires.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub fn base_subject(raw: &[u8], profile: Profile) -> BaseSubject {
     BaseSubject { text: text.to_vec(), is_reply_or_forward }
 }
 
-/// [`base_subject`] without an allocation for ASCII subjects after the scratch has grown.
+/// Computes [`base_subject`] without an allocation for ASCII subjects after the scratch has grown.
 ///
 /// Returns the text, and `true` if the subject is a reply or a forward. O(length).
 pub fn base_subject_into<'s>(

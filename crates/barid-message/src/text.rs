@@ -136,7 +136,7 @@ pub fn readable_text(message: &[u8]) -> String {
     readable_text_of(message, &body_structure(message).0)
 }
 
-/// [`readable_text`] of a message with a known structure.
+/// Returns the [`readable_text`] of a message with a known structure.
 pub fn readable_text_of(message: &[u8], structure: &BodyStructure) -> String {
     let mut text = String::new();
     let mut open = vec![structure];

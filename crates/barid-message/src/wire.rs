@@ -16,7 +16,8 @@ pub fn wire_message(stored: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// [`wire_message`] with a reusable buffer, whose content is overwritten.
+/// Returns the [`wire_message`] of a stored message, with a reusable buffer, whose content is
+/// overwritten.
 pub fn wire_message_in<'a>(stored: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     room.clear();
     match write_wire(stored, room) {
@@ -39,7 +40,8 @@ fn write_wire(stored: &[u8], out: &mut Vec<u8>) -> bool {
     is_other
 }
 
-/// Returns `true` if some LF has no CR before it: in most texts with one, the first LF is such.
+/// Returns `true` if some LF has no CR before it: in most texts with such an LF, the first one is
+/// such.
 fn has_bare_lf(text: &[u8]) -> bool {
     let is_bare = |at: usize| at == 0 || text[at - 1] != b'\r';
     memchr::memchr(b'\n', text).is_some_and(is_bare) || !has_only_crlf(text)

@@ -18,8 +18,8 @@ const CORPORA: [&str; 7] = [
     "csdmc2010",
 ];
 
-/// Returns how many messages of a corpus have a date, how many of these are unreadable, and how
-/// many Dovecot reads differently.
+/// Returns the numbers of messages of a corpus that have a date, of unreadable dates, and of dates
+/// that Dovecot reads differently.
 fn dates_of(corpus: &str) -> Option<[usize; 3]> {
     let files = corpora::files(corpus)?;
     let (mut dates, mut unreadable, mut different) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! Property tests: mutated messages never panic and keep what `exercise` asserts.
+//! Property tests: mutated messages never cause a panic, and satisfy the assertions of `exercise`.
 
 use super::exercise;
 

@@ -1,4 +1,4 @@
-//! The integration tests of `barid-message`, one module a subject.
+//! The integration tests of `barid-message`, one module per subject.
 
 #[cfg(test)]
 mod corpora;
@@ -24,9 +24,10 @@ fn no_test_file_is_forgotten() {
 fn exercise(message: &[u8]) -> Vec<barid_message::Defect> {
     use barid_message::*;
 
-    let fields = HeaderFields::scan(message);
-    assert!(fields.body_offset <= message.len());
-    assert_eq!(fields.body_offset, body_offset(message));
+    let scan = HeaderScan::new(message);
+    let fields = scan.fields;
+    assert!(scan.body_offset <= message.len());
+    assert_eq!(scan.body_offset, body_offset(message));
     for profile in [Profile::Rfc, Profile::Dovecot, Profile::CClient] {
         if let Some(date) = fields.date {
             parse_date_as(date, profile);
@@ -52,7 +53,7 @@ fn exercise(message: &[u8]) -> Vec<barid_message::Defect> {
     let stripped = strip_owned(message);
     assert_eq!(rfc822_size(message), crlf_size(&stripped));
     assert_eq!(header_key(message), header_key(&stripped));
-    assert_eq!(HeaderFields::scan_with_key(message), (fields, header_key(message)));
+    assert_eq!(HeaderScan::with_key(message), (scan, header_key(message)));
     let (structure, mut defects) = body_structure(message);
     check_offsets(message, &structure);
     for numbered in numbered_parts(&structure) {

@@ -3,6 +3,8 @@
 //! - [`mail`] implements the traits of `barid-imap` with the library `barid`: the mail of a user,
 //!   shared by all sessions of the user.
 //! - [`config`] reads the configuration file.
+//! - [`delivery`] stores messages that mail servers hand over.
+//! - [`lmtp`] takes them over LMTP.
 //! - [`log`] records what the server does.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
@@ -10,9 +12,11 @@
 
 pub mod config;
 mod connection;
+pub mod delivery;
 mod ffi;
 mod limits;
 mod listener;
+pub mod lmtp;
 pub mod log;
 pub mod mail;
 pub mod server;
@@ -21,6 +25,7 @@ mod tls;
 mod try_dir;
 mod users;
 
+pub use barid_auth::{NameRules, User, UserName, system_user};
 pub use barid_folders::FolderOptions;
 
 pub use self::stdio::serve_stdio;

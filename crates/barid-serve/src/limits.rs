@@ -52,6 +52,34 @@ pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;
 pub(crate) const LOG_VALUE_LEN_MAX: usize = 1000;
 /// Length of a line of a client, in bytes, up to which a protocol log can see a login.
 pub(crate) const RAWLOG_LINE_LEN_MAX: usize = 4096;
+/// Bytes of a message that is being delivered that stay in memory; more go to a file.
+pub(crate) const DELIVERY_MEMORY_LEN: usize = 256 * 1024;
+/// Bytes of a message that is being delivered that are read or written at a time.
+pub(crate) const DELIVERY_PIECE_LEN: usize = 64 * 1024;
+/// Length of the header of a message that is delivered, in bytes.
+pub(crate) const HEADER_LEN_MAX: usize = 16 * 1024 * 1024;
+/// Length of a message that the spam filter reads, in bytes.
+pub(crate) const SPAM_LEN_MAX: u64 = 16 * 1024 * 1024;
+/// Number of header fields that a rule looks at.
+pub(crate) const FIELDS_MAX: usize = 10_000;
+/// Length of a header field that a rule looks at, in bytes.
+pub(crate) const FIELD_LEN_MAX: usize = 64 * 1024;
+/// Number of messages of a user that are remembered as delivered.
+pub(crate) const DUPLICATES_MAX: usize = 10_000;
+/// Size of the file of deliveries in bytes; each step of a delivery is a line of at most 1,200.
+pub(crate) const DUPLICATES_FILE_LEN_MAX: u64 = 8 * 1024 * 1024;
+/// Time for which a delivery waits for others to the same user.
+pub(crate) const DUPLICATES_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of messages among which one is looked for whose delivery did not end.
+pub(crate) const PENDING_ROWS_MAX: u32 = 100_000;
+/// Number of fields of a user in an order to deliver.
+pub(crate) const ORDER_FIELDS_MAX: usize = 1000;
+/// Connections of LMTP at once.
+pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
+/// Bytes that are read from a mail server at a time.
+pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
+/// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
+pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a message between the processes of a server.
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;

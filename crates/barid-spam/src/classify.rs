@@ -30,7 +30,7 @@ pub struct Classified {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Explained {
-    /// Number of messages trained.
+    /// Numbers of messages that the list was trained with.
     pub totals: Counts,
     /// The tokens used, those that indicate ham first.
     pub tokens: Vec<ExplainedToken>,
@@ -42,14 +42,14 @@ pub struct Explained {
 pub struct ExplainedToken {
     /// The token.
     pub token: Vec<u8>,
-    /// Number of messages with it that were trained.
+    /// Numbers of messages with it that the list was trained with.
     pub counts: Counts,
     /// Probability that a message with it is spam.
     pub probability: f64,
 }
 
 /// Called for each message, in order; `Ok(None)` for a message that no longer exists.
-pub type TellClassified<'a> = dyn FnMut(At, Result<Option<Classified>>) -> Result<()> + 'a;
+pub type OnClassified<'a> = dyn FnMut(At, Result<Option<Classified>>) -> Result<()> + 'a;
 
 /// The rules for scoring messages with the word list as it is now.
 pub(crate) struct Rules {
@@ -69,23 +69,23 @@ impl Filter {
     /// Classifies messages, reading all of them.
     ///
     /// # Errors
-    /// Errors of the word list, the mailbox and `tell`; a message that cannot be read is passed to
-    /// `tell` instead.
+    /// Errors of the word list, the mailbox and `report`; a message that cannot be read is passed
+    /// to `report` instead.
     pub fn classify(
         &self,
         source: Source<'_>,
         explains: bool,
-        tell: &mut TellClassified<'_>,
+        report: &mut OnClassified<'_>,
     ) -> Result<()> {
         let rules = Rules::new(self, &mut self.open_list()?, explains)?;
-        self.classify_by(&rules, source, tell)
+        self.classify_by(&rules, source, report)
     }
 
     pub(crate) fn classify_by(
         &self,
         rules: &Rules,
         source: Source<'_>,
-        tell: &mut TellClassified<'_>,
+        report: &mut OnClassified<'_>,
     ) -> Result<()> {
         let (pool, total) = (Pool::new(self), source.len());
         let profile = self.options.profile;
@@ -102,9 +102,9 @@ impl Filter {
             done += 1;
             self.report_progress(LongOperation::Classify, done, total);
             match outcome {
-                ReadOutcome::Made(classified) => tell(at, Ok(Some(classified?)))?,
-                ReadOutcome::Gone => tell(at, Ok(None))?,
-                ReadOutcome::Unreadable(error) => tell(at, Err(error.into()))?,
+                ReadOutcome::Made(classified) => report(at, Ok(Some(classified?)))?,
+                ReadOutcome::Gone => report(at, Ok(None))?,
+                ReadOutcome::Unreadable(error) => report(at, Err(error.into()))?,
             }
             Ok(!self.is_stopped())
         })

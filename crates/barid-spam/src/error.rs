@@ -29,7 +29,7 @@ pub enum Error {
         /// Number of messages read.
         messages: usize,
     },
-    /// The operation was asked to stop.
+    /// The operation was stopped on request.
     #[error("interrupted")]
     Stopped,
     /// A file of parameters is malformed.
@@ -53,7 +53,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the kind of the error: who can do something about it.
+    /// Returns the kind of the error, which shows who can resolve it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Mailbox(error) => error.kind(),
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Returns a hint what to try next, if one is known.
+    /// Returns a hint on what to try next, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Mailbox(error) => return error.hint(),
@@ -90,7 +90,7 @@ impl Error {
     }
 }
 
-/// Returns the kind of an error of a word list, and a hint what to try next.
+/// Returns the kind of an error of a word list, and a hint on what to try next.
 fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static str>) {
     use barid_wordlist::Error as List;
     match error {

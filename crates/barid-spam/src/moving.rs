@@ -12,7 +12,7 @@ use barid_types::Uid;
 use barid_wordlist::{Class, Error as ListError};
 
 use crate::canonical::{canonical_text, content_of};
-use crate::classify::TellClassified;
+use crate::classify::OnClassified;
 use crate::source::{At, Source, each};
 use crate::worker::Pool;
 use crate::{Filter, Result, ScoreOrigins};
@@ -41,13 +41,13 @@ impl Filter {
     /// [`Mailbox::change`].
     ///
     /// # Errors
-    /// As those, and as [`Filter::classify_mailbox`].
+    /// Errors of these calls, and as [`Filter::classify_mailbox`].
     pub fn move_spam(
         &self,
         source: &mut Mailbox,
         target: &mut Mailbox,
         options: &ChangeOptions,
-        tell: &mut TellClassified<'_>,
+        report: &mut OnClassified<'_>,
     ) -> Result<MovedSpam> {
         if source.id() == target.id() {
             let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
@@ -61,7 +61,7 @@ impl Filter {
             {
                 spam.push(uid);
             }
-            tell(at, found)
+            report(at, found)
         })?;
         let mut moved = MovedSpam { scored, spam: spam.len() as u64, ..MovedSpam::default() };
         let contents = self.untrusted(source, &spam)?;

@@ -13,7 +13,7 @@ use barid_vfs::le::{u32_at, u64_at};
 use barid_vfs::{File, atomic_replace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::classify::{Classified, Rules, TellClassified};
+use crate::classify::{Classified, OnClassified, Rules};
 use crate::filter::number_of;
 use crate::limits::SCORES_LEN_MAX;
 use crate::source::{At, Source};
@@ -111,7 +111,7 @@ impl Filter {
         mailbox: &mut Mailbox,
         uids: &[Uid],
         rescore: bool,
-        tell: &mut TellClassified<'_>,
+        report: &mut OnClassified<'_>,
     ) -> Result<ScoreOrigins> {
         let mut list = self.open_list()?;
         let rules = Rules::new(self, &mut list, false)?;
@@ -128,27 +128,27 @@ impl Filter {
         let to_read: Vec<Uid> = uids.iter().copied().filter(|uid| kept(uid).is_none()).collect();
         let mut waiting = uids.iter().filter_map(|uid| Some((*uid, kept(uid)?))).peekable();
         let (mut scored, mut new) = (ScoreOrigins::default(), Vec::new());
-        let mut tell_kept = |(uid, entry): (Uid, &StoredScore), tell: &mut TellClassified<'_>| {
+        let mut report_kept = |(uid, entry): (Uid, &StoredScore), report: &mut OnClassified<'_>| {
             scored.kept += 1;
             scored.older += u64::from(entry.generation < generation);
-            tell(At::Uid(uid), Ok(Some(classified(entry, &rules.parameters))))
+            report(At::Uid(uid), Ok(Some(classified(entry, &rules.parameters))))
         };
         let mut read = 0;
         let source = Source::Mailbox(mailbox, &to_read);
         let done = self.classify_by(&rules, source, &mut |at, found| {
             let At::Uid(uid) = at else { return Ok(()) };
             while let Some(kept) = waiting.next_if(|(kept, _)| *kept < uid) {
-                tell_kept(kept, tell)?;
+                report_kept(kept, report)?;
             }
             read += 1;
             if let (Ok(Some(found)), Some(check)) = (&found, check_of(uid.get())) {
                 let (generation, spamicity) = (found.generation, found.spamicity);
                 new.push(StoredScore { uid: uid.get(), check, generation, spamicity });
             }
-            tell(at, found)
+            report(at, found)
         });
         if done.is_ok() && !self.is_stopped() {
-            waiting.try_for_each(|kept| tell_kept(kept, tell))?;
+            waiting.try_for_each(|kept| report_kept(kept, report))?;
         }
         // The scores of messages that were read are stored, even if not all could be read.
         if !new.is_empty() {

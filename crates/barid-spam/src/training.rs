@@ -1,4 +1,4 @@
-//! Training messages, and reverting that.
+//! Training the filter with messages, and reverting that.
 //!
 //! A thread looks up the receipt of a message and makes its tokens only if the message changes the
 //! list. Changes are collected and written in batches, each of them completely or not at all. If
@@ -22,18 +22,19 @@ use crate::source::{At, Source, each};
 use crate::worker::{Pool, Worker};
 use crate::{Error, Filter, Result};
 
-/// The training to apply to messages.
+/// The kind of training with messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lesson {
-    /// Trains the messages as this class. Messages that were trained before stay as they are.
+pub enum TrainingKind {
+    /// Trains the filter with the messages as this class. Messages that were trained before stay as
+    /// they are.
     Train(Class),
-    /// Reverts the training of the messages; with a class, only of those trained as that class.
+    /// Reverts the training with the messages; with a class, only with those trained as that class.
     Untrain(Option<Class>),
-    /// Trains the messages as this class, whatever they were trained as before.
+    /// Trains the filter with the messages as this class, whatever they were trained as before.
     Retrain(Class),
 }
 
-/// ReadOutcome for a message.
+/// Outcome of a training for one message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Became {
@@ -61,7 +62,7 @@ pub enum Became {
 }
 
 /// Called with the outcome for each message; for a change, once it is durable.
-pub type TellTraining<'a> = dyn FnMut(At, Became) + 'a;
+pub type OnTrainingOutcome<'a> = dyn FnMut(At, Became) + 'a;
 
 /// Numbers of messages by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub struct Trained {
     pub saturated: u64,
     /// Generation of the word list after the last change; 0 if nothing changed.
     pub generation: u64,
-    /// `true` if it was asked to stop before all messages were read.
+    /// `true` if it was stopped on request before all messages were read.
     pub is_stopped: bool,
 }
 
@@ -169,10 +170,10 @@ struct Waiting {
     change: Change,
 }
 
-/// Trains messages of any number of sources.
+/// A training with the messages of any number of sources.
 pub struct Trainer<'a> {
     filter: &'a Filter,
-    lesson: Lesson,
+    kind: TrainingKind,
     pool: Arc<Pool<'a>>,
     list: AnyList,
     waiting: Vec<Waiting>,
@@ -186,19 +187,19 @@ pub struct Trainer<'a> {
 }
 
 impl Filter {
-    /// Starts a training. Creates the word list if it does not exist and the lesson may add
+    /// Starts a training. Creates the word list if it does not exist and the kind may add
     /// messages.
     ///
     /// # Errors
     /// Errors of the word list.
-    pub fn trainer(&self, lesson: Lesson) -> Result<Trainer<'_>> {
-        let list = match lesson {
-            Lesson::Untrain(_) => self.open_list()?,
-            Lesson::Train(_) | Lesson::Retrain(_) => self.open_or_create_list(false)?,
+    pub fn trainer(&self, kind: TrainingKind) -> Result<Trainer<'_>> {
+        let list = match kind {
+            TrainingKind::Untrain(_) => self.open_list()?,
+            TrainingKind::Train(_) | TrainingKind::Retrain(_) => self.open_or_create_list(false)?,
         };
         Ok(Trainer {
             filter: self,
-            lesson,
+            kind,
             pool: Arc::new(Pool::new(self)),
             list,
             waiting: Vec::new(),
@@ -219,26 +220,26 @@ impl Trainer<'_> {
         Self { takes_registered: true, ..self }
     }
 
-    /// Trains the messages of a source. **Commit points:** each batch; [`Trainer::finish`] writes
-    /// the last. If this fails, unwritten changes are lost; messages given again are then trained.
+    /// Trains the filter with the messages of a source. **Commit points:** each batch;
+    /// [`Trainer::finish`] writes the last. If this fails, unwritten changes are lost; messages
+    /// given again are then trained.
     ///
     /// # Errors
-    /// Errors of the word list and the mailbox; a message that cannot be read is passed to `tell`
+    /// Errors of the word list and the mailbox; a message that cannot be read is passed to `report`
     /// instead.
-    pub fn add(&mut self, source: Source<'_>, tell: &mut TellTraining<'_>) -> Result<()> {
+    pub fn add(&mut self, source: Source<'_>, report: &mut OnTrainingOutcome<'_>) -> Result<()> {
         let total = source.len();
-        let (filter, lesson) = (self.filter, self.lesson);
+        let (filter, kind) = (self.filter, self.kind);
         // Threads need the workers while their results are processed.
         let pool = Arc::clone(&self.pool);
         let registered = self.takes_registered;
-        let make = |message: &[u8]| {
-            pool.with(|worker| made(worker, message, (lesson, registered), filter))
-        };
+        let make =
+            |message: &[u8]| pool.with(|worker| made(worker, message, (kind, registered), filter));
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
             filter.report_progress(LongOperation::Train, done, total);
-            self.take(at, outcome, tell)?;
+            self.take(at, outcome, report)?;
             self.trained.is_stopped = filter.is_stopped();
             Ok(!self.trained.is_stopped)
         })
@@ -248,8 +249,8 @@ impl Trainer<'_> {
     ///
     /// # Errors
     /// Errors of the word list.
-    pub fn finish(mut self, tell: &mut TellTraining<'_>) -> Result<Trained> {
-        self.write(tell)?;
+    pub fn finish(mut self, report: &mut OnTrainingOutcome<'_>) -> Result<Trained> {
+        self.write(report)?;
         Ok(self.trained)
     }
 
@@ -257,7 +258,7 @@ impl Trainer<'_> {
         &mut self,
         at: At,
         outcome: ReadOutcome<Result<TrainingResult>>,
-        tell: &mut TellTraining<'_>,
+        report: &mut OnTrainingOutcome<'_>,
     ) -> Result<()> {
         let became = match outcome {
             ReadOutcome::Gone => Became::Gone,
@@ -270,23 +271,25 @@ impl Trainer<'_> {
                     false => plan,
                 };
                 match (known, plan) {
-                    (Some(known), _) => repeated(self.lesson, known),
+                    (Some(known), _) => repeated(self.kind, known),
                     (None, Err(became)) => became,
-                    (None, Ok(change)) => return self.wait(Waiting { at, content, change }, tell),
+                    (None, Ok(change)) => {
+                        return self.wait(Waiting { at, content, change }, report);
+                    }
                 }
             }
         };
         self.trained.add(&became);
-        tell(at, became);
+        report(at, became);
         Ok(())
     }
 
     /// Decides about a message without a receipt, which may be among those that count without one.
     fn without_receipt(&mut self, plan: Decided<Change>) -> Result<Decided<Change>> {
-        let class = match self.lesson {
-            Lesson::Train(_) => return Ok(plan),
-            Lesson::Untrain(class) => class,
-            Lesson::Retrain(class) => Some(other(class)),
+        let class = match self.kind {
+            TrainingKind::Train(_) => return Ok(plan),
+            TrainingKind::Untrain(class) => class,
+            TrainingKind::Retrain(class) => Some(other(class)),
         };
         let list = &mut self.list;
         let left = match &mut self.unreceipted {
@@ -309,7 +312,7 @@ impl Trainer<'_> {
         })
     }
 
-    fn wait(&mut self, waiting: Waiting, tell: &mut TellTraining<'_>) -> Result<()> {
+    fn wait(&mut self, waiting: Waiting, report: &mut OnTrainingOutcome<'_>) -> Result<()> {
         let change = &waiting.change;
         if change.has_receipt {
             let number = number_of(self.filter.options.profile);
@@ -319,11 +322,11 @@ impl Trainer<'_> {
         self.waiting_len += change.len();
         self.waiting.push(waiting);
         let is_full = self.waiting_len > BATCH_LEN || self.waiting.len() >= BATCH_MESSAGES;
-        if is_full { self.write(tell) } else { Ok(()) }
+        if is_full { self.write(report) } else { Ok(()) }
     }
 
     /// Writes the collected changes: all of them or none.
-    fn write(&mut self, tell: &mut TellTraining<'_>) -> Result<()> {
+    fn write(&mut self, report: &mut OnTrainingOutcome<'_>) -> Result<()> {
         for _ in 0..CONFLICTS_MAX {
             if self.waiting.is_empty() {
                 return Ok(());
@@ -335,7 +338,7 @@ impl Trainer<'_> {
             };
             self.filter.look_for_damage(&*self.list);
             match updated {
-                Err(ListError::Conflicts(conflicts)) => self.give_way(&conflicts, tell),
+                Err(ListError::Conflicts(conflicts)) => self.give_way(&conflicts, report),
                 Err(error) => return Err(error.into()),
                 Ok(updated) => {
                     self.trained.generation = updated.generation;
@@ -345,7 +348,7 @@ impl Trainer<'_> {
                     for waiting in std::mem::take(&mut self.waiting) {
                         let became = waiting.change.became();
                         self.trained.add(&became);
-                        tell(waiting.at, became);
+                        report(waiting.at, became);
                     }
                     return Ok(());
                 }
@@ -380,10 +383,10 @@ impl Trainer<'_> {
     }
 
     /// Removes the messages that others have trained or reverted meanwhile.
-    fn give_way(&mut self, conflicts: &[Conflict], tell: &mut TellTraining<'_>) {
+    fn give_way(&mut self, conflicts: &[Conflict], report: &mut OnTrainingOutcome<'_>) {
         let found: HashMap<u128, Option<Receipt>> =
             conflicts.iter().map(|conflict| (conflict.content, conflict.found)).collect();
-        let lesson = self.lesson;
+        let kind = self.kind;
         for mut waiting in std::mem::take(&mut self.waiting) {
             let Some(found) = found.get(&waiting.content) else {
                 self.waiting.push(waiting);
@@ -397,9 +400,9 @@ impl Trainer<'_> {
                 self.waiting.push(waiting);
                 continue;
             }
-            let became = repeated(lesson, found);
+            let became = repeated(kind, found);
             self.trained.add(&became);
-            tell(waiting.at, became);
+            report(waiting.at, became);
         }
     }
 }
@@ -410,10 +413,12 @@ fn plus(sum: &mut Counts, more: Counts) {
 }
 
 /// Returns the outcome for a message that was processed a moment ago: no further change.
-fn repeated(lesson: Lesson, known: Known) -> Became {
-    match (lesson, known) {
+fn repeated(kind: TrainingKind, known: Known) -> Became {
+    match (kind, known) {
         (_, None) => Became::Never,
-        (Lesson::Train(class) | Lesson::Retrain(class), Some((found, _))) if class == found => {
+        (TrainingKind::Train(class) | TrainingKind::Retrain(class), Some((found, _)))
+            if class == found =>
+        {
             Became::Already(found)
         }
         (_, Some((found, _))) => Became::Otherwise(found),
@@ -427,23 +432,27 @@ type Decided<T> = std::result::Result<T, Became>;
 type Plan = (Option<(Class, Profile)>, Option<(Class, Profile)>);
 
 /// Decides about a message that counts as `known`.
-fn plan(lesson: Lesson, known: Known, profile: Profile) -> Decided<Plan> {
+fn plan(kind: TrainingKind, known: Known, profile: Profile) -> Decided<Plan> {
     let before = match known {
         None => None,
         Some((class, number)) => Some((class, profile_of(number).ok_or(Became::Unknown)?)),
     };
-    match (lesson, before) {
-        (Lesson::Train(class) | Lesson::Retrain(class), None) => Ok((None, Some((class, profile)))),
-        (Lesson::Train(class) | Lesson::Retrain(class), Some((found, _))) if class == found => {
+    match (kind, before) {
+        (TrainingKind::Train(class) | TrainingKind::Retrain(class), None) => {
+            Ok((None, Some((class, profile))))
+        }
+        (TrainingKind::Train(class) | TrainingKind::Retrain(class), Some((found, _)))
+            if class == found =>
+        {
             Err(Became::Already(found))
         }
-        (Lesson::Train(_), Some((found, _))) => Err(Became::Otherwise(found)),
-        (Lesson::Retrain(class), before) => Ok((before, Some((class, profile)))),
-        (Lesson::Untrain(_), None) => Err(Became::Never),
-        (Lesson::Untrain(class), Some((found, _))) if class.is_some_and(|it| it != found) => {
+        (TrainingKind::Train(_), Some((found, _))) => Err(Became::Otherwise(found)),
+        (TrainingKind::Retrain(class), before) => Ok((before, Some((class, profile)))),
+        (TrainingKind::Untrain(_), None) => Err(Became::Never),
+        (TrainingKind::Untrain(class), Some((found, _))) if class.is_some_and(|it| it != found) => {
             Err(Became::Otherwise(found))
         }
-        (Lesson::Untrain(_), before) => Ok((before, None)),
+        (TrainingKind::Untrain(_), before) => Ok((before, None)),
     }
 }
 
@@ -467,20 +476,20 @@ fn unreceipted(list: &mut dyn WordList) -> Result<Counts> {
     Ok(left)
 }
 
-/// Decides about any message if the list stores no receipts: the lesson is trusted.
-fn plan_without_receipts(lesson: Lesson, profile: Profile) -> Decided<Plan> {
-    match lesson {
-        Lesson::Train(class) => Ok((None, Some((class, profile)))),
-        Lesson::Retrain(class) => Ok((Some((other(class), profile)), Some((class, profile)))),
-        Lesson::Untrain(Some(class)) => Ok((Some((class, profile)), None)),
-        Lesson::Untrain(None) => Err(Became::Unreceipted),
+/// Decides about any message if the list stores no receipts: the kind is trusted.
+fn plan_without_receipts(kind: TrainingKind, profile: Profile) -> Decided<Plan> {
+    match kind {
+        TrainingKind::Train(class) => Ok((None, Some((class, profile)))),
+        TrainingKind::Retrain(class) => Ok((Some((other(class), profile)), Some((class, profile)))),
+        TrainingKind::Untrain(Some(class)) => Ok((Some((class, profile)), None)),
+        TrainingKind::Untrain(None) => Err(Became::Unreceipted),
     }
 }
 
 fn made(
     worker: &mut Worker,
     message: &[u8],
-    (lesson, registered): (Lesson, bool),
+    (kind, registered): (TrainingKind, bool),
     filter: &Filter,
 ) -> Result<TrainingResult> {
     let content = content_of(worker.maker.read(message));
@@ -494,14 +503,14 @@ fn made(
         Err(error) => return Err(error.into()),
     };
     let misses_receipt = has_receipt && known.is_none();
-    let is_believed = match lesson {
-        Lesson::Train(_) => false,
-        Lesson::Untrain(class) => registered && class.is_some(),
-        Lesson::Retrain(_) => registered,
+    let is_believed = match kind {
+        TrainingKind::Train(_) => false,
+        TrainingKind::Untrain(class) => registered && class.is_some(),
+        TrainingKind::Retrain(_) => registered,
     };
     let plan = match has_receipt && !(misses_receipt && is_believed) {
-        true => plan(lesson, known, profile),
-        false => plan_without_receipts(lesson, profile),
+        true => plan(kind, known, profile),
+        false => plan_without_receipts(kind, profile),
     };
     let (remove, add) = match plan {
         Ok(plan) => plan,

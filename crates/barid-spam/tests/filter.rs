@@ -9,7 +9,7 @@ use barid::vfs::{MemVfs, OsVfs, Vfs};
 use barid::{ChangeOptions, FormatName, Mailbox, MailboxSpec, ReadAs, Uid};
 use barid_spam::bayes::{Profile, Status};
 use barid_spam::wordlist::{Class, Created, OnStore, Sharing, dump};
-use barid_spam::{At, Became, Filter, Lesson, Source, SpamOptions, Trained};
+use barid_spam::{At, Became, Filter, Source, SpamOptions, Trained, TrainingKind};
 use barid_testkit::{Scratch, skip_or_fail};
 
 use crate::world::World;
@@ -25,11 +25,11 @@ fn filter_with(memory: &MemVfs, options: SpamOptions) -> Filter {
     Filter::new(Arc::new(memory.clone()), LIST.into(), options)
 }
 
-/// Trains messages; returns the outcome of each in one word.
-fn teach(filter: &Filter, lesson: Lesson, source: Source<'_>) -> (Trained, Vec<String>) {
+/// Trains a filter with messages; returns the outcome of each in one word.
+fn teach(filter: &Filter, kind: TrainingKind, source: Source<'_>) -> (Trained, Vec<String>) {
     let mut became = Vec::new();
     let tell = &mut |_: At, what: Became| became.push(format!("{what:?}"));
-    let mut trainer = filter.trainer(lesson).unwrap();
+    let mut trainer = filter.trainer(kind).unwrap();
     trainer.add(source, tell).unwrap();
     let trained = trainer.finish(tell).unwrap();
     assert_eq!(trained.messages, became.len() as u64);
@@ -42,7 +42,7 @@ fn dumped(filter: &Filter) -> String {
     text.escape_ascii().to_string().replace("\\n", "\n")
 }
 
-/// The tokens of a dump that count, without dates.
+/// Returns the tokens of a dump that count, without dates.
 fn counted(filter: &Filter) -> Vec<String> {
     let text = dumped(filter);
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
@@ -62,24 +62,27 @@ fn a_message_counts_once() {
     let memory = MemVfs::new();
     let filter = filter(&memory);
     let both = &[SPAM, OTHER, SPAM];
-    let (trained, became) = teach(&filter, Lesson::Train(Class::Spam), Source::Messages(both));
+    let (trained, became) =
+        teach(&filter, TrainingKind::Train(Class::Spam), Source::Messages(both));
     assert_eq!(became.iter().filter(|became| *became == "Trained(Spam)").count(), 2);
     assert_eq!((trained.trained, trained.already), (2, 1));
     let first = dumped(&filter);
     assert!(first.contains("\n.MSG_COUNT 2 0 20261122\n"), "{first}");
     assert!(first.contains("\npills 1 0 ") && first.contains("\nbuy 2 0 "), "{first}");
-    // What mailboxes add to a message makes no other of it.
+    // Fields that mailboxes add do not make it another message.
     let again = b"From x@y Tue Mar  5 12:22:10 2024\nSubject: cheap pills\nStatus: RO\n\
                   Content-Length: 33\n\nbuy these pills now, cheap pills";
     let again = Source::Messages(&[again]);
-    let (trained, became) = teach(&filter, Lesson::Train(Class::Spam), again);
+    let (trained, became) = teach(&filter, TrainingKind::Train(Class::Spam), again);
     assert_eq!((trained.already, became), (1, vec!["Already(Spam)".to_owned()]));
-    let (_, became) = teach(&filter, Lesson::Train(Class::Ham), Source::Messages(&[OTHER, HAM]));
+    let (_, became) =
+        teach(&filter, TrainingKind::Train(Class::Ham), Source::Messages(&[OTHER, HAM]));
     assert_eq!(became, ["Otherwise(Spam)", "Trained(Ham)"]);
-    let (_, became) = teach(&filter, Lesson::Untrain(None), Source::Messages(&[HAM, HAM]));
+    let (_, became) = teach(&filter, TrainingKind::Untrain(None), Source::Messages(&[HAM, HAM]));
     assert_eq!(became[0..1], ["Never"]);
     assert_eq!(became[1], "Untrained(Ham)");
-    let (_, became) = teach(&filter, Lesson::Untrain(Some(Class::Ham)), Source::Messages(&[SPAM]));
+    let (_, became) =
+        teach(&filter, TrainingKind::Untrain(Some(Class::Ham)), Source::Messages(&[SPAM]));
     assert_eq!(became, ["Otherwise(Spam)"]);
     let after: Vec<String> = counted(&filter);
     let before = first.lines().filter_map(|line| line.rsplit_once(' ')).map(|it| it.0);
@@ -90,11 +93,11 @@ fn a_message_counts_once() {
 fn a_message_with_a_verdict_in_it_is_the_same() {
     let memory = MemVfs::new();
     let filter = filter(&memory);
-    teach(&filter, Lesson::Train(Class::Spam), Source::Messages(&[SPAM]));
+    teach(&filter, TrainingKind::Train(Class::Spam), Source::Messages(&[SPAM]));
     let marked =
         [b"X-Bogosity: Ham, tests=bogofilter,\n spamicity=0.1\n".as_slice(), SPAM].concat();
     let (trained, became) =
-        teach(&filter, Lesson::Untrain(None), Source::Messages(&[marked.as_slice()]));
+        teach(&filter, TrainingKind::Untrain(None), Source::Messages(&[marked.as_slice()]));
     assert_eq!((trained.floored, became), (0, vec!["Untrained(Spam)".to_owned()]));
     assert!(counted(&filter).iter().all(|line| line.starts_with('.')), "{:?}", counted(&filter));
 }
@@ -103,13 +106,13 @@ fn a_message_with_a_verdict_in_it_is_the_same() {
 fn what_is_moved_counts_as_if_it_had_always_been_so() {
     let (memory, other) = (MemVfs::new(), MemVfs::new());
     let (moved, direct) = (filter(&memory), filter(&other));
-    teach(&moved, Lesson::Train(Class::Spam), Source::Messages(&[SPAM, HAM]));
+    teach(&moved, TrainingKind::Train(Class::Spam), Source::Messages(&[SPAM, HAM]));
     let (trained, became) =
-        teach(&moved, Lesson::Retrain(Class::Ham), Source::Messages(&[HAM, OTHER]));
+        teach(&moved, TrainingKind::Retrain(Class::Ham), Source::Messages(&[HAM, OTHER]));
     assert_eq!(became, ["Moved(Ham)", "Trained(Ham)"]);
     assert_eq!((trained.moved, trained.trained, trained.floored), (1, 1, 0));
-    teach(&direct, Lesson::Train(Class::Spam), Source::Messages(&[SPAM]));
-    teach(&direct, Lesson::Train(Class::Ham), Source::Messages(&[HAM, OTHER]));
+    teach(&direct, TrainingKind::Train(Class::Spam), Source::Messages(&[SPAM]));
+    teach(&direct, TrainingKind::Train(Class::Ham), Source::Messages(&[HAM, OTHER]));
     assert_eq!(counted(&moved), counted(&direct));
 }
 
@@ -121,12 +124,13 @@ fn another_profile_is_taken_back_with_its_own_tokens() {
         filter_with(&memory, SpamOptions { profile: Profile::Modern, ..SpamOptions::default() });
     let html: &[u8] =
         b"Subject: x\nContent-Type: text/html\n\n<p>two<br/>three</p>four<b>five</b>\n";
-    teach(&bogofilter, Lesson::Train(Class::Spam), Source::Messages(&[SPAM]));
+    teach(&bogofilter, TrainingKind::Train(Class::Spam), Source::Messages(&[SPAM]));
     let before = counted(&bogofilter);
-    teach(&modern, Lesson::Train(Class::Spam), Source::Messages(&[html]));
-    let (trained, _) = teach(&bogofilter, Lesson::Retrain(Class::Ham), Source::Messages(&[html]));
+    teach(&modern, TrainingKind::Train(Class::Spam), Source::Messages(&[html]));
+    let (trained, _) =
+        teach(&bogofilter, TrainingKind::Retrain(Class::Ham), Source::Messages(&[html]));
     assert_eq!((trained.moved, trained.floored), (1, 0));
-    let (trained, _) = teach(&modern, Lesson::Untrain(None), Source::Messages(&[html]));
+    let (trained, _) = teach(&modern, TrainingKind::Untrain(None), Source::Messages(&[html]));
     assert_eq!((trained.untrained, trained.floored), (1, 0));
     assert_eq!(counted(&bogofilter), before);
 }
@@ -140,25 +144,27 @@ fn mailboxes_of_all_formats_hold_the_same_messages() {
     let mut open = mbox.open();
     let all = uids(&open);
     let source = Source::Mailbox(&mut open, &all);
-    let (trained, _) = teach(&filter, Lesson::Train(Class::Ham), source);
+    let (trained, _) = teach(&filter, TrainingKind::Train(Class::Ham), source);
     assert_eq!(trained.trained, 40);
     let mut open = maildir.open();
     let all = uids(&open);
-    let (trained, _) = teach(&filter, Lesson::Train(Class::Ham), Source::Mailbox(&mut open, &all));
+    let (trained, _) =
+        teach(&filter, TrainingKind::Train(Class::Ham), Source::Mailbox(&mut open, &all));
     assert_eq!((trained.trained, trained.already), (0, 40));
-    let (trained, _) = teach(&filter, Lesson::Untrain(None), Source::Files(&maildir.new_files()));
+    let (trained, _) =
+        teach(&filter, TrainingKind::Untrain(None), Source::Files(&maildir.new_files()));
     assert_eq!((trained.failed, trained.messages), (40, 40), "the files of another disk");
     let texts: Vec<Vec<u8>> =
         all.iter().map(|uid| open.read(*uid, ReadAs::Message).unwrap().bytes).collect();
     let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let (trained, _) = teach(&filter, Lesson::Untrain(None), Source::Messages(&texts));
+    let (trained, _) = teach(&filter, TrainingKind::Untrain(None), Source::Messages(&texts));
     assert_eq!((trained.untrained, trained.floored), (40, 0));
     assert!(counted(&filter).iter().all(|line| line.starts_with('.')), "{:?}", counted(&filter));
 }
 
 #[test]
 fn trainers_at_once_teach_every_message_once() {
-    // They wait for each other: in real time, and not in that of a disk in memory.
+    // They wait for each other, in real time and not in that of a disk in memory.
     let scratch = Scratch::new("trainers").unwrap();
     let filter = || {
         let options = SpamOptions { date: Some(20_261_122), threads: 2, ..Default::default() };
@@ -176,7 +182,7 @@ fn trainers_at_once_teach_every_message_once() {
                 // Batches of all sizes, which overlap.
                 for chunk in texts[part * 10..].chunks(7 + part) {
                     let source = Source::Messages(chunk);
-                    sum += teach(&filter, Lesson::Train(Class::Spam), source).0.trained;
+                    sum += teach(&filter, TrainingKind::Train(Class::Spam), source).0.trained;
                 }
                 sum
             })
@@ -197,7 +203,7 @@ fn a_stop_keeps_what_was_taught() {
     let filter = filter_with(&memory, options);
     stop.store(true, Ordering::Relaxed);
     let (trained, _) =
-        teach(&filter, Lesson::Train(Class::Spam), Source::Messages(&[SPAM, OTHER, HAM]));
+        teach(&filter, TrainingKind::Train(Class::Spam), Source::Messages(&[SPAM, OTHER, HAM]));
     assert_eq!((trained.trained, trained.is_stopped), (1, true));
     assert!(dumped(&filter).contains("\n.MSG_COUNT 1 0 "));
 }
@@ -218,13 +224,13 @@ fn classified(filter: &Filter, mailbox: &mut Mailbox, rescore: bool) -> Vec<(u32
     told
 }
 
-/// Teaches half of the messages of a mailbox as spam, the others as ham.
-fn teach_halves(filter: &Filter, mailbox: &mut Mailbox) {
+/// Trains the filter with half of the messages of a mailbox as spam, and with the others as ham.
+fn train_halves(filter: &Filter, mailbox: &mut Mailbox) {
     let all = uids(mailbox);
     let (spam, ham) = all.split_at(all.len() / 2);
     for (class, uids) in [(Class::Spam, spam), (Class::Ham, ham)] {
         let source = Source::Mailbox(mailbox, uids);
-        teach(filter, Lesson::Train(class), source);
+        teach(filter, TrainingKind::Train(class), source);
     }
 }
 
@@ -234,13 +240,13 @@ fn a_score_is_kept_until_it_is_asked_for_anew() {
         world.deliver(30);
         let filter = filter(&world.memory);
         let mut mailbox = world.open();
-        teach_halves(&filter, &mut mailbox);
+        train_halves(&filter, &mut mailbox);
         let first = classified(&filter, &mut mailbox, false);
         assert!(first.iter().all(|(.., is_kept)| !is_kept) && first.len() == 30);
         world.wait();
         world.deliver(3);
         mailbox.refresh().unwrap();
-        teach(&filter, Lesson::Untrain(None), Source::Mailbox(&mut mailbox, &[Uid::MIN]));
+        teach(&filter, TrainingKind::Untrain(None), Source::Mailbox(&mut mailbox, &[Uid::MIN]));
         let second = classified(&filter, &mut mailbox, false);
         assert_eq!(second.iter().filter(|(.., is_kept)| !is_kept).count(), 3);
         for (one, other) in first.iter().zip(&second) {
@@ -263,11 +269,11 @@ fn what_decided_is_told() {
     let memory = MemVfs::new();
     let filter = filter(&memory);
     assert!(filter.classify_message(SPAM, false).is_err(), "there is no word list");
-    for (lesson, word) in [(Class::Spam, "pills"), (Class::Ham, "minutes")] {
+    for (kind, word) in [(Class::Spam, "pills"), (Class::Ham, "minutes")] {
         for number in 0..20 {
             let text = format!("Subject: {word} {number}\n\nthe {word} of day{number}\n");
             let source = [text.as_bytes()];
-            teach(&filter, Lesson::Train(lesson), Source::Messages(&source));
+            teach(&filter, TrainingKind::Train(kind), Source::Messages(&source));
         }
     }
     let found = filter.classify_message(b"Subject: pills\n\npills and minutes\n", true).unwrap();
@@ -287,7 +293,7 @@ fn spam_is_moved_and_nothing_is_lost() {
     world.deliver(20);
     let filter = filter(&world.memory);
     let mut source = world.open();
-    teach_halves(&filter, &mut source);
+    train_halves(&filter, &mut source);
     let vfs: Arc<dyn Vfs> = Arc::new(world.memory.clone());
     let options = world.options();
     let state = &options.state_dir;
@@ -326,9 +332,9 @@ fn spam_is_moved_and_nothing_is_lost() {
     assert_eq!(before, after);
     let again = filter.move_spam(&mut source, &mut target, &done, tell).unwrap();
     assert_eq!((again.spam, again.changed.is_some()), (0, false));
-    // What the user has put right stays where it is.
+    // Messages that the user has corrected stay where they are.
     let all = uids(&target);
-    teach(&filter, Lesson::Retrain(Class::Ham), Source::Mailbox(&mut target, &all[..1]));
+    teach(&filter, TrainingKind::Retrain(Class::Ham), Source::Mailbox(&mut target, &all[..1]));
     let moved = filter.move_spam(&mut target, &mut source, &done, tell).unwrap();
     assert!(moved.trusted <= 1 && target.row_of(all[0]).unwrap().is_some());
     assert!(filter.move_spam(&mut source, &mut world.open(), &done, tell).is_err());
@@ -351,7 +357,7 @@ fn teaching_and_asking_never_wait_for_each_other() {
     let (done, waited) = std::sync::mpsc::channel();
     // Threads that wait for each other for ever are left behind.
     std::thread::spawn(move || {
-        let (asker, turns) = (filter.asker(), Mutex::new(()));
+        let (asker, turns) = (filter.concurrent(), Mutex::new(()));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let in_turn = |work: &mut dyn FnMut()| {
@@ -360,8 +366,8 @@ fn teaching_and_asking_never_wait_for_each_other() {
                 };
                 for number in 0..20 {
                     let text = format!("Subject: pills {number}\n\nbuy\n");
-                    let lesson = (Lesson::Train(Class::Spam), false);
-                    asker.teach(text.as_bytes(), lesson, &in_turn).unwrap();
+                    let kind = (TrainingKind::Train(Class::Spam), false);
+                    asker.train(text.as_bytes(), kind, &in_turn).unwrap();
                 }
             });
             for _ in 0..200 {

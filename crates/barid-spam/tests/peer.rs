@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use barid::vfs::OsVfs;
 use barid_spam::wordlist::{Class, dump};
-use barid_spam::{Filter, Lesson, Source, SpamOptions, canonical_text};
+use barid_spam::{Filter, Source, SpamOptions, TrainingKind, canonical_text};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora, disk};
 
@@ -26,7 +26,7 @@ fn the_same_list_and_the_same_scores() {
     let (mut spam, mut ham, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for (number, file) in files.into_iter().step_by(corpora::either(CORPUS, STEP, 1)).enumerate() {
         let is_spam = file.components().any(|part| part.as_os_str() == "spam");
-        // Both see what no mailbox adds.
+        // Both get the message without fields that mailboxes add.
         let path = scratch.path().join(format!("{number}.eml"));
         disk::write(&path, &canonical_text(&corpora::read(&file).unwrap())).unwrap();
         match number % 3 {
@@ -39,10 +39,10 @@ fn the_same_list_and_the_same_scores() {
         let args = [flag, "-y", "20261122", "-b"];
         let output = peer.filter(&theirs, &args, names(files).as_bytes()).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let mut trainer = filter.trainer(Lesson::Train(class)).unwrap();
+        let mut trainer = filter.trainer(TrainingKind::Train(class)).unwrap();
         trainer.add(Source::Files(files), &mut |_, _| {}).unwrap();
         let trained = trainer.finish(&mut |_, _| {}).unwrap();
-        // A message that is there twice counts once: there must be none.
+        // A message that exists twice counts once: there must be none.
         assert_eq!(trained.trained, files.len() as u64, "{trained:?}");
     }
     let list = theirs.join("wordlist.db").into_os_string();
@@ -76,7 +76,7 @@ fn the_same_list_and_the_same_scores() {
     eprintln!("{} lines alike, {} scores, {seen:?} spam, ham, unsure", ours.len(), others.len());
 }
 
-/// Asked in its place, their file answers as ours does.
+/// Checks that bogofilter's file, opened in place, gives the same answers as ours.
 fn check_in_place(filter: &Filter, theirs: &Path, file: &Path) {
     let options = SpamOptions { date: Some(20_261_122), ..SpamOptions::default() };
     let in_place = Filter::new(Arc::new(OsVfs), theirs.join("wordlist.db"), options);
@@ -94,7 +94,7 @@ fn names(files: &[PathBuf]) -> String {
     files.iter().map(|file| format!("{}\n", file.display())).collect()
 }
 
-/// Lines of a dump, without what differs by the order of the keys.
+/// Returns the lines of a dump, without those that depend on the order of the keys.
 fn lines(dump: &[u8]) -> Vec<String> {
     dump.split(|byte| *byte == b'\n').map(|line| line.escape_ascii().to_string()).collect()
 }

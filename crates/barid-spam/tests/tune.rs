@@ -7,9 +7,9 @@ use barid::vfs::{MemVfs, Vfs};
 use barid_spam::Error;
 use barid_spam::bayes::{Parameters, Profile, Status};
 use barid_spam::wordlist::Class;
-use barid_spam::{Filter, Lesson, Samples, Source, SpamOptions, Taken, TuneOptions, Tuned};
+use barid_spam::{Filter, Samples, Source, SpamOptions, Taken, TrainingKind, TuneOptions, Tuned};
 
-/// Messages of a class: words of their own, words of both classes, and some that mislead.
+/// Returns messages of a class: words of their own, words of both classes, and some that mislead.
 fn messages(class: Class, count: u32, random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (own, other) = match class {
         Class::Spam => ("spamword", "hamword"),
@@ -72,14 +72,14 @@ fn what_is_recommended_misses_less() {
     let options = TuneOptions { false_positives: 0.02, ..TuneOptions::default() };
     let tuned = self::tuned(&filter(0), &options);
     assert_eq!((tuned.tested.spam, tuned.tested.ham), (150, 200));
-    assert_eq!((tuned.taught.spam, tuned.taught.ham), (135, 180));
+    assert_eq!((tuned.trained.spam, tuned.trained.ham), (135, 180));
     assert!(tuned.tried > 100, "{}", tuned.tried);
     let (now, recommended) = (tuned.now.errors, tuned.recommended.errors);
     assert!(recommended.missed() < now.missed(), "{now:?} {recommended:?}");
     assert!(recommended.ham_as_spam <= 4, "{recommended:?}");
     let is_near = tuned.expected.missed().abs_diff(recommended.missed()) < 30;
     assert!(is_near, "{:?} {recommended:?}", tuned.expected);
-    // The same answer whatever works on it.
+    // The answer does not depend on the number of threads.
     assert_eq!(self::tuned(&filter(1), &options), tuned);
     let other = self::tuned(&filter(0), &TuneOptions { seed: 2, ..options });
     assert_ne!(other.recommended, tuned.recommended);
@@ -105,7 +105,7 @@ fn errors_are_those_of_a_filter_that_was_taught() {
     for (class, all) in [(Class::Spam, &spam), (Class::Ham, &ham)] {
         let older: Vec<&[u8]> =
             all.iter().map(Vec::as_slice).filter(|message| key(message) < middle).collect();
-        let mut trainer = filter.trainer(Lesson::Train(class)).unwrap();
+        let mut trainer = filter.trainer(TrainingKind::Train(class)).unwrap();
         trainer.add(Source::Messages(&older), &mut |_, _| {}).unwrap();
         let trained = trainer.finish(&mut |_, _| {}).unwrap();
         assert_eq!(trained.trained, older.len() as u64);

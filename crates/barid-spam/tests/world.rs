@@ -11,7 +11,7 @@ use barid::{Mailbox, MailboxSpec, OpenOptions};
 use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::Corpus;
 
-/// Long enough for every stamp to be old.
+/// A time after which every stamp is old, in nanoseconds.
 const QUIET: i64 = 5_000_000_000;
 
 /// A file system with one mailbox, to which generated messages are delivered.
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// The files of the Maildir that were delivered and are new, sorted.
+    /// Returns the new files of the Maildir that were delivered, sorted.
     pub(crate) fn new_files(&self) -> Vec<PathBuf> {
         let folder = self.spec.path.join("new");
         let mut files = Vec::new();

@@ -51,7 +51,7 @@ impl Identity {
     /// Costs a canonicalization, a stat and one read of the attribute if nothing changed.
     ///
     /// # Errors
-    /// [`crate::Error::Io`] if the mailbox is not there or not accessible.
+    /// [`crate::Error::Io`] if the mailbox does not exist or is not accessible.
     pub fn of(vfs: &dyn Vfs, path: &Path, may_write: bool) -> Result<Self> {
         let canonical = vfs.canonicalize(path).at(path)?;
         let inode = vfs.metadata(&canonical).at(path)?.inode;

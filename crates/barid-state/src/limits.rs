@@ -21,7 +21,7 @@ pub(crate) const VANISHED_READ_MAX: usize = 4 * VANISHED_MAX;
 /// The longest path that is recorded, in bytes: `PATH_MAX` of Linux. A longer one is not recorded.
 pub(crate) const PATH_LEN_MAX: usize = 4096;
 
-/// The buffer for reading a ledger from end to end.
+/// Size of the buffer for reading a ledger from end to end, in bytes.
 pub(crate) const SCAN_BUFFER_LEN: usize = 64 * 1024;
 
 /// The most entries that stay in memory after a commit; more are read again when needed.
@@ -30,7 +30,7 @@ pub(crate) const ENTRIES_KEPT_MAX: usize = 4096;
 /// Bytes of a batch that are read at once.
 pub(crate) const LOAD_BUFFER_LEN: usize = 512 * 1024;
 
-/// A ledger smaller than this is not worth compacting.
+/// Minimum size in bytes of a ledger that is worth compacting.
 pub(crate) const COMPACT_SIZE_MIN: u64 = 32 * 1024;
 
 /// A ledger is compacted when it is this many times larger than its live entries.
@@ -45,16 +45,16 @@ pub(crate) const IDENTITY_LEN_MAX: usize = 32 + 1 + 20 + 1 + PATH_LEN_MAX;
 /// Size limit of the journal of pending changes, in bytes.
 pub(crate) const PENDING_LEN_MAX: u64 = 64 << 20;
 
-/// The buffer for writing expunged messages, in bytes.
+/// Size of the buffer for writing expunged messages, in bytes.
 pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;
 
-/// The buffer for checking expunged messages, in bytes.
+/// Size of the buffer for checking expunged messages, in bytes.
 pub(crate) const EXPUNGED_CHECK_LEN: usize = 64 * 1024;
 
 /// The largest kept message that is read into memory, in bytes; a larger one is read in pieces.
 pub(crate) const EXPUNGED_WHOLE_LEN: u64 = 4 << 20;
 
-/// With at least this many links, one `syncfs` replaces the fsync of each file.
+/// Minimum number of links for which one `syncfs` replaces the fsync of each file.
 pub(crate) const EXPUNGED_SYNC_FS_MIN: usize = 32;
 
 /// The most names of the state folder that are searched for the kept expunges of other mailboxes.

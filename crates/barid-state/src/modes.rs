@@ -1,8 +1,8 @@
-//! Modes of state files, and errors that opening them may give.
+//! Modes of state files, and errors that opening them may return.
 
 use std::io;
 
-/// Permission bits of the state folder, and below of the files in it.
+/// Permission bits of the state folder. Its files have `FILE_MODE`.
 pub(crate) const DIR_MODE: u32 = 0o700;
 pub(crate) const FILE_MODE: u32 = 0o600;
 

@@ -8,7 +8,7 @@ use super::*;
 
 const SEEDS: u64 = 60;
 
-/// The acknowledged states, each with the crash point from which on it must be found. A crash
+/// The acknowledged states, each with the first crash point after which it must be found. A crash
 /// between two of them may leave either.
 type History = Vec<(usize, Said)>;
 
@@ -76,13 +76,13 @@ fn survives(make: impl Fn(&MemVfs) -> CrashVfs, seeds: u64) -> bool {
                 Some((_, before)) => found == *before || after.is_some_and(|a| found == a.1),
                 None => found.uidvalidity.is_none() || after.is_some_and(|a| found == a.1),
             };
-            // A commit that was interrupted is not damage.
+            // An interrupted commit is not damage.
             allowed && ledger.notice().is_none() && goes_on(&disk, &found)
         })
     })
 }
 
-/// Returns `true` if one more UID can be assigned and is there when the ledger is opened again.
+/// Returns `true` if one more UID can be assigned and is still there after the ledger is reopened.
 fn goes_on(disk: &MemVfs, found: &Said) -> bool {
     let mut ledger = open(disk).unwrap();
     let next = ledger.uidnext().unwrap_or(uid(1));
@@ -169,7 +169,7 @@ fn a_failing_call_loses_nothing() {
     }
 }
 
-/// Opens, pushes, commits.
+/// Opens the ledger, pushes UIDs and commits.
 fn change(vfs: &(impl Vfs + Clone + 'static), pushed: u32) -> barid_state::Result<Said> {
     let mut ledger = open(vfs)?;
     let first = ledger.uidnext().unwrap_or(uid(1)).get();
@@ -231,7 +231,7 @@ fn is_survived(disk: &MemVfs, expected: &Said, what: &str) -> bool {
     assert_eq!(said(&mut ledger), *expected, "{what}");
     let Some(notice) = ledger.notice() else { return false };
     assert!(!notice.lost && !notice.renumbered && notice.offset.is_some(), "{what}: {notice:?}");
-    // Any commit makes the file anew.
+    // Any commit rewrites the file.
     ledger.commit().unwrap();
     for _ in 0..2 {
         let mut again = open(disk).unwrap();
@@ -298,7 +298,7 @@ fn a_flipped_bit_costs_nothing_and_is_told() {
     let file = disk.open(&ledger_path(), OpenOptions::READ).unwrap();
     for at in 0..size {
         file.read_exact_at(&mut buffer, at).unwrap();
-        // Between the copies there is nothing.
+        // No data is stored between the copies.
         let is_between = buffer[0] == 0 && (1500..4096).contains(&at);
         if is_between {
             continue;
@@ -314,7 +314,7 @@ fn a_flipped_bit_costs_nothing_and_is_told() {
         }
     }
     println!("{flipped} bits flipped, {told} told");
-    // What is not told is in the headers and in batches that a later one made void.
+    // Damage that is not reported is in the headers and in batches that a later one made void.
     assert!(flipped > 8_000 && told > flipped / 16, "{told} of {flipped}");
 }
 
@@ -357,7 +357,7 @@ fn a_block_that_cannot_be_read_costs_nothing() {
         let mut ledger = open(&vfs).unwrap();
         assert_eq!(said(&mut ledger), expected);
     }
-    // Where nothing can be read nothing is lost, and nobody gets other UIDs.
+    // A read error loses nothing, and no message gets another UID.
     let effect = FaultEffect::Error(std::io::ErrorKind::Other);
     let fault = Fault::nth(0).of(barid_vfs::CallKind::Read).with(effect).forever();
     assert!(matches!(open(&FaultVfs::new(disk, fault)), Err(barid_state::Error::Io { .. })));

@@ -320,7 +320,7 @@ fn linked_messages_survive_every_crash() {
                     });
                     assert!(bytes.is_none_or(|bytes| bytes == message(number).bytes), "{context}");
                 }
-                // What is left of a writer that died goes with the next expunge.
+                // The next expunge removes the leftovers of a writer that died.
                 let bounds = KeptBounds { bytes: u64::MAX, count: 9, keeps_last: true };
                 folder(&disk).prune(Timestamp { unix_nanos: 0 }, &bounds).unwrap();
                 let mut names = 0;
@@ -396,7 +396,7 @@ fn an_expunge_stays_until_its_own_end() {
         assert_eq!(folder(&disk).numbers().unwrap(), expected, "{now}");
     };
     check(15, 9, &[1, 3, 4, 5]);
-    // What goes because it is over takes no room.
+    // Expired expunges take no room.
     check(25, 3, &[1, 3, 5]);
     check(55, 9, &[3, 5]);
     check(100, 9, &[5]);
@@ -430,7 +430,7 @@ fn what_is_over_goes() {
     assert_eq!(names, 0);
 }
 
-/// Damages the newest kept expunge: another mailbox in the same place, and one that prunes, go by
+/// Damages the newest kept expunge: another mailbox in the same place, and one that prunes, use
 /// those that can be read.
 #[test]
 fn damaged_expunges_of_others_are_skipped() {

@@ -1,6 +1,6 @@
-//! The layout of ledgers on people's disks: a file written by an earlier version stays readable,
-//! and the same operations still write the same bytes. If this fails, raise the version in
-//! `layout.rs`, keep reading the old one, and add a fixture; never replace one.
+//! The layout of existing ledgers: a file written by an earlier version stays readable, and the
+//! same operations still write the same bytes. If this fails, raise the version in `layout.rs`,
+//! keep reading the old one, and add a fixture; never replace one.
 
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
@@ -12,7 +12,7 @@ fn fixture(version: u32) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/ledger-v{version}.bin"))
 }
 
-/// A file system with a file of these bytes as the ledger.
+/// Returns a file system with a file of these bytes as the ledger.
 fn disk_with(bytes: &[u8]) -> MemVfs {
     let vfs = MemVfs::new();
     vfs.create_dir(Path::new(DIR), 0o700).unwrap();
@@ -24,7 +24,7 @@ fn disk_with(bytes: &[u8]) -> MemVfs {
 /// The UIDs that vanished.
 const VANISHED: [u32; 3] = [2, 3, 5];
 
-/// A batch of every record and a number in every field.
+/// Returns a batch with every record and a number in every field.
 fn written() -> (Vec<u8>, Said) {
     let vfs = MemVfs::new();
     let mut ledger = open(&vfs).unwrap();
@@ -53,7 +53,7 @@ fn every_version_is_read_and_the_third_written() {
         let mut ledger = open(&vfs).unwrap();
         let mut expected = expected.clone();
         if version < 3 {
-            // Nothing is known of what vanished.
+            // Nothing is known of the vanished UIDs.
             expected.modseq = 0x1112_1314_1516_1718;
             (expected.floor, expected.vanished) = (expected.modseq, Vec::new());
         }
@@ -61,7 +61,7 @@ fn every_version_is_read_and_the_third_written() {
         assert_eq!(ledger.fingerprint(), 0x2122_2324_2526_2728);
         assert_eq!(ledger.home().unwrap(), Some((mailbox().path, mailbox().inode)));
         assert!(version < 3 || kept == written, "the layout changed without a new version");
-        // The next commit makes it one of the third version.
+        // The next commit converts it to the third version.
         ledger.push(entry(0x0a0b_0c0e));
         ledger.commit().unwrap();
         let expected = said(&mut ledger);
@@ -120,7 +120,7 @@ fn a_later_version_is_left_alone() {
     }
     bytes[600] = 0;
     let vfs = disk_with(&bytes);
-    // One footer is whole in its first copy only, but the header decides.
+    // One footer is whole only in its first copy, but the header decides.
     assert!(matches!(open(&vfs), Err(barid_state::Error::Version { version: 4, .. })));
     assert_eq!(vfs.read(&ledger_path(), SIZE_MAX).unwrap(), bytes);
 }

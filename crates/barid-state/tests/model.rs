@@ -19,7 +19,7 @@ struct Model {
     modseq: u64,
     entries: BTreeMap<u32, LedgerEntry>,
     floor: u64,
-    /// Mod-sequence and UID.
+    /// Mod-sequences and UIDs.
     vanished: Vec<(u64, u32)>,
 }
 
@@ -42,7 +42,7 @@ impl Model {
         assert_eq!(found, expected);
     }
 
-    /// Does one random thing to the ledger and to the model.
+    /// Makes one random change to the ledger and to the model.
     fn step(&mut self, ledger: &mut Ledger, rng: &mut Rng) {
         match rng.u32(..12) {
             0 if self.uidvalidity == 0 || rng.u32(..5) == 0 => {
@@ -98,7 +98,7 @@ fn random_histories_of_two_processes_equal_a_map() {
     for seed in 0..HISTORIES {
         let mut rng = Rng::with_seed(seed);
         let vfs = MemVfs::new();
-        // A ledger never committed to has the time it was opened at as its mod-sequence.
+        // The mod-sequence of a ledger that was never committed is the time at which it was opened.
         vfs.set_tick(Duration::ZERO);
         let mut ledgers = [open(&vfs).unwrap(), open(&vfs).unwrap()];
         let modseq = vfs.now().unix_nanos as u64 / 1000;

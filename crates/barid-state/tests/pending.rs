@@ -21,7 +21,7 @@ fn open_pending(vfs: &(impl Vfs + Clone + 'static)) -> Result<Pending> {
     Pending::open(Arc::new(vfs.clone()), Path::new(DIR), &mailbox())
 }
 
-/// The n-th of all changes; they differ in every field.
+/// Returns the n-th of all changes; they differ in every field.
 fn change(number: u32) -> PendingChange {
     let keyword = |name: &str| Keyword::new(&format!("{name}{number}")).unwrap();
     let delta = FlagDelta {
@@ -41,7 +41,7 @@ fn change(number: u32) -> PendingChange {
     }
 }
 
-/// The numbers of the changes that a journal holds.
+/// Returns the numbers of the changes in a journal.
 fn numbers(pending: &Pending) -> Vec<u32> {
     let records = pending.records();
     assert!(records.is_sorted_by(|a, b| a.sequence < b.sequence));
@@ -81,7 +81,7 @@ fn what_is_accepted_is_found_until_it_is_dropped() {
     assert_eq!(numbers(&open_pending(&disk).unwrap()), [2]);
     two.drop_through(last).unwrap();
     assert!(disk.metadata(&path()).is_err());
-    // Numbers never come again.
+    // Numbers are never reused.
     assert!(accept(&mut one, 3..4).unwrap().unwrap() > last);
     two.refresh().unwrap();
     assert_eq!(numbers(&two), [3]);
@@ -135,7 +135,7 @@ fn what_it_costs() {
 }
 
 /// Changes the pending records in several steps. Returns the acknowledged content after each, with
-/// the crash point from which on it must be found.
+/// the first crash point after which it must be found.
 fn live(world: &CrashVfs) -> Vec<(usize, Vec<u32>)> {
     let vfs = world.vfs();
     let mut history = vec![(0, Vec::new())];
@@ -171,7 +171,7 @@ fn survives(make: impl Fn(&MemVfs) -> CrashVfs) -> bool {
             let Ok(mut pending) = open_pending(&disk) else { return false };
             let found = numbers(&pending);
             let good = allowed.iter().any(|(_, numbers)| *numbers == found);
-            // It goes on from there.
+            // The journal can be continued.
             let goes_on = accept(&mut pending, 50..51).is_ok();
             let expected: Vec<u32> = found.into_iter().chain([50]).collect();
             good && pending.damage().is_none()
@@ -240,7 +240,7 @@ fn what_was_not_acknowledged_is_not_believed() {
     assert_eq!(numbers(&open_pending(&disk).unwrap()), [0]);
 }
 
-/// A journal of three batches.
+/// Returns a journal of three batches.
 fn batches() -> (MemVfs, Vec<u8>) {
     let disk = disk_with(2);
     let mut pending = open_pending(&disk).unwrap();
@@ -292,7 +292,7 @@ fn damage_is_told_and_kept() {
         assert!(found.len() as u64 + damage.records <= 6, "byte {at}: {damage:?}");
         accept(&mut pending, 9..10).unwrap();
         let expected: Vec<u32> = found.iter().copied().chain([9]).collect();
-        // It is told by everybody who opens it, whatever becomes of the changes.
+        // Everybody who opens it reports the damage, whatever becomes of the changes.
         let mut again = open_pending(&disk).unwrap();
         assert_eq!(numbers(&again), expected);
         let aside = again.damage().unwrap().path.clone();
@@ -302,7 +302,7 @@ fn damage_is_told_and_kept() {
         let mut empty = open_pending(&disk).unwrap();
         assert_eq!(empty.damage().unwrap().path, aside);
         assert!(numbers(&empty).is_empty() && files(&disk).len() == 2);
-        // Until somebody has taken note of it; the damaged file stays.
+        // Until it is acknowledged; the damaged file stays.
         empty.acknowledge().unwrap();
         assert!(open_pending(&disk).unwrap().damage().is_none());
         assert_eq!(files(&disk).len(), 1);
@@ -374,7 +374,7 @@ fn every_version_is_read_and_the_second_written() {
         assert_eq!(disk.read(&path(), SIZE_MAX).unwrap()[8], 2);
         assert_eq!(numbers(&open_pending(&disk).unwrap()), [0, 1, 2, 3, 4, 5, 9]);
     }
-    // A later version is left alone.
+    // A file of a later version is left alone.
     let mut later = written[..64].to_vec();
     later[8] = 3;
     let checksum = xxhash_rust::xxh3::xxh3_64(&later);

@@ -33,7 +33,7 @@ pub fn run(jobs: &[(&str, Job)]) {
 }
 
 /// Sends a line to the parent; called in a child.
-pub fn tell(line: &str) {
+pub fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     // Without a parent nobody reads it.
     drop(out.write_all(format!("{MARK}{line}\n").as_bytes()).and_then(|()| out.flush()));

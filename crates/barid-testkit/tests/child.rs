@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use barid_testkit::child::{self, Child, ChildEvent, Job, tell};
+use barid_testkit::child::{self, Child, ChildEvent, Job, print_line};
 
 const SILENCE: Duration = Duration::from_secs(60);
 
 const JOBS: &[(&str, Job)] = &[
-    ("echo", |args| args.iter().for_each(|word| tell(word))),
+    ("echo", |args| args.iter().for_each(|word| print_line(word))),
     ("fail", |_| panic!("as it was asked to")),
     ("stay", |_| {
-        tell("here");
+        print_line("here");
         std::thread::sleep(SILENCE);
     }),
 ];

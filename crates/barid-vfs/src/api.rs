@@ -95,18 +95,18 @@ impl From<&Metadata> for FileStamp {
 /// Options for opening a file; reading is always allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Allow writing.
+    /// `true` to allow writing.
     pub write: bool,
     /// Create the file if it is missing, with this mode (before umask).
     pub create: Option<u32>,
-    /// With `create`: fail if the file exists.
+    /// With `create`: `true` to fail if the file exists.
     pub exclusive: bool,
-    /// Truncate the file to 0 bytes.
+    /// `true` to truncate the file to 0 bytes.
     pub truncate: bool,
-    /// Fail if the last component is a symbolic link.
+    /// `true` to fail if the last component is a symbolic link.
     pub no_follow: bool,
-    /// With `create`: leave a new file that root creates to root, instead of giving it to the owner
-    /// of the folder.
+    /// With `create`: `true` to leave a new file that root creates to root, instead of giving it to
+    /// the owner of the folder.
     pub keep_owner: bool,
 }
 
@@ -159,9 +159,9 @@ pub trait Vfs: Host {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>>;
     /// Opens a directory for listing and for opening many of its files.
     fn open_dir(&self, path: &Path) -> io::Result<Box<dyn Dir>>;
-    /// `stat`: follows symbolic links.
+    /// Returns the metadata of a file, following symbolic links (`stat`).
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
-    /// `lstat`: does not follow symbolic links.
+    /// Returns the metadata of a file, without following symbolic links (`lstat`).
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata>;
     /// Returns the absolute path without symbolic links.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
@@ -297,11 +297,13 @@ pub trait File: Debug + Send + Sync {
     fn first_hole(&self, from: u64) -> io::Result<Option<u64>>;
     /// Sets access and modification time (`futimens`).
     fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
-    /// Like [`Vfs::xattr`], for this open file, even if it was renamed.
+    /// Returns an attribute as [`Vfs::xattr`] does, for this open file, even if it was renamed.
     fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// Like [`Vfs::set_xattr`], for this open file, which must be open for writing.
+    /// Sets an attribute as [`Vfs::set_xattr`] does, for this open file, which must be open for
+    /// writing.
     fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()>;
-    /// Like [`Vfs::remove_xattr`], for this open file, which must be open for writing.
+    /// Removes an attribute as [`Vfs::remove_xattr`] does, for this open file, which must be open
+    /// for writing.
     fn remove_xattr(&self, name: &str) -> io::Result<()>;
     /// Makes content and size durable (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
@@ -335,8 +337,8 @@ pub trait File: Debug + Send + Sync {
     /// Sets owner and group, if given (`fchown`). The default implementation does nothing.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`], except for root, and for the owner who sets a group of
-    /// which he is a member.
+    /// [`io::ErrorKind::PermissionDenied`], except for root, and for an owner who sets a group to
+    /// which the owner belongs.
     fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         let _ = (uid, gid);
         Ok(())

@@ -52,18 +52,19 @@ pub struct DotLockOptions {
     /// Age at which a lock is stale: neither it nor the file it guards changed for this long.
     /// Dovecot uses 120 s, c-client 300 s.
     pub stale_after: Duration,
-    /// Breaks stale locks. For an mbox, set this only while holding the kernel locks.
+    /// `true` to break stale locks. For an mbox, set this only while holding the kernel locks.
     pub break_stale: bool,
-    /// Also treats a lock as stale that is older than the boot of this machine and names neither
-    /// another host nor a living process, on a local file system. If the clock was set forward
-    /// since the boot, live locks look like that, too.
+    /// `true` to also treat a lock as stale that is older than the boot of this machine and names
+    /// neither another host nor a living process, on a local file system. If the clock was set
+    /// forward since the boot, live locks look like that, too.
     pub break_before_boot: bool,
     /// Permission bits of the lock file before umask; c-client uses 0o666.
     pub mode: u32,
 }
 
 impl Default for DotLockOptions {
-    /// Waits 30 s, breaks locks after 120 s, mode 0o600.
+    /// Returns options that wait 30 s, do not consider a lock stale before 120 s, and use mode
+    /// 0o600.
     fn default() -> Self {
         Self {
             break_before_boot: false,

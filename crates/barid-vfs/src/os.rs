@@ -28,7 +28,8 @@ use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
 
 use self::system::{
-    EXT, SYNCS_NAMES, TELLS_OF_ERRORS, file_system_of, has_birth_time, kernel_is_at_least, user,
+    EXT, SYNCFS_REPORTS_ERRORS, SYNCS_NAMES, file_system_of, has_birth_time, kernel_is_at_least,
+    user,
 };
 
 /// The file system of the operating system.
@@ -377,7 +378,7 @@ impl Dir for OsDir {
 
     fn syncs_file_system(&self) -> io::Result<bool> {
         let kind = file_system_of(&self.fd)?;
-        Ok(TELLS_OF_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
+        Ok(SYNCFS_REPORTS_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
     }
 
     fn sync_file_system(&self) -> io::Result<()> {
@@ -404,9 +405,9 @@ fn open_at(
 }
 
 /// Opens or creates a file as root. A new file in a folder of another user is given to that user,
-/// who could not use it otherwise, be it of a mailbox, the state or a cache. A dangling symbolic
-/// link is not followed when creating. The folder is resolved only once, because its owner may
-/// replace it at any time.
+/// who could not use it otherwise: files of mailboxes, of the state and of caches alike. A dangling
+/// symbolic link is not followed when creating. The folder is resolved only once, because its owner
+/// may replace it at any time.
 fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     let Some(name) = path.file_name() else { return open_at(rustix::fs::CWD, path, options) };
     for _ in 0..CREATE_TRIES_MAX {

@@ -103,8 +103,8 @@ impl Ownership {
         (self.mode & 0o070) >> 3 != self.mode & 0o007
     }
 
-    /// Returns `true` if a file with `mode` that belongs to another user still gives the owner, as
-    /// a member of the group or as any user, his permissions.
+    /// Returns `true` if a file with `mode` that belongs to another user still gives the owner the
+    /// permissions of the owner's mode bits, through the group or as any user.
     fn admits_owner(&self, mode: u32) -> bool {
         let owner = mode >> 6 & 0o6;
         let others = (mode | mode >> 3) & 0o6;

@@ -12,7 +12,7 @@ const TEMPORARY: (&str, &str) = (".barid-", ".tmp");
 /// Replaces or creates the file `path` atomically by one that `write` fills: readers see the old
 /// file or the whole new one. Returns the new file, still open.
 ///
-/// The new content goes to a temporary file in the same directory (see [`is_temporary`]) with
+/// The new content is written to a temporary file in the same directory (see [`is_temporary`]) with
 /// permission bits `mode` (before umask), which is renamed over `path`. The rename is the commit
 /// point. With `durable` the order is: write, fsync of the file, rename, fsync of the directory;
 /// after a crash `path` is the old file or the whole new one, and once this returned it is the new

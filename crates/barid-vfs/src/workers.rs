@@ -1,7 +1,7 @@
 //! The worker threads of a process.
 //!
 //! However many sessions scan, search or fetch at the same time, a process has a bounded number of
-//! threads for it: work that finds none free is done by the thread that asked.
+//! threads for it: work for which no thread is free is done by the calling thread.
 
 use std::panic::resume_unwind;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Calls that a signal interrupts are repeated: no caller ever sees `Interrupted`.
+//! Calls that a signal interrupts are repeated: no caller ever gets `Interrupted`.
 //!
 //! Linux interrupts no call on a local file, whatever the signals, so `strace` makes every other
 //! call on the folder of the test fail with EINTR.
@@ -12,7 +12,7 @@ use super::*;
 /// The folder in which the traced process works.
 const DIR: &str = "BARID_INTERRUPTED";
 
-/// The calls that are interrupted: all that `OsVfs` makes, but for closing, which must not be
+/// The calls that are interrupted: all that `OsVfs` makes, except for closing, which must not be
 /// repeated.
 const CALLS: [&str; 25] = [
     "openat",

@@ -39,7 +39,7 @@ fn a_dotlock_lets_one_in_at_a_time() {
     each("dotlocks", |vfs, dir| {
         let path = dir.join("count");
         vfs.open(&path, OpenOptions::create(0o600)).unwrap().write_all_at(&[0], 0).unwrap();
-        // In memory the clock runs with the waiting, so locks must not look old.
+        // In memory, waiting advances the clock, so locks must not look old.
         let (timeout, stale_after) = (Duration::from_secs(1 << 30), Duration::from_secs(1 << 32));
         let options = DotLockOptions { timeout, stale_after, ..DotLockOptions::default() };
         std::thread::scope(|scope| {

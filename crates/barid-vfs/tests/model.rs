@@ -1,4 +1,4 @@
-//! Random histories: the file system in memory has to give the same answers as the real one.
+//! Random histories: the file system in memory must give the same answers as the real one.
 
 use std::io::Result;
 
@@ -11,7 +11,7 @@ const HISTORIES: u64 = 40;
 const STEPS: usize = 150;
 const NAMES: [&str; 8] = ["a", "b", "c", "a/x", "b/x", "a/x/y", "c/../a", "./b"];
 
-/// One random call; its result as text.
+/// Makes one random call; returns its result as text.
 fn step(vfs: &dyn Vfs, root: &Path, rng: &mut Rng) -> String {
     let mut path = || root.join(NAMES[rng.usize(..NAMES.len())]);
     let (one, two) = (path(), path());
@@ -39,7 +39,7 @@ fn step(vfs: &dyn Vfs, root: &Path, rng: &mut Rng) -> String {
     }
 }
 
-/// All that can be seen below a directory.
+/// Returns everything that is visible below a directory.
 fn state(vfs: &dyn Vfs, root: &Path) -> Vec<String> {
     let mut seen = Vec::new();
     let mut dirs = vec![root.to_owned()];

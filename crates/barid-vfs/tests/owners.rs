@@ -1,5 +1,5 @@
 //! Owners, groups and permission bits of new files, on the real file system, for the superuser and
-//! for somebody else.
+//! for another user.
 #![expect(clippy::disallowed_methods, reason = "owners are set and looked at from outside")]
 
 use std::io;
@@ -11,13 +11,13 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::*;
 
-/// The user and group of whom files are replaced.
+/// The user and group that own the replaced files.
 const OWNER: u32 = 54_321;
-/// Somebody else, and his group.
+/// Another user, and the group of that user.
 const USER: u32 = 54_322;
-/// Another group that he is in.
+/// Another group to which that user belongs.
 const SHARED: u32 = 54_323;
-/// A group that he is not in.
+/// A group to which that user does not belong.
 const FOREIGN: u32 = 54_324;
 
 /// Owner, group and all mode bits of a file.
@@ -27,7 +27,7 @@ type Rights = (u32, u32, u32);
 struct Folder(PathBuf);
 
 impl Folder {
-    /// `None` if this is not the superuser, who alone can become somebody else.
+    /// Returns `None` if this is not the superuser, who alone can become another user.
     #[expect(clippy::print_stdout, reason = "who runs the tests sees what is skipped")]
     fn new(name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
@@ -84,7 +84,7 @@ impl Drop for Folder {
     }
 }
 
-/// Gives this thread, and no other, to a user.
+/// Makes this thread, and no other, run as a user.
 fn become_user(user: u32) {
     if user == 0 {
         return;
@@ -115,7 +115,7 @@ fn somebody_gives_files_to_groups_that_he_is_in() {
     check((USER, USER, 0o600), Ok((USER, USER, 0o600)));
     check((USER, SHARED, 0o660), Ok((USER, SHARED, 0o660)));
     check((USER, SHARED, 0o6770), Ok((USER, SHARED, 0o770)));
-    // Of another group the mode loses what is for the group; it stays where it is for all.
+    // In another group, the mode loses the permissions of the group, unless everybody has them.
     check((USER, FOREIGN, 0o660), Ok((USER, USER, 0o600)));
     check((USER, FOREIGN, 0o664), Ok((USER, USER, 0o604)));
     check((USER, FOREIGN, 0o2644), Ok((USER, USER, 0o644)));
@@ -141,7 +141,7 @@ fn a_new_file_follows_its_folder_and_no_link() {
         folder.create(user, "box/missing", "box/new").unwrap();
         let found = std::fs::metadata(folder.path("box/new")).unwrap();
         let found = (found.uid(), found.gid(), found.mode() & 0o7777);
-        // A group without rights of its own is not worth a call.
+        // A group without permissions of its own is not worth a call.
         let expected = if mode == 0o770 && user != 0 { (USER, USER, 0o600) } else { expected };
         assert_eq!(found, expected, "{user} {group} {mode:o}");
         std::fs::remove_dir_all(folder.path("box")).unwrap();
@@ -179,7 +179,7 @@ fn what_holds_mail_of_a_file_belongs_to_its_owner_and_not_to_that_of_the_folder(
     // Anything else is given to the owner of the folder.
     OsVfs.open(&path, OpenOptions::create_new(0o600)).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().uid(), USER);
-    // Without the file there is nobody to give it to.
+    // Without the file there is no user to give it to.
     std::fs::remove_file(&path).unwrap();
     std::fs::remove_file(&of).unwrap();
     assert!(create_for_owner_of(&OsVfs, &of, &path, 0o600).is_err() && !path.exists());

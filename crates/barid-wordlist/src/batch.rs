@@ -234,7 +234,8 @@ impl Batch {
 }
 
 impl Op {
-    /// Applies the change to an entry, or to a missing one; counts in `bent` what did not fit.
+    /// Applies the change to an entry, or to a missing one; counts the numbers that did not fit in
+    /// `bent`.
     pub(crate) fn apply(self, before: Option<TokenEntry>, bent: &mut Bent) -> TokenEntry {
         match self {
             Self::Set(entry) => entry,

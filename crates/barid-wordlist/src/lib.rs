@@ -4,8 +4,8 @@
 //! atomically, and iterates over all tokens in byte order. [`Native`] is barid's own format: tables
 //! that are never changed in place, and a log of newer changes (`docs/formats/wordlist.md`).
 //! [`OnStore`] is any store of `barid-kv` with bogofilter's record format, bogofilter's own files
-//! included; [`open_list`] detects the kind of a file. [`remote`] asks a daemon that has the list
-//! open. [`Sums`] collects the tokens of many messages for a batch. [`dump`], [`load`],
+//! included; [`open_list`] detects the kind of a file. [`remote`] queries a daemon that has the
+//! list open. [`Sums`] collects the tokens of many messages for a batch. [`dump`], [`load`],
 //! [`maintain`], [`merge`] and [`robx`] do what `bogoutil` does.
 
 mod any;

@@ -82,8 +82,8 @@ pub trait WordList: Debug + Send {
         self.rewrite_beside(decide, &mut |_| Ok(()))
     }
 
-    /// Like [`WordList::rewrite`], and then applies the changes that `beside` adds, atomically with
-    /// the others if the list can. Receipts are not changed.
+    /// Rewrites the list as [`WordList::rewrite`] does, and then applies the changes that `beside`
+    /// adds, atomically with the others if the list can. Receipts are not changed.
     ///
     /// # Errors
     /// As [`WordList::update`], and those of `beside`; nothing is changed then.
@@ -118,13 +118,13 @@ pub trait WordList: Debug + Send {
 /// A change of a token by [`WordList::rewrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Keep it.
+    /// Keeps it.
     Keep,
-    /// Remove it.
+    /// Removes it.
     Drop,
-    /// Replace its entry.
+    /// Replaces its entry.
     Set(TokenEntry),
-    /// Rename it. If the new name exists, its counts are added and the later date is kept.
+    /// Renames it. If the new name exists, its counts are added and the later date is kept.
     Rename(Vec<u8>),
 }
 

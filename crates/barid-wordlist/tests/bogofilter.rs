@@ -27,8 +27,8 @@ struct World {
 }
 
 impl World {
-    /// The build with Berkeley DB, and where they are installed those with Tokyo Cabinet and
-    /// SQLite.
+    /// Returns the build with Berkeley DB and, where they are installed, those with Tokyo Cabinet
+    /// and SQLite.
     fn all() -> Vec<Self> {
         let others = ["tokyocabinet", "sqlite"].map(|build| (Bogofilter::of_build(build), build));
         for (_, build) in others.iter().filter(|(peer, _)| peer.is_none()) {
@@ -149,7 +149,7 @@ fn registrations_give_the_same_lists() {
                 _ => (&["-S", "-n"][..], ham, spam),
             };
             world.register(flags, &text);
-            // In turn: what either wrote the other reads.
+            // In turn: each reads what the other wrote.
             if round == 0 || round % 2 == 1 {
                 both.register(flags, &text);
             } else {
@@ -187,7 +187,7 @@ fn dumps_are_loaded_alike() {
         load(&mut native, &mut text.as_bytes(), &how).unwrap();
         same(&ours(&mut native), &world.dump_of(&loaded), world.store);
 
-        // A list that we made is one for bogofilter.
+        // A list that barid made is valid for bogofilter.
         let made = world.scratch.path().join("made.db");
         let choice = choice(world.store).unwrap();
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
@@ -197,7 +197,7 @@ fn dumps_are_loaded_alike() {
         same(&world.dump_of(&made), &ours(&mut native), world.store);
         assert_eq!(world.util(&["-w"], &made, b""), world.util(&["-w"], &loaded, b""),);
 
-        // Maintenance, with all tests and with each.
+        // Maintenance, with all tests and with each alone.
         for (flags, what) in [
             (&["-a", "20200505"][..], Maintain { date: Some(20_200_505), ..Maintain::default() }),
             (&["-c", "4"], Maintain { count: Some(4), ..Maintain::default() }),

@@ -7,7 +7,7 @@ use barid_wordlist::{Batch, Change, Counts, WordList};
 
 use crate::world::{BESIDE, DATE, Model, create, draw, open, seeds, set_beside, word};
 
-/// The acknowledged lists, each with the crash point from which on it must be found. A crash
+/// The acknowledged lists, each with the first crash point after which it must be found. A crash
 /// between two of them may leave either.
 type History = Vec<(usize, Model)>;
 
@@ -88,7 +88,7 @@ fn every_crash_leaves_what_was_acknowledged() {
 
 #[test]
 fn a_crash_of_a_large_list_leaves_what_was_acknowledged() {
-    // Each look at so many tokens takes its time; with more seeds every point is visited.
+    // Each check of so many tokens takes time; with more seeds every point is visited.
     let seeds = seeds(1);
     assert!(survives(CrashVfs::new, 32_000, (if seeds == 1 { 5 } else { 1 }, seeds.min(20))));
 }

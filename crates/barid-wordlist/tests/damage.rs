@@ -123,7 +123,7 @@ fn teaching_a_damaged_list_loses_no_sound_part() {
     for is_known in [false, true] {
         for _ in 0..20 {
             let (disk, mut model) = (disk.snapshot(), model.clone());
-            // The first block has what the list says of itself.
+            // The first block has the list's special keys.
             for block in [0, random.u64(1..blocks)] {
                 let offset = 4096 + block * 4096 + random.u64(400..3000);
                 flip(&disk, path(), offset, 1 << random.u8(0..8));
@@ -140,7 +140,7 @@ fn teaching_a_damaged_list_loses_no_sound_part() {
                 counts.spam += 1;
             }
             if !is_known {
-                // So much that a table is made: the damage shows itself meanwhile.
+                // So many that a table is made, which reveals the damage.
                 for number in 0..40_000 {
                     batch.change(format!("~{number}").as_bytes(), none, none).unwrap();
                 }
@@ -181,7 +181,7 @@ fn blocks_that_were_written_elsewhere_are_healed() {
         true
     })
     .unwrap();
-    // What the list says of itself is other by now.
+    // The special keys of the list have other values by now.
     assert!(list.damage().is_empty() && missed(&disk, &model) == before + 1);
 }
 
@@ -203,7 +203,7 @@ fn damage_of_an_overriding_table_brings_back_nothing_old() {
     }
     assert!(files(&disk).iter().any(|file| file.to_string_lossy().contains(".base-")));
     drop(list);
-    // The block that has what the list says of itself, whose first byte is that of no word.
+    // The block of the special keys, whose first byte no word begins with.
     for more in [false, true] {
         let disk = disk.snapshot();
         flip(&disk, path(), 4096 + 9, 0x40);
@@ -254,7 +254,7 @@ fn words_beside_a_flipped_bit_are_kept() {
     let (mut sum, mut most) = (0, 0);
     for _ in 0..60 {
         let disk = disk.snapshot();
-        // The first byte of a token is that of the next ones, mostly.
+        // Most tokens share their first byte with the next ones.
         flip(&disk, path(), 4096 + random.u64(8..9000), 1 << random.u8(0..8));
         let before = missed(&disk, &model);
         let mut list = open(&disk).unwrap();
@@ -266,7 +266,7 @@ fn words_beside_a_flipped_bit_are_kept() {
         (sum, most) = (sum + before, most.max(before));
     }
     assert!(sum < 60 * 100 && most < 400, "{sum} and {most} are lost");
-    // Nothing at all is left of a block.
+    // Nothing of a block is left.
     let file = disk.open(path(), OpenOptions::WRITE).unwrap();
     file.write_all_at(&[0; 4096], 4096).unwrap();
     open(&disk).unwrap().rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
@@ -278,7 +278,7 @@ fn a_truncated_file_is_told() {
     let (disk, _) = small();
     for file in files(&disk) {
         let size = disk.metadata(&file).unwrap().size;
-        // A log may end early: its last record was not whole then.
+        // A log may end early: then its last record was not whole.
         if file.to_string_lossy().contains(".log-") || size == 0 {
             continue;
         }

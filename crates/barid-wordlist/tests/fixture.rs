@@ -1,6 +1,6 @@
-//! The layout of word lists on people's disks: files written by version 1 stay readable, and the
-//! same operations still write the same bytes. If this fails, raise the version in `header.rs`,
-//! keep reading the old one, and add a fixture; never replace one.
+//! The layout of existing word lists: files written by version 1 stay readable, and the same
+//! operations still write the same bytes. If this fails, raise the version in `header.rs`, keep
+//! reading the old one, and add a fixture; never replace one.
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_vfs::OsVfs;
 use barid_wordlist::{Batch, Class, Counts, Created, Native, WordList};
 
@@ -26,8 +26,8 @@ fn open(path: &str) -> Native {
     Native::open_or_create(Arc::new(OsVfs), Path::new(path), &CREATED).unwrap()
 }
 
-/// Trains one message. Its tokens are derived from `content`, so the expected counts of a list
-/// follow from its receipts.
+/// Trains the list with one message. Its tokens are derived from `content`, so the expected counts
+/// of a list follow from its receipts.
 fn train(list: &mut Native, content: u64) {
     let mut batch = Batch::new(DATE);
     let one = Counts::new(1, 0);
@@ -56,7 +56,7 @@ fn tokens(content: u64) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// Trains one message after the other, and reports each to the parent once it is acknowledged.
+/// Trains with one message after the other, and reports each to the parent once it is acknowledged.
 pub(crate) fn child_trains(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     let mut list = open(args[0]);
@@ -66,7 +66,7 @@ pub(crate) fn child_trains(args: &[&str]) {
             return;
         }
         train(&mut list, content);
-        tell(&content.to_string());
+        print_line(&content.to_string());
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn child_reads(args: &[&str]) {
         assert!(list.damage().is_empty(), "{:?}", list.damage());
         last = found[0].spam;
         looks += 1;
-        tell(&looks.to_string());
+        print_line(&looks.to_string());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -142,7 +142,7 @@ fn holds_just(list: &mut Native, trained: &[u64]) {
 
 const COUNTED: u64 = 30;
 
-/// Trains a few messages, each with a new handle.
+/// Trains with a few messages, each with a new handle.
 pub(crate) fn child_counts(args: &[&str]) {
     let first: u64 = args[1].parse().unwrap();
     for content in first..first + COUNTED {

@@ -1,5 +1,5 @@
-//! Lists as bogofilter's SQLite build makes them, without that: what it wrote is in
-//! `bogofilter.rs`.
+//! Lists in the form of bogofilter's SQLite build, without that build; `bogofilter.rs` tests lists
+//! that it wrote.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use barid_kv::{KvWrite, Purpose, StoreSpec};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_vfs::{OsVfs, Vfs};
 use barid_wordlist::{
     Batch, Change, Counts, Error, Native, OnStore, Sharing, TokenEntry, WordList, dump, keys,
@@ -97,7 +97,7 @@ fn lists_are_as_native_ones() {
             assert_eq!(list.rewrite_beside(&mut { decide }, &mut set_beside).unwrap(), rewritten);
             assert!(rewritten.dropped > 0 && rewritten.changed > 0);
         }
-        // Also the order of lines is the same, and what is no token is not among them.
+        // The order of lines is the same, too, and keys that are not tokens are not among them.
         assert_eq!(text(&mut list), text(&mut native));
         let tokens: [&[u8]; 4] = [b"none", b"all", keys::MSG_COUNT, keys::ENCODING];
         let (mut found, mut expected) = ([NONE; 4], [NONE; 4]);
@@ -176,12 +176,12 @@ fn values_of_any_length_are_read() {
     }
 }
 
-/// Trains `count` messages, each with a new handle, and reports each to the parent.
+/// Trains with `count` messages, each with a new handle, and reports each to the parent.
 pub(crate) fn child_trains(args: &[&str]) {
     let (first, count): (u64, u64) = (args[1].parse().unwrap(), args[2].parse().unwrap());
     for seed in first..first + count {
         train(&mut open(Path::new(args[0])), seed, ONE, NONE);
-        tell(&seed.to_string());
+        print_line(&seed.to_string());
     }
 }
 

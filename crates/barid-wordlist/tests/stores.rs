@@ -65,7 +65,7 @@ fn check(choice: Choice) {
             let rewritten = list.rewrite_beside(&mut { decide }, &mut set_beside).unwrap();
             assert_eq!(native.rewrite_beside(&mut { decide }, &mut set_beside).unwrap(), rewritten);
             assert!(rewritten.dropped > 0 && rewritten.changed > 0);
-            // What is drawn next goes by the model.
+            // Later random choices follow the model.
             model.entries.clear();
             native
                 .scan(&mut |token, entry| model.entries.insert(token.into(), entry).is_none())

@@ -46,7 +46,7 @@ fn a_dump_is_loaded_exactly() {
     let all = Load { today: 1, all_keys: true, ..Load::default() };
     check(&text, &all, &text);
 
-    // What is damaged beyond use is replaced.
+    // Data damaged beyond use is replaced.
     let file = disk.open(path(), OpenOptions::WRITE).unwrap();
     file.set_len(100).unwrap();
     assert!(matches!(open(&disk), Err(Error::Damaged { .. })));

@@ -24,7 +24,8 @@ pub(crate) enum Announced {
     Outpaced,
     /// Another process has changed messages: scan without trusting the stamp.
     Outdated,
-    /// The format found out too late for a new file that nothing known is valid: scan all.
+    /// The format detected too late to fill a new file that nothing known is valid: scan
+    /// everything.
     Invalid,
     /// The cache failed.
     Failed(barid_cache::Error),

@@ -59,7 +59,7 @@ pub struct CacheFigures {
     pub records_raw_bytes: u64,
     /// Bytes of its header records as stored, without the store's own overhead.
     pub records_bytes: u64,
-    /// Figures that only the store can report; `None` if it was not asked or cannot be.
+    /// Figures that only the store can report; `None` if it was not queried, or cannot be.
     pub store: Option<StoreFigures>,
 }
 
@@ -118,7 +118,7 @@ pub struct VerifyReport {
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
-    /// Store and compression, as far as they can still be read.
+    /// Store and compression, if they can still be read.
     pub options: Option<CacheOptions>,
     /// Problems found.
     pub problems: Vec<String>,
@@ -157,7 +157,8 @@ pub fn list(dir: &Path) -> Result<Vec<CacheEntry>> {
     Ok(folder(dir).list()?.into_iter().map(CacheEntry::from).collect())
 }
 
-/// As [`list`], but only the caches of `mailbox` if it is given; asks their stores as well.
+/// Lists caches as [`list`] does, but only those of `mailbox` if it is given; queries their stores
+/// as well.
 ///
 /// # Errors
 /// Errors of the file system.
@@ -211,7 +212,7 @@ pub fn options_of(dir: &Path, mailbox: &Path) -> Result<Option<CacheOptions>> {
     Ok(entry.and_then(|entry| entry.options))
 }
 
-/// Names the mailbox that was asked for in an entry whose cache does not name its own.
+/// Sets the requested mailbox in an entry whose cache does not name its own.
 fn named(entry: barid_cache::CacheEntry, mailbox: Option<&Path>) -> CacheEntry {
     let mut entry = CacheEntry::from(entry);
     if let (Some(mailbox), true) = (mailbox, entry.mailbox_path.as_os_str().is_empty()) {

@@ -18,7 +18,7 @@ pub enum MailboxChange {
     Expunged(Uid),
     /// A message has other flags or keywords than before; \Recent does not count.
     Flags(Uid),
-    /// A message has come.
+    /// A message is new.
     New(Uid),
 }
 
@@ -34,8 +34,9 @@ impl View {
     /// Returns the changes since an earlier view of the same mailbox: first expunges, then changes
     /// of flags, then new messages, each in ascending order.
     ///
-    /// Costs nothing if nothing changed, and as much as the log of the cache is long otherwise. All
-    /// messages are compared after the cache was built anew, which happens once in a while.
+    /// Costs nothing if nothing changed; otherwise the cost is proportional to the length of the
+    /// cache's log. All messages are compared after the cache was built anew, which happens once in
+    /// a while.
     ///
     /// # Errors
     /// A damaged cache.

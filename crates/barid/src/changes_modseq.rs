@@ -35,9 +35,9 @@ impl View {
     /// messages, then fetches flags and keywords of the changed ones, knows the mailbox as this
     /// view has it.
     ///
-    /// Costs nothing if `modseq` is that of the view. Otherwise looks at the mod-sequences of all
-    /// messages, and reads the records of expunges from the state folder. If the mod-sequence is
-    /// older than these, compares the UIDs of all messages.
+    /// Costs nothing if `modseq` is that of the view. Otherwise reads the mod-sequences of all
+    /// messages, and the records of expunges from the state folder. If the mod-sequence is older
+    /// than these, compares the UIDs of all messages.
     ///
     /// # Errors
     /// A damaged cache; errors of the file system.

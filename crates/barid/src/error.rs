@@ -17,7 +17,7 @@ pub enum Error {
     /// An error of the mailbox.
     #[error(transparent)]
     Mailbox(#[from] barid_mailbox::Error),
-    /// An error of the cache that could not be avoided by going on without the cache.
+    /// An error of the cache that could not be avoided by continuing without the cache.
     #[error(transparent)]
     Cache(#[from] barid_cache::Error),
     /// Another process has replaced the cache that is open; a [`crate::Mailbox::refresh`] or a new
@@ -30,10 +30,10 @@ pub enum Error {
     /// An error of the UID ledger or another state file.
     #[error(transparent)]
     State(#[from] barid_state::Error),
-    /// The operation was asked to stop.
+    /// The operation was stopped on request.
     #[error("interrupted")]
     Stopped,
-    /// A thread that is updating a shared mailbox asked for an update of it.
+    /// A thread that is updating a shared mailbox requested another update of it.
     #[error("{}: cannot be updated within an update", path.display())]
     Nested {
         /// The mailbox.
@@ -81,7 +81,7 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
-    /// The mailbox cannot hold a keyword.
+    /// The mailbox cannot store a keyword.
     #[error("{}: the keyword {:?} cannot be stored: {limit}", path.display(), keyword.as_str())]
     Keyword {
         /// The mailbox.
@@ -164,8 +164,8 @@ pub enum Error {
         /// The reason.
         what: &'static str,
     },
-    /// A conversion or a copy was asked to stop. The messages that are written stay, and the same
-    /// conversion continues from there.
+    /// A conversion or a copy was stopped on request. The messages that are written stay, and the
+    /// same conversion continues from there.
     #[error("{}: stopped after {done} of {total} messages", path.display())]
     ConversionStopped {
         /// The target.
@@ -209,12 +209,12 @@ impl fmt::Display for KeywordLimit {
     }
 }
 
-/// The party that can do something about an error.
+/// Kind of an error, by who can resolve it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user asked for something that is not there.
+    /// The user requested something that does not exist.
     User,
-    /// The options or folders given do not work.
+    /// The given options or folders cannot be used.
     Config,
     /// The file system refused.
     Io,
@@ -228,7 +228,7 @@ const CHANGED_SINCE: &str = "`barid check` shows the present state of the mailbo
                              until `barid check --discard`";
 
 impl Error {
-    /// Returns the kind of the error: who can do something about it.
+    /// Returns the kind of the error, which shows who can resolve it.
     pub fn kind(&self) -> ErrorKind {
         use barid_mailbox::Error as Formats;
         match self {
@@ -270,7 +270,7 @@ impl Error {
         }
     }
 
-    /// Returns a hint what to try next, if one is known.
+    /// Returns a hint on what to try next, if one is known.
     pub fn hint(&self) -> Option<String> {
         use barid_mailbox::Error as Formats;
         match self {

@@ -16,7 +16,7 @@ pub fn folders(vfs: &dyn Vfs, root: &Path) -> Result<Vec<Folder>> {
     Ok(barid_formats::folders(vfs, root)?)
 }
 
-/// Finds the mailboxes below `root` as [`folders`] does, as far as `search` says.
+/// Finds the mailboxes below `root` as [`folders`] does, within the extent of `search`.
 ///
 /// # Errors
 /// As [`folders`].

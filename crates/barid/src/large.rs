@@ -43,7 +43,7 @@ struct Opened<'m> {
 }
 
 impl Mailbox {
-    /// Reads like [`View::read_pieces`]; rebuilds the cache if it is damaged.
+    /// Reads a message as [`View::read_pieces`] does; rebuilds the cache if it is damaged.
     ///
     /// # Errors
     /// As [`View::read`]; the pieces before were sound.
@@ -57,7 +57,7 @@ impl Mailbox {
         self.healing(&mut |view| view.pieces_from(uid, read_as, &mut from, take))
     }
 
-    /// Reads like [`View::read_reduced`]; rebuilds the cache if it is damaged.
+    /// Reads a message as [`View::read_reduced`] does; rebuilds the cache if it is damaged.
     ///
     /// # Errors
     /// As [`View::read_reduced`].
@@ -77,7 +77,8 @@ impl View {
         self.pieces_from(uid, read_as, &mut PiecesFrom::default(), take)
     }
 
-    /// Reads as [`View::read_pieces`], starting after the pieces that were taken before.
+    /// Reads a message as [`View::read_pieces`] does, starting after the pieces that were taken
+    /// before.
     fn pieces_from(
         &self,
         uid: Uid,
@@ -115,7 +116,7 @@ impl View {
         read?
     }
 
-    /// [`View::read_pieces`] of a row, without looking for a message that has moved.
+    /// Reads a row as [`View::read_pieces`] does, without looking for a message that has moved.
     pub(crate) fn row_pieces(
         &self,
         row: u32,
@@ -125,8 +126,8 @@ impl View {
         self.row_pieces_from(row, read_as, &mut PiecesFrom::default(), take).map(drop)
     }
 
-    /// As [`View::row_pieces`], starting after the pieces that were read before. Returns `true` if
-    /// the last piece was taken; else `from` counts the pieces that were.
+    /// Reads a row as [`View::row_pieces`] does, starting after the pieces that were read before.
+    /// Returns `true` if the last piece was taken; otherwise `from` counts the pieces that were.
     fn row_pieces_from(
         &self,
         row: u32,
@@ -183,7 +184,7 @@ impl View {
         piece.append(&mut lines);
     }
 
-    /// [`View::read_reduced`] of a row, without looking for a message that has moved.
+    /// Reads a row as [`View::read_reduced`] does, without looking for a message that has moved.
     pub(crate) fn reduced_row(&self, row: u32, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
         let (mut reader, mut bytes) = (StructureReader::default(), Vec::new());
         let mut is_too_large = false;
@@ -264,7 +265,7 @@ pub(crate) fn ends_header(header: &[u8]) -> bool {
     })
 }
 
-/// Returns `true` if an error says that a message is too large to be read as a whole.
+/// Returns `true` if an error means that a message is too large to be read as a whole.
 pub fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Mailbox(FormatError::MessageTooLarge { .. }))
 }

@@ -1,4 +1,4 @@
-//! Open any mailbox of any size at once; list it, sort it, thread it, read it.
+//! Opens any mailbox of any size at once, and lists, sorts, threads and reads it.
 //!
 //! ```no_run
 //! use barid::{Mailbox, OpenOptions, SortProgram, ThreadAlgorithm, Window};
@@ -19,19 +19,19 @@
 //! }
 //! ```
 //!
-//! [`Mailbox::open`] finds the format, brings the cache up to date and answers from it: a mailbox
-//! that did not change costs a fixed number of system calls, one that did costs what is new.
-//! [`OpenOptions::cache_dir`] may be deleted at any time; [`OpenOptions::state_dir`] must be kept,
-//! since UIDs live there that no format could hold.
+//! [`Mailbox::open`] finds the format, brings the cache up to date and answers from it: an
+//! unchanged mailbox costs a fixed number of system calls, a changed one a cost that depends on the
+//! new messages. [`OpenOptions::cache_dir`] may be deleted at any time; [`OpenOptions::state_dir`]
+//! must be kept, since it stores the UIDs that the formats cannot.
 //!
-//! Malformed mail is not an error; `barid_message` gives values and defects. [`Mailbox::notes`]
-//! reports what is wrong with the mailbox or the cache itself.
+//! Malformed mail is not an error; `barid_message` returns values and defects. [`Mailbox::notes`]
+//! reports problems of the mailbox or of the cache itself.
 //!
 //! # Examples
 //!
 //! They run on a file system in memory; [`Mailbox::open`] does the same on the disk.
 //!
-//! Create a mailbox, open it, and append messages. What [`Mailbox::change`] returns is durable.
+//! Create a mailbox, open it, and append messages. All that [`Mailbox::change`] reports is durable.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -142,8 +142,8 @@
 //! # }
 //! ```
 //!
-//! Flag a message, expunge another, and undo that. An undone message has a new UID, because that
-//! of an expunged message is never given again.
+//! Flag a message, expunge another, and undo that. A restored message has a new UID, because the
+//! UID of an expunged message is never assigned again.
 //!
 //! ```
 //! # use std::sync::Arc;

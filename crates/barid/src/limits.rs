@@ -80,8 +80,8 @@ pub(crate) const LEFT_OUT_NAMED: usize = 16;
 /// Bytes of messages that are restored in one pass.
 pub(crate) const UNDO_BATCH_LEN: u64 = 8 << 20;
 
-/// Number of times that the cache is healed and asked again after a change: a damaged cache is made
-/// anew, then the answer comes from memory.
+/// Number of times that the cache is healed and queried again after a change: a damaged cache is
+/// made anew, then the answer comes from memory.
 pub(crate) const HEALINGS_MAX: u32 = 4;
 
 /// Maximum growth in bytes of a message that has moved: another header, as an mbox writes flags.

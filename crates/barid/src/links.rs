@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use barid_cache::{Core, IdHash, Snapshot, ThreadView};
-use barid_message::{Profile, SubjectScratch};
+use barid_message::{HeaderFields, Profile, SubjectScratch};
 use barid_query::{
     Collision, Interner, KeyColumns, LinkColumns, NO_ID, QueryError, ThreadAlgorithm, ThreadState,
     Threads, threads_by_subject, threads_from_state,
@@ -208,18 +208,19 @@ pub(crate) fn threads_of_texts(
     let mut texts = LinkTexts { folds, ..LinkTexts::default() };
     texts.subjects.number(b"");
     snapshot.records(rows, &mut |_, core, record| {
-        texts.push(record, sent_date(core, record, profile), profile);
+        let fields = &record.fields;
+        texts.push(fields, sent_date(core, fields, profile), profile);
     })?;
     Ok(texts.threads(algorithm, profile))
 }
 
 /// Returns the date that a profile threads by. The servers treat the first second of 1970 as no
 /// date.
-fn sent_date(core: &Core, record: &barid_cache::Record<'_>, profile: Profile) -> i64 {
+fn sent_date(core: &Core, fields: &HeaderFields<'_>, profile: Profile) -> i64 {
     if profile == Profile::Rfc {
         return core.sent_date.unix_seconds;
     }
-    let date = record.date.and_then(|raw| barid_message::parse_date_as(raw, profile));
+    let date = fields.date.and_then(|raw| barid_message::parse_date_as(raw, profile));
     let date = date.map(|date| date.unix_seconds).filter(|seconds| *seconds != 0);
     date.unwrap_or(core.internal_date.unix_seconds)
 }
@@ -254,19 +255,19 @@ struct LinkTexts {
 }
 
 impl LinkTexts {
-    fn push(&mut self, record: &barid_cache::Record<'_>, date: i64, profile: Profile) {
-        let own = record.message_id.and_then(|raw| barid_message::message_id(raw, profile));
+    fn push(&mut self, fields: &HeaderFields<'_>, date: i64, profile: Profile) {
+        let own = fields.message_id.and_then(|raw| barid_message::message_id(raw, profile));
         self.links.ids.push(own.map_or(NO_ID, |id| self.ids.number(&id)));
         let (ids, refs) = (&mut self.ids, &mut self.links.refs);
         let before = refs.len();
-        let references = record.references.unwrap_or_default();
+        let references = fields.references.unwrap_or_default();
         barid_message::message_ids(references, profile, &mut |id| refs.push(ids.number(id)));
         if refs.len() == before {
-            let parent = record.in_reply_to.and_then(|raw| barid_message::message_id(raw, profile));
+            let parent = fields.in_reply_to.and_then(|raw| barid_message::message_id(raw, profile));
             refs.extend(parent.map(|id| ids.number(&id)));
         }
         self.links.ref_ends.push(refs.len() as u32);
-        let subject = record.subject.unwrap_or_default();
+        let subject = fields.subject.unwrap_or_default();
         let (base, reply) = barid_message::base_subject_into(subject, profile, &mut self.scratch);
         self.subject_of.push(match self.folds {
             true => self.subjects.number(&base.to_ascii_lowercase()),

@@ -1,7 +1,7 @@
 //! Opening and refreshing a mailbox: the stamp, the scan, the cache (docs/protocol.md, "Open").
 //!
 //! 0. Complete a change that another process left unfinished; read the pending changes.
-//! 1. Take the stamp. If it equals the cache's and is not racy, the cache is the answer.
+//! 1. Take the stamp. If it equals the cache's and is not racy, the cache is up to date.
 //! 2. Otherwise scan against what is known. New messages go to the cache's sinks: to a new cache if
 //!    there is none, else into a log record of the one there is.
 //! 3. Assign the mod-sequence, and make it and the vanished UIDs durable in the ledger before
@@ -257,9 +257,9 @@ impl Mailbox {
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
     }
 
-    /// Detects what others changed meanwhile, as [`Mailbox::refresh`]. If something else
-    /// has taken the place of the mailbox, which may be another mailbox, it is opened anew; a
-    /// damaged cache is rebuilt.
+    /// Detects what others changed meanwhile, as [`Mailbox::refresh`] does. If something else has
+    /// taken the place of the mailbox, which may be another mailbox, it is opened anew; a damaged
+    /// cache is rebuilt.
     pub(crate) fn refresh_path(&mut self) -> Result<()> {
         if self.storage.is_replaced(&self.identity)? {
             *self = Self::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;

@@ -4,7 +4,8 @@ use barid_types::{Flag, FlagSet, KeywordMask, ModSeq, Uid, UidValidity};
 
 use crate::{Result, View};
 
-/// Consecutive rows from which on reading all blocks of a range costs less than single rows.
+/// Minimum number of consecutive rows for which reading all blocks of a range costs less than
+/// single rows.
 const DENSE_ROWS: usize = 8;
 
 /// Flags, keywords and mod-sequence of a message, pending changes included.
@@ -55,7 +56,7 @@ impl View {
     /// many and ascending.
     ///
     /// # Errors
-    /// A damaged cache, or a row that is not there.
+    /// A damaged cache, or a row that does not exist.
     pub fn uids_of(&self, rows: &[u32]) -> Result<Vec<Uid>> {
         let mut uids = Vec::with_capacity(rows.len());
         // A result in the order of a sort needs most blocks, each many times.

@@ -336,8 +336,9 @@ impl<'a> Opening<'a> {
         Ok(report)
     }
 
-    /// As [`Opening::do_over`], but returns the error if it concerns the library of the requested
-    /// store: a user who names a store must learn that it is not available.
+    /// Prepares a new attempt as [`Opening::do_over`] does, but returns the error if it concerns
+    /// the library of the requested store: a user who names a store must learn that it is not
+    /// available.
     pub(crate) fn do_over_unless_refused(
         &mut self,
         known: &mut Option<Snapshot>,
@@ -432,7 +433,7 @@ pub(crate) fn expect_writing(
     Ok(())
 }
 
-/// Returns the cache's error behind that of a scan, or else that of the scan.
+/// Returns the cache's error that caused the error of a scan, or else the error of the scan.
 fn cache_error(error: Error, intake: Intake<'_>) -> Result<barid_cache::Error> {
     match error {
         Error::Mailbox(barid_mailbox::Error::Sink(cause)) => match cause.downcast() {

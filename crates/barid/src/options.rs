@@ -25,9 +25,9 @@ pub enum LongOperation {
     Change,
     /// Copying messages to another mailbox.
     Convert,
-    /// Teaching messages to the spam filter.
+    /// Training the spam filter.
     Train,
-    /// Asking the spam filter.
+    /// Classifying messages with the spam filter.
     Classify,
     /// Trying parameters of the spam filter.
     Tune,
@@ -88,8 +88,8 @@ pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 pub struct OpenOptions {
     /// Folder of the caches; `None` keeps the cache in memory only.
     pub cache_dir: Option<PathBuf>,
-    /// Folder for text of a compressed mailbox in which reading goes back, in files without names.
-    /// `None` decompresses it again instead.
+    /// Folder of spill files, which have no names and store the text of a compressed mailbox once a
+    /// reader goes back in it. If `None`, the text is decompressed again instead.
     pub spill_dir: Option<PathBuf>,
     /// Folder of the UID ledgers. They must survive: without them UIDs change.
     pub state_dir: PathBuf,
@@ -100,10 +100,10 @@ pub struct OpenOptions {
     /// Compression of the cache. `None` leaves a cache as it is, and does not compress a new one.
     /// Otherwise as [`OpenOptions::store`].
     pub compression: Option<Compression>,
-    /// Write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state are
-    /// written.
+    /// `true` to write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state
+    /// are written.
     pub read_only: bool,
-    /// Trust no stamp: read every message.
+    /// `true` to trust no stamp and read every message.
     pub full_check: bool,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,

@@ -1,14 +1,14 @@
 //! Sort orders, stored beside the cache.
 //!
-//! The first time an order is asked for, all messages are sorted and the order is stored as
+//! The first time an order is requested, all messages are sorted and the order is stored as
 //! physical rows, which keep their numbers when others are expunged. Later only the wanted end is
 //! read, and newer messages are merged into it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use barid_cache::{Core, Record, Snapshot};
-use barid_message::{Profile, SubjectScratch};
+use barid_cache::{Core, Snapshot};
+use barid_message::{HeaderFields, Profile, SubjectScratch};
 use barid_query::{SortKey, SortProgram, SortView};
 use barid_types::Uid;
 
@@ -42,7 +42,7 @@ impl View {
     /// The first call for a program sorts the mailbox; later ones read the wanted part and merge
     /// the new messages: O(window + new). Orders by `SIZE`, and those of a mailbox without a cache
     /// on disk, are computed each time. `SIZE` sorts by RFC822.SIZE, and reads the messages whose
-    /// size nobody has asked for yet; [`Mailbox::sorted`] remembers it.
+    /// size is not known yet; [`Mailbox::sorted`] stores it.
     ///
     /// # Errors
     /// A damaged cache; as [`View::fetch`] if sorting by size.
@@ -52,7 +52,7 @@ impl View {
         }
         let (sizes, unreadable) = self.missing_sizes()?;
         let mut sized = self.clone();
-        // The cache is the mailbox's to write.
+        // Only the mailbox itself may write the cache.
         Arc::make_mut(&mut sized.snapshot).detach();
         sized.add_sizes(&sizes)?;
         Ok(Sorted { rows: sized.order(program, window)?, unreadable })
@@ -198,7 +198,7 @@ impl SortView for SortKeys<'_> {
         let mut visited = 0;
         let result = self.snapshot.records(rows, &mut |_, _, record| {
             visited += 1;
-            string(key, record, self.profile, &mut scratch, visit);
+            string(key, &record.fields, self.profile, &mut scratch, visit);
         });
         self.keep_error(result);
         (visited..rows.len()).for_each(|_| visit(b""));
@@ -215,7 +215,7 @@ fn number(key: SortKey, core: &Core) -> i64 {
 
 fn string(
     key: SortKey,
-    record: &Record<'_>,
+    fields: &HeaderFields<'_>,
     profile: Profile,
     scratch: &mut SubjectScratch,
     visit: &mut dyn FnMut(&[u8]),
@@ -229,13 +229,13 @@ fn string(
         visit(barid_message::casemap(&name).as_bytes());
     };
     match key {
-        SortKey::From => mailbox(record.from, visit),
-        SortKey::To => mailbox(record.to, visit),
-        SortKey::Cc => mailbox(record.cc, visit),
-        SortKey::DisplayFrom => display(record.from, visit),
-        SortKey::DisplayTo => display(record.to, visit),
+        SortKey::From => mailbox(fields.from, visit),
+        SortKey::To => mailbox(fields.to, visit),
+        SortKey::Cc => mailbox(fields.cc, visit),
+        SortKey::DisplayFrom => display(fields.from, visit),
+        SortKey::DisplayTo => display(fields.to, visit),
         _ => {
-            let subject = record.subject.unwrap_or_default();
+            let subject = fields.subject.unwrap_or_default();
             visit(barid_message::base_subject_into(subject, profile, scratch).0);
         }
     }

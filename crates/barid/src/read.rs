@@ -13,7 +13,7 @@ use crate::{Error, Mailbox, Result, View};
 /// The bytes of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawMessage {
-    /// From_ line if asked for, header, blank line, body.
+    /// From_ line if requested, header, blank line, body.
     pub bytes: Vec<u8>,
     /// Number of bytes before the body.
     pub header_len: usize,
@@ -27,7 +27,7 @@ pub(crate) struct ReadRoom {
 }
 
 impl Mailbox {
-    /// Reads like [`View::read`]; rebuilds the cache if it is damaged.
+    /// Reads a message as [`View::read`] does; rebuilds the cache if it is damaged.
     ///
     /// # Errors
     /// As [`View::read`].
@@ -57,7 +57,7 @@ impl View {
     ///
     /// # Errors
     /// A damaged cache; [`Error::NoSuchMessage`] if the message is gone; [`Error::Renumbered`] if
-    /// it has moved and its UID means another now; errors of the file system.
+    /// it has moved and its UID means another message now; errors of the file system.
     pub fn read(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
         let row = self.existing_row(uid)?;
         let read = self.follow(row, &mut |view, row| view.read_row_alone(row, read_as));

@@ -15,7 +15,7 @@ pub(crate) struct Shown {
     changes: BTreeMap<Uid, Change>,
     /// The keywords of the mailbox and of the pending changes; `None` if nothing is pending.
     keywords: Option<KeywordTable>,
-    /// Difference of the pending changes to the number of unseen messages.
+    /// Change that the pending changes make to the number of unseen messages.
     unseen: i64,
     /// The highest mod-sequence of the pending changes.
     highest_modseq: ModSeq,

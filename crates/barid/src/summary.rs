@@ -1,6 +1,7 @@
 //! The data that a list shows of a message, without reading it.
 
 use barid_cache::{Core, Record};
+use barid_message::HeaderFields;
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
 
 use crate::shown::Shown;
@@ -28,7 +29,10 @@ pub struct Summary<'a> {
     /// RFC822.SIZE, if known; see [`fill_rfc822_sizes`](crate::Mailbox::fill_rfc822_sizes).
     pub rfc822_size: Option<u64>,
     /// The header fields as in the message.
-    pub fields: &'a Record<'a>,
+    pub fields: &'a HeaderFields<'a>,
+    /// `true` if the message has more of some field than the cache: the field is longer, or occurs
+    /// again.
+    pub is_cut: bool,
     /// Hash of the header and length of the body in bytes.
     content: (u64, u64),
     names: &'a KeywordTable,
@@ -50,7 +54,7 @@ impl<'a> Summary<'a> {
     fn new(
         row: u32,
         core: &Core,
-        fields: &'a Record<'a>,
+        record: &'a Record<'a>,
         names: &'a KeywordTable,
         shown: &Shown,
     ) -> Self {
@@ -65,7 +69,8 @@ impl<'a> Summary<'a> {
             keywords,
             size: core.size,
             rfc822_size: core.rfc822_size,
-            fields,
+            fields: &record.fields,
+            is_cut: record.cut,
             content: (core.key.0, core.size.saturating_sub(core.header_len.into())),
             names,
         }
@@ -78,7 +83,7 @@ impl View {
     /// Reads each block of the cache once where the rows allow it; no message is read.
     ///
     /// # Errors
-    /// A damaged cache, or a row that is not there.
+    /// A damaged cache, or a row that does not exist.
     pub fn summaries(
         &self,
         rows: &[u32],

@@ -161,7 +161,7 @@ impl View {
     /// Returns the UID of a row.
     ///
     /// # Errors
-    /// A damaged cache, or a row that is not there.
+    /// A damaged cache, or a row that does not exist.
     pub fn uid_of(&self, row: u32) -> Result<Uid> {
         Ok(self.snapshot.core(row)?.uid)
     }
@@ -174,8 +174,8 @@ impl View {
         Ok(self.snapshot.uids()?)
     }
 
-    /// Returns the UIDs of all rows, in ascending order, each with a check value: data kept outside
-    /// the mailbox under a UID belongs to the message only if the value is that of then.
+    /// Returns the UIDs of all rows, in ascending order, each with a check value: data stored
+    /// outside the mailbox under a UID belongs to the message only if the value is still the same.
     ///
     /// # Errors
     /// A damaged cache.
@@ -319,7 +319,7 @@ impl Newest {
     }
 }
 
-/// Returns `true` if an error says that a message is no longer at its known location: it was moved
+/// Returns `true` if an error means that a message is no longer at its known location: it was moved
 /// or removed.
 pub(crate) fn has_moved(error: &Error) -> bool {
     matches!(error, Error::Mailbox(FormatError::MessageGone { .. }))

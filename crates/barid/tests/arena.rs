@@ -1,4 +1,4 @@
-//! A mailbox that is changed, and what must be in it.
+//! A mailbox that is changed, and its expected content.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) struct Arena {
     pub(crate) delivered: u64,
 }
 
-/// A message that must be there.
+/// An expected message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub(crate) uid: u32,
@@ -73,7 +73,7 @@ impl Expected {
     }
 }
 
-/// A memory whose clock runs.
+/// Returns a file system in memory whose clock runs.
 pub(crate) fn memory() -> MemVfs {
     let memory = MemVfs::new();
     memory.set_now(Timestamp { unix_nanos: 1_700_000_000_123_456_789 });
@@ -82,7 +82,7 @@ pub(crate) fn memory() -> MemVfs {
 }
 
 impl Arena {
-    /// An empty mailbox of `format` below `root`, which is there.
+    /// Creates an empty mailbox of `format` below `root`, which exists.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, root: &Path, format: &str, seed: u64) -> Self {
         let spec = MailboxSpec::parse(&format!("{format}:{}", root.join("box").display()));
         let is_maildir = format == "maildir";
@@ -101,7 +101,7 @@ impl Arena {
         Self::new(Arc::new(memory()), Path::new("/"), format, seed)
     }
 
-    /// The same mailbox on another file system.
+    /// Returns the same mailbox on another file system.
     pub(crate) fn on(&self, vfs: Arc<dyn Vfs>) -> Self {
         Self {
             vfs,
@@ -129,7 +129,7 @@ impl Arena {
         self.try_open(&OpenOptions { cache_dir: None, ..self.options() }).unwrap()
     }
 
-    /// The bytes of the mbox, or the names of the files of the Maildir.
+    /// Returns the bytes of the mbox, or the names of the files of the Maildir.
     pub(crate) fn content(&self) -> Vec<u8> {
         if !self.is_maildir {
             return self.vfs.read(&self.spec.path, u64::MAX).unwrap();
@@ -146,7 +146,7 @@ impl Arena {
         names
     }
 
-    /// The bytes of a message of the corpus; every one is different.
+    /// Returns the bytes of a message of the corpus; every one is different.
     pub(crate) fn text(&self, number: u64) -> Vec<u8> {
         self.corpus.message(number).bytes
     }
@@ -256,12 +256,12 @@ pub(crate) fn keyword(name: &str) -> Keyword {
     Keyword::new(name).unwrap()
 }
 
-/// A change of one flag.
+/// Returns a change of one flag.
 pub(crate) fn add(flag: Flag) -> FlagChange {
     FlagChange { add: [flag].into_iter().collect(), ..FlagChange::default() }
 }
 
-/// A request to change the flags of some messages.
+/// Returns a request to change the flags of some messages.
 pub(crate) fn flag(uids: &[u32], change: &FlagChange) -> ChangeRequest<'static> {
     let flags = uids.iter().map(|number| (uid(*number), change.clone())).collect();
     ChangeRequest { flags, ..ChangeRequest::default() }

@@ -10,14 +10,14 @@ use barid_vfs::{Fault, FaultVfs};
 
 use crate::arena::{Arena, add, expunge, flag, found, keyword, later, memory, now, uid};
 
-/// An mbox in memory with the given number of messages.
+/// Returns an mbox in memory with the given number of messages.
 fn mbox(count: u64) -> Arena {
     let mut arena = Arena::in_memory("mboxrd", 1);
     arena.deliver(count);
     arena
 }
 
-/// A keyword as it cannot be in an mbox.
+/// Returns keywords that an mbox cannot store, with the limits.
 fn bad_keywords() -> [(String, KeywordLimit); 2] {
     [
         ("gr\u{f6}\u{df}e".to_owned(), KeywordLimit::Ascii),
@@ -29,12 +29,12 @@ fn adding(name: &str) -> FlagChange {
     FlagChange { add_keywords: vec![keyword(name)], ..add(Flag::Seen) }
 }
 
-/// A message to be appended with a keyword.
+/// Returns a message to be appended with a keyword.
 fn labelled<'a>(text: &'a [u8], name: &str) -> NewMessage<'a> {
     NewMessage { keywords: vec![keyword(name)], ..plain(text) }
 }
 
-/// A message to be appended.
+/// Returns a message to be appended.
 fn plain(text: &[u8]) -> NewMessage<'_> {
     let (internal_date, flags, keywords) = (None, Default::default(), Vec::new());
     NewMessage { bytes: text, internal_date, flags, keywords, ..NewMessage::default() }
@@ -85,12 +85,12 @@ fn one_keyword_too_many_is_named() {
         refuse(&mut mailbox);
         mailbox.sync(&now()).unwrap();
         refuse(&mut mailbox);
-        // What it has can be used.
+        // Its existing keywords can be used.
         mailbox.change(&flag(&[2], &adding("k3")), &now()).unwrap();
     }
 }
 
-/// Accepts a change as nobody else would.
+/// Accepts a change without the check of its keywords.
 fn accept_blindly(arena: &Arena, number: u32, name: &str) {
     let mut mailbox = arena.open();
     let identity = Identity::of(&*arena.vfs, &arena.spec.path, true).unwrap();

@@ -1,5 +1,5 @@
-//! No answer depends on what the cache holds: every question, of every format, to caches that came
-//! to be in different ways.
+//! No answer depends on the content of the cache: every question, in every format, to caches that
+//! were filled in different ways.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -115,8 +115,9 @@ fn append(world: &World, cache: Option<&str>, messages: &[Vec<u8>], first: usize
     world.change(cache, &ChangeRequest { appends: &appends, ..ChangeRequest::default() });
 }
 
-/// Messages whose order by stored bytes is not that by RFC822.SIZE, and whatever else is unlike in
-/// caches: headers too long for them, fields that occur twice, lines that an mbox quotes.
+/// Returns messages whose order by stored bytes differs from that by RFC822.SIZE, and messages that
+/// caches treat differently: headers too long for them, fields that occur twice, lines that an mbox
+/// quotes.
 fn messages() -> Vec<Vec<u8>> {
     let corpus = Corpus::new(5, 1000);
     let mut all: Vec<Vec<u8>> = (0..12).map(|number| corpus.message(number).bytes).collect();
@@ -277,7 +278,7 @@ fn answer(mailbox: &mut Mailbox, question: Question) -> String {
     }
 }
 
-/// All answers; the questions are put in any order.
+/// Returns all answers; the questions are asked in any order.
 fn answers(mailbox: &mut Mailbox, random: &mut Rng) -> Vec<(String, String)> {
     let mut questions = questions();
     random.shuffle(&mut questions);
@@ -288,7 +289,7 @@ fn answers(mailbox: &mut Mailbox, random: &mut Rng) -> Vec<(String, String)> {
 }
 
 fn check(world: &World, cache: &str, expected: &[(String, String)], random: &mut Rng) -> usize {
-    // Opened again, it reads what the first has left.
+    // Opened again, it reads the data that the first one stored.
     for opening in 1..=2 {
         let found = answers(&mut world.open(Some(cache)), random);
         for ((name, expected), (_, found)) in expected.iter().zip(&found) {
@@ -299,7 +300,7 @@ fn check(world: &World, cache: &str, expected: &[(String, String)], random: &mut
     2 * expected.len()
 }
 
-/// Returns the place where two texts begin to differ.
+/// Returns the offset at which two texts begin to differ.
 fn differing(expected: &str, found: &str) -> String {
     let same = expected.bytes().zip(found.bytes()).take_while(|(a, b)| a == b).count();
     let from = |text: &str| {

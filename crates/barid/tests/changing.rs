@@ -10,7 +10,7 @@ use barid_vfs::OsVfs;
 
 use crate::arena::{Arena, Expected, FORMATS, KEYWORDS, found, keeping, keyword, later, now, uid};
 
-/// Histories in memory of each format, and on the disk.
+/// Number of histories in memory of each format, and on the disk.
 const HISTORIES: u64 = 60;
 const HISTORIES_ON_DISK: u64 = 6;
 const STEPS: u32 = 25;
@@ -88,14 +88,14 @@ impl History {
         one.sync(&now()).unwrap();
         assert_eq!(one.pending(), 0);
         self.arena.check_texts(&mut one, &self.model.messages);
-        // Nothing that was pending is needed any more.
+        // Pending changes are no longer needed.
         let options = OpenOptions { full_check: true, ..self.arena.options() };
         let expected: Vec<_> = self.model.messages.iter().map(Expected::found).collect();
         assert_eq!(found(&self.arena.try_open(&options).unwrap()), expected);
         self.flagged_later
     }
 
-    /// Takes delivered messages into the model; flags are those of no client.
+    /// Adds delivered messages to the model; no client has set their flags.
     fn learn(&mut self, mailbox: &mut Mailbox) {
         mailbox.refresh().unwrap();
         let known = self.model.messages.len();
@@ -144,7 +144,8 @@ impl History {
         (flags, names.map(|name| keyword(name)).collect())
     }
 
-    /// Some UIDs as the actor knows them, which may be expunged by now, and one that never was.
+    /// Returns some UIDs as the actor knows them, which may be expunged by now, and one that never
+    /// existed.
     fn some_uids(&mut self, actor: &Mailbox, one_in: u32) -> Vec<u32> {
         let mut uids = actor.uids().unwrap();
         uids.retain(|_| self.random.u32(0..one_in) == 0);
@@ -200,7 +201,7 @@ impl History {
         assert_eq!(changed.kept.is_some(), keeps);
         match (keeps, gone.is_empty()) {
             (true, _) => self.model.kept.push(Some(gone)),
-            // That it was not kept is only worth a note where another would be taken for it.
+            // A note is needed only if another expunge could be mistaken for this one.
             (false, false) if !self.model.kept.is_empty() => self.model.kept.push(None),
             (false, _) => {}
         }

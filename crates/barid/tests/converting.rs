@@ -1,5 +1,5 @@
-//! Conversions: all that formats can hold comes through, an interrupted one goes on, and what is
-//! left out or lost is told.
+//! Conversions: everything that both formats can store is preserved, an interrupted one continues,
+//! and messages left out or lost properties are reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use barid_vfs::{MemVfs, Vfs};
 
 use crate::arena::{Arena, expunge, format_named, found, keyword, memory, now, uid};
 
-/// The formats around the ring, each beginning where the last ended.
+/// The formats of the ring, each converted to the next.
 const RING: [&str; 7] = ["maildir", "mboxrd", "mbx", "mix", "mh", "mmdf", "maildir"];
 
 /// A file system with a source, and a folder for targets.
@@ -33,7 +33,7 @@ pub(crate) struct Told {
     pub(crate) asides: usize,
 }
 
-/// Some messages with all that a mailbox can say of them; a few are gone.
+/// Creates some messages with every property that a mailbox can store; a few are gone.
 pub(crate) fn source(disk: &MemVfs, count: usize) -> Mailbox {
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 11);
     let mut mailbox = arena.open();
@@ -78,7 +78,7 @@ impl Place {
         (result, told)
     }
 
-    /// Converts with proof; nothing may be lost but what is expected to.
+    /// Converts with proof; only the expected properties may be lost.
     pub(crate) fn convert_whole(&self, source: &str, target: &str) -> (ConvertReport, Told) {
         let (result, told) = self.convert((source, target), &proving());
         let converted = result.unwrap();
@@ -114,7 +114,8 @@ impl Told {
     }
 }
 
-/// Time zones are kept by some formats only, keywords in an order of their own.
+/// Returns a side without its zone and with sorted keywords: only some formats keep time zones, and
+/// the order of keywords differs.
 fn without_zone(side: ProofSide) -> ProofSide {
     let mut keywords = side.keywords;
     keywords.sort_by(|a, b| a.as_str().cmp(b.as_str()));
@@ -298,7 +299,7 @@ fn a_copy_leaves_out_what_the_target_has() {
                 copy(&mut first, uids, &mut target, options, &mut |_| {}).unwrap();
                 target.len()
             };
-            // The target has duplicates already.
+            // The target already has duplicates.
             assert_eq!(copied(&all[..2], &ConvertOptions::default()), 2);
             assert_eq!(copied(&all[..1], &ConvertOptions::default()), 3);
             for _ in 0..2 {
@@ -361,7 +362,7 @@ fn messages_are_copied_with_new_uids() {
 
 #[test]
 fn messages_that_are_being_written_are_waited_for() {
-    // In an MH folder the other may waste a UID.
+    // In an MH folder the other program may waste a UID.
     for (spec, names, uidnext) in
         [("maildir:/box", ["new/1.h", "new/2.h"], 2), ("mh:/box", ["1", "2"], 3)]
     {

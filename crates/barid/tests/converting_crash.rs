@@ -1,5 +1,5 @@
-//! Power failures and failing calls in the middle of a conversion: the source stays as it is, and
-//! the same call goes on until every message is in the target once, as it was.
+//! Power failures and failing calls in the middle of a conversion: the source is unchanged, and the
+//! same call continues until every message is in the target once, unchanged.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::converting::{Place, proving, source};
 const FORMATS: [&str; 6] = ["mboxrd", "mmdf", "maildir", "mbx", "mix", "mh"];
 /// Number of random choices of what survives at each crash point.
 const SEEDS: u64 = 2;
-/// Messages of the source, some of which are gone.
+/// Number of messages of the source, some of which are gone.
 const LEN: usize = 8;
 /// Every crash with a multiple of this number is followed by another while the conversion
 /// continues.
@@ -24,8 +24,8 @@ fn options() -> ConvertOptions {
     ConvertOptions { batch_len: 4000, ..proving() }
 }
 
-/// Converts what is on a disk, to the end; says what is wrong with what is there then. With
-/// `numbered` messages have the UIDs that they had.
+/// Converts the mailbox on a disk, to the end; returns a description of what is wrong with the
+/// result. With `numbered` messages have the UIDs that they had.
 fn go_on(
     disk: Arc<dyn Vfs>,
     format: &str,
@@ -41,7 +41,7 @@ fn go_on(
                 return Err(format!("{:?}", converted.losses));
             }
         }
-        // The note was gone already.
+        // The note was already gone.
         Err(Error::TargetNotEmpty { .. }) => {}
         result => return Err(format!("{result:?}, {:?}", told.asides)),
     }

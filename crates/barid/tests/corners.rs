@@ -59,7 +59,7 @@ const QUERIES: [&str; 27] = [
     "SUBJECT \"TEXT \" NOT TO \":;\"",
 ];
 
-/// Sections of parts that are there and of parts that are not.
+/// Sections of existing and of missing parts.
 const SECTIONS: [&str; 9] = [
     "BODY[1]",
     "BODY[1.1]",
@@ -105,7 +105,7 @@ impl Pair {
     }
 }
 
-/// Charsets by the names that occur in mail, each with a text that it holds.
+/// Charsets by the names that occur in mail, each with a text in it.
 const CHARSETS: [(&str, &str); 32] = [
     ("cp932", "\u{65e5}\u{672c}\u{8a9e}"),
     ("eucjp", "\u{65e5}\u{672c}\u{8a9e}"),
@@ -161,7 +161,7 @@ fn charsets_are_read_as_dovecot_reads_them() {
     pair.imap.logout().unwrap();
 }
 
-/// A text in a charset of the C library.
+/// Converts a text to a charset of the C library.
 fn iconv(name: &str, text: &str) -> Vec<u8> {
     let mut command = Command::new("iconv");
     command.args(["-f", "UTF-8", "-t", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -205,7 +205,7 @@ fn addresses_and_parts_are_told_as_dovecot_tells_them() {
         for (name, ours) in &ours {
             let (ours, theirs) = (mapped(ours, domain), mapped(&theirs[name], domain));
             compared += 1;
-            // A part of a part that has none is that part to Dovecot, in a multipart.
+            // For Dovecot, a part of a part without parts is that part, in a multipart.
             if MESSAGES[*number as usize - 1].contains("multipart") && name.starts_with("BODY[1.1")
             {
                 assert_eq!(ours, [Token::Text(Vec::new())], "{number} {name}");

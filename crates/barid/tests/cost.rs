@@ -38,7 +38,7 @@ fn an_unchanged_mailbox_costs_the_same_whatever_its_size() {
         println!("calls and bytes read: {small:?}, {large:?}");
         assert_eq!(small.0, large.0);
         assert!(large.0 <= 30, "{large:?}");
-        // Of the ledger both copies of its end, and the rest of a block between them.
+        // Both copies of the ledger's end, and the rest of a block between them.
         assert!(large.1 <= 20 << 10, "{large:?}");
     }
 }
@@ -76,8 +76,8 @@ fn one_delivery_to_a_maildir_lists_one_directory() {
     assert!(size > 100 << 10, "the list is long enough to tell");
 }
 
-/// Returns an mbox of the given number of messages, written by us once, and the counter of its
-/// calls.
+/// Returns an mbox of the given number of messages that barid has written once, and the counter of
+/// its calls.
 fn written(count: u64) -> (Arena, CountingVfs<MemVfs>) {
     let vfs = CountingVfs::new(memory());
     let mut arena = Arena::new(Arc::new(vfs.clone()), Path::new("/"), "mboxrd", 1);
@@ -92,7 +92,7 @@ fn a_flag_costs_the_same_whatever_the_size() {
     let cost = |count: u64, options: &ChangeOptions| {
         let (arena, vfs) = written(count);
         let mut mailbox = arena.open();
-        // The first changes make what is to be made once.
+        // The first changes create everything that is created only once.
         for number in [2, 3] {
             mailbox.change(&flag(&[number], &add(Flag::Seen)), options).unwrap();
         }

@@ -1,5 +1,5 @@
-//! Power failures and failing calls in the middle of every verb: every message is there once, as it
-//! was or as it was to be, and what was acknowledged is there.
+//! Power failures and failing calls in the middle of every verb: every message exists once, in its
+//! state before or after the change, and acknowledged changes are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const SEEDS: u64 = 4;
 /// Every crash with a multiple of this number is followed by crashes of the next opening.
 const AGAIN: u64 = 9;
 
-/// A verb: what it does to the mailbox, and to what must be there.
+/// A verb: its effect on the mailbox, and on the expected messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Accept,
@@ -35,7 +35,7 @@ const VERBS: [Verb; 6] =
 /// A message by its number in the corpus.
 type State = BTreeMap<u64, Found>;
 
-/// A mailbox on a disk, and what is in it.
+/// A mailbox on a disk, and its messages.
 struct Scene {
     disk: MemVfs,
     arena: Arena,
@@ -43,7 +43,7 @@ struct Scene {
     kept: Vec<Expected>,
 }
 
-/// Messages with flags, some of them pending, and an expunge that can be undone.
+/// Creates messages with flags, some of them pending, and an expunge that can be undone.
 fn scene(format: &str, seed: u64) -> Scene {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), std::path::Path::new("/"), format, seed);
@@ -81,8 +81,8 @@ fn expected(mailbox: &mut Mailbox, texts: &BTreeMap<Vec<u8>, u64>) -> Vec<Expect
     all
 }
 
-/// Returns the messages of a mailbox; an error if one is there twice or is not of the corpus,
-/// except for pieces of messages that nobody was told of, after the `pieces_from`-th.
+/// Returns the messages of a mailbox; an error if one exists twice or is not of the corpus, except
+/// for pieces of messages that were never reported, after the `pieces_from`-th.
 fn state(
     mailbox: &mut Mailbox,
     texts: &BTreeMap<Vec<u8>, u64>,
@@ -131,7 +131,7 @@ impl Verb {
         }
     }
 
-    /// Flags and keywords of every message that must be there then, by number.
+    /// Returns the expected flags and keywords of every message, by number.
     fn after(self, scene: &Scene) -> BTreeMap<u64, (FlagSet, BTreeSet<String>)> {
         let mut expected = scene.expected.clone();
         match self {
@@ -157,7 +157,7 @@ impl Verb {
         after
     }
 
-    /// Opens what is left on a disk and says what is wrong with it.
+    /// Opens the mailbox left on a disk and describes what is wrong with it.
     fn check(self, scene: &Scene, disk: &MemVfs, done: bool) -> Result<Mailbox, String> {
         let arena = scene.arena.on(Arc::new(disk.clone()));
         let mut mailbox = arena.try_open(&arena.options()).map_err(|error| error.to_string())?;
@@ -270,7 +270,7 @@ fn a_failing_call_loses_nothing() {
                 let has_fired = vfs.fired();
                 // A lock file whose removal failed is stale by then.
                 scene.disk.sleep(Duration::from_secs(600));
-                // Every other time the same process goes on, before another looks.
+                // Every other time the same process continues before another opens the mailbox.
                 if let (Ok(mailbox), true) = (&mut opened, has_fired && nth % 2 == 0) {
                     let synced = mailbox.sync(&now());
                     assert!(synced.is_ok(), "{context}: then {synced:?}");

@@ -1,4 +1,4 @@
-//! State that is damaged: told until it is acknowledged, and never a reason not to deliver or read.
+//! Damaged state: it is reported until it is acknowledged, and never prevents delivery or reading.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use barid_vfs::{
 
 use crate::arena::{Arena, add, flag, format_named, found, later, memory, now, uid};
 
-/// A mailbox with UIDs in the ledger alone, and two pending changes.
+/// Returns a mailbox with UIDs only in the ledger, and two pending changes.
 fn scene() -> (MemVfs, Arena) {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "mboxrd", 3);
@@ -41,7 +41,7 @@ fn flip(disk: &MemVfs, path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
-/// The news of the state when it is opened with an empty cache, or without one.
+/// Returns the notes on the state when the mailbox is opened with an empty cache, or without one.
 fn news(arena: &Arena, cache: Option<&str>) -> (Mailbox, Vec<String>) {
     let options = OpenOptions { cache_dir: cache.map(PathBuf::from), ..arena.options() };
     let mailbox = arena.try_open(&options).unwrap();
@@ -129,7 +129,7 @@ fn a_lost_ledger_is_told_and_the_mailbox_goes_on() {
         let (mut mailbox, told) = news(&arena, Some("/elsewhere"));
         assert!(mailbox.status().uidvalidity > validity && mailbox.is_renumbered());
         assert!(told.iter().any(|text| text.contains("messages have new UIDs")), "{told:?}");
-        // Delivery, reading and a server's session go on.
+        // Delivery, reading and a server's session continue to work.
         arena.append(&mut mailbox, vec![Default::default()]);
         mailbox.change(&flag(&[1], &add(Flag::Answered)), &now()).unwrap();
         mailbox.read(uid(1), barid::ReadAs::Message).unwrap();
@@ -146,7 +146,7 @@ fn damage_in_the_middle_of_a_ledger_is_told_by_a_check() {
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "mboxrd", 3);
     arena.deliver(600);
     arena.open();
-    // A batch after it, so that no opening reads what is damaged.
+    // A batch after it, so that no opening reads the damaged part.
     arena.deliver(1);
     arena.open();
     let ledger = state_file(&disk, ".ledger");
@@ -186,7 +186,7 @@ fn a_flipped_bit_in_the_pending_changes_is_told_and_the_rest_applies() {
         assert!(told[0].contains("at least 1 accepted change"), "{told:?}");
         assert_eq!((mailbox.pending(), told.len()), (1, 1));
     }
-    // Writing the others does not make it forgotten.
+    // Writing the other changes does not clear the report.
     arena.open().sync(&now()).unwrap();
     let (mailbox, told) = news(&arena, Some("/cache"));
     assert_eq!((mailbox.pending(), told.len()), (0, 1));

@@ -1,4 +1,4 @@
-//! FETCH and SEARCH answered from the cache: as the messages themselves say.
+//! FETCH and SEARCH answered from the cache: the same as from the messages themselves.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use barid_vfs::{OpenOptions, Vfs};
 
 use crate::world::World;
 
-/// A mailbox with one message.
+/// Creates a mailbox with one message.
 fn with_message(message: &str) -> World {
     let world = World::mbox(1);
     world.write_mbox(format!("From a@b Mon Jan  5 10:00:00 2026\n{message}").as_bytes());
@@ -78,7 +78,7 @@ fn structures(world: &World) -> (String, u64) {
     (answers, world.vfs.counts().since(&before).bytes_under(world.path()).read)
 }
 
-/// Does the same with an empty cache.
+/// Returns the answer with an empty cache.
 fn structures_from_scratch(world: &World) -> String {
     fetch(&mut world.open_from_scratch(), STRUCTURES)
 }
@@ -98,7 +98,7 @@ fn structures_are_read_once() {
         check_structures(&world, false);
         world.deliver(5);
         world.wait();
-        // The others are not read again.
+        // The other messages are not read again.
         let first = structures(&world);
         let second = structures(&world);
         assert!(second.1 == 0 && first.1 < 200_000, "{} {}", first.1, second.1);
@@ -142,7 +142,7 @@ fn another_body_has_another_structure() {
     check_structures(&world, false);
 }
 
-/// The file that structures are kept in.
+/// Returns the file in which structures are stored.
 fn kept(world: &World) -> PathBuf {
     let mut found = None;
     let mut look = |name: &[u8], _| {

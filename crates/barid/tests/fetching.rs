@@ -34,7 +34,8 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Reads the words of one answer; literals and quoted strings are the same. Returns where it ends.
+/// Reads the words of one answer; literals and quoted strings are equivalent. Returns the offset of
+/// its end.
 pub(crate) fn tokens(answer: &[u8]) -> (Vec<Token>, usize) {
     let (mut tokens, mut at, mut depth) = (Vec::new(), 0, 0);
     while at < answer.len() {
@@ -88,7 +89,7 @@ pub(crate) fn tokens(answer: &[u8]) -> (Vec<Token>, usize) {
     (tokens, at)
 }
 
-/// The items of one answer by their names, and its sequence number.
+/// Returns the items of one answer by their names, and its sequence number.
 pub(crate) fn items(tokens: &[Token]) -> Option<(u32, BTreeMap<String, Vec<Token>>)> {
     let is_fetch = |token: &Token| match token {
         Token::Atom(atom) => atom.eq_ignore_ascii_case("FETCH"),
@@ -137,7 +138,7 @@ pub(crate) fn fetch(mailbox: &mut Mailbox, uids: &[Uid], wanted: &str) -> Vec<Ve
     answers
 }
 
-/// Counts what is equal, and keeps what is not.
+/// Counts equal answers, and stores the others.
 #[derive(Default)]
 struct Tally {
     compared: u64,
@@ -289,7 +290,7 @@ fn packed(text: &[u8]) -> Vec<u8> {
     words.collect::<Vec<_>>().join(&b' ')
 }
 
-/// Returns which messages of a corpus are compared, and how many items at least.
+/// Returns the step between compared messages of a corpus, and the minimum of items compared.
 fn bounds(corpus: &str, step: usize, compared_min: u64) -> (usize, u64) {
     let own = (step.div_ceil(4), compared_min / 10);
     let (step, compared_min) = corpora::either(corpus, (step, compared_min), own);
@@ -297,9 +298,9 @@ fn bounds(corpus: &str, step: usize, compared_min: u64) -> (usize, u64) {
     (if is_all { 1 } else { step }, compared_min)
 }
 
-/// Compares all messages of a corpus, of a large one every `step`th, and at least `compared_min`
-/// items, or a tenth of that in a small corpus of our own; of those whose structure is broken,
-/// `different_max` answers may differ in ways that have no name.
+/// /// Compares all messages of a corpus, or every `step`th one of a large corpus. At least
+/// `compared_min` items must be compared, or a tenth of that in a small corpus of our own. For
+/// messages with a broken structure, `different_max` answers may differ for unknown reasons.
 fn compare(corpus: &str, step: usize, compared_min: u64, different_max: u64) {
     let (Some(files), Some(dovecot)) = (corpora::files(corpus), Dovecot::new()) else { return };
     let scratch = Scratch::new("fetch").unwrap();
@@ -341,7 +342,7 @@ fn compare(corpus: &str, step: usize, compared_min: u64, different_max: u64) {
         let mut wanted = wanted;
         let mut reply = imap.command(&format!("FETCH {} ({wanted})", at + 1));
         if reply.is_err() {
-            // Dovecot decodes no part that is broken, and may be gone now.
+            // // Dovecot decodes no broken part, and may have exited.
             *tally.explained.entry("a broken part is decoded as far as can be").or_default() += 1;
             let words: Vec<&str> =
                 wanted.split(" B").filter(|word| !word.starts_with("INARY")).collect();
@@ -374,7 +375,7 @@ fn name_of(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Every part of a message, in every way.
+/// /// Compares every part of a message, in every way.
 fn parts_wanted(message: &[u8]) -> String {
     let (structure, _) = body_structure(message);
     let mut wanted = vec!["BODY.PEEK[1]".to_owned(), "BODY.PEEK[99]".to_owned()];

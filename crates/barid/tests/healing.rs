@@ -1,4 +1,4 @@
-//! A cache that is damaged, unwritable or out of step is no reason for an error or a wrong answer.
+//! //! Damaged, unwritable or outdated caches: they lead neither to errors nor to wrong answers.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn cache_file(world: &World) -> PathBuf {
     found.unwrap()
 }
 
-/// Damages every block of the cache, the header page apart.
+/// /// Damages every block of the cache except the header page.
 fn damage(world: &World) {
     let path = cache_file(world);
     let mut bytes = world.memory.read(&path, u64::MAX).unwrap();
@@ -52,7 +52,7 @@ fn damage_found_late_is_healed() {
         assert_eq!(mailbox.status().cache.state, CacheState::Populated);
         assert_eq!(told(&mailbox), before);
         assert_eq!(told(&world.open()), before);
-        // A disk that goes on damaging it is left alone.
+        // // If the disk damages the cache again, the cache is no longer used.
         damage(&world);
         let error = mailbox.threads(ThreadAlgorithm::References).unwrap_err();
         mailbox.heal(error).unwrap();
@@ -94,7 +94,7 @@ fn an_order_of_damaged_keys_is_not_kept() {
         let sound = world.memory.read(&cache_file(&world), u64::MAX).unwrap();
         damage(&world);
         world.open().sorted(&program, Window::All).unwrap_err();
-        // Were it kept, it would be believed: as long as the disk reads right again.
+        // // If the cache were kept, it would be used again as soon as the disk reads correctly.
         let file = world.memory.open(&cache_file(&world), FileOptions::WRITE).unwrap();
         file.write_all_at(&sound, 0).unwrap();
         assert_eq!(world.open().sorted(&program, Window::All).unwrap().rows, expected);
@@ -116,11 +116,12 @@ fn a_cache_that_cannot_be_extended_is_told() {
 }
 
 #[test]
-fn a_message_moved_behind_a_verified_tail_is_found() {
+fn a_message_moved_after_a_verified_tail_is_found() {
     let mut world = World::mbox(1);
     world.deliver(4);
     world.open();
-    // One body loses what another gains, so that the last message and all after it stay.
+    // // One body loses what another gains, so that the last message and everything after it keep
+    // their offsets.
     let mut bytes = world.read_mbox();
     let start = |bytes: &[u8], number: usize| {
         let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\nFrom "));
@@ -165,7 +166,7 @@ fn two_that_share_no_cache_hand_out_different_modseqs() {
         let options = OpenOptions { cache_dir: None, ..world.options() };
         let (mut one, mut two) = (world.open_with(&options), world.open_with(&options));
         world.deliver(1);
-        // The other has given one to its first scan since this one looked.
+        // // The other mailbox has assigned one to its first scan since this one was refreshed.
         one.refresh().unwrap();
         assert!(one.status().highestmodseq > two.status().highestmodseq);
         two.refresh().unwrap();

@@ -1,5 +1,5 @@
-//! Random histories of mailboxes of every format: under one UIDVALIDITY, UIDNEXT never falls and a
-//! UID never means another message, and nothing that `status` says depends on the cache.
+//! Random histories of mailboxes of every format: under one UIDVALIDITY, UIDNEXT never decreases
+//! and a UID never means another message, and the output of `status` does not depend on the cache.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn subject_of(mailbox: &mut Mailbox, number: u32) -> String {
     text.lines().find(|line| line.starts_with("Subject:")).unwrap().to_owned()
 }
 
-/// One mailbox and what befalls it.
+/// One mailbox and the events of its history.
 struct History {
     disk: MemVfs,
     vfs: Arc<dyn Vfs>,
@@ -57,9 +57,9 @@ struct History {
     format: &'static str,
     path: PathBuf,
     announced: Announced,
-    /// Messages made so far.
+    /// Number of messages made so far.
     messages: u32,
-    /// Caches and mailboxes made so far.
+    /// Number of caches and mailboxes made so far.
     made: u32,
     cache: u32,
 }
@@ -97,12 +97,12 @@ impl History {
         self.messages += 1;
         let number = self.messages;
         let body = "word ".repeat(self.rng.usize(0..40));
-        // Some messages are alike but for their subject, and some have the same header.
+        // Some messages differ only in their subject, and some have the same header.
         let subject = if self.rng.u32(..8) == 0 { number / 4 } else { number };
         format!("From: a@b\nSubject: message {subject}\n\n{body}\n")
     }
 
-    /// Another program delivers messages, where that takes no more than writing bytes.
+    /// Delivers messages as another program does, in formats for which writing bytes suffices.
     fn deliver(&mut self) {
         for _ in 0..self.rng.usize(1..4) {
             let text = self.text();
@@ -141,7 +141,7 @@ impl History {
         file.write_all_at(bytes.as_bytes(), size).unwrap();
     }
 
-    /// Another program removes a message, where a message is a file.
+    /// Removes a message as another program does, if each message is a file.
     fn remove_foreign(&mut self) {
         let folders: &[&str] = match self.format {
             "maildir" => &["cur", "new"],
@@ -166,7 +166,7 @@ impl History {
         }
     }
 
-    /// Some UIDs of the mailbox; often the last ones.
+    /// Returns some UIDs of the mailbox, often the last ones.
     fn some(&mut self, mailbox: &Mailbox) -> Vec<u32> {
         let uids = mailbox.uids().unwrap();
         let from = if self.rng.bool() { uids.len() / 2 } else { 0 };
@@ -192,7 +192,7 @@ impl History {
         mailbox.change(&request, &now()).unwrap();
     }
 
-    /// Converts the mailbox, and continues with what came of it.
+    /// Converts the mailbox, and continues with the result.
     fn convert(&mut self) {
         let source = self.spec();
         let mut before = self.open();
@@ -263,7 +263,7 @@ impl History {
         done
     }
 
-    /// Without the cache, the mailbox says the same.
+    /// Checks that the mailbox gives the same answers without the cache.
     fn check_without_cache(&self, mailbox: &Mailbox, context: &str) {
         let options = OpenOptions { cache_dir: None, ..self.options() };
         let disk: Arc<dyn Vfs> = Arc::new(self.disk.snapshot());

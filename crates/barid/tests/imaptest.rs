@@ -1,8 +1,8 @@
 //! imaptest's scripts for FETCH and SEARCH, replayed through the library with their golden answers.
 //!
-//! A script has a header, then commands and the untagged lines they must give; `!` begins one that
-//! they must not give. Messages come from the mbox beside it. `$name` stands for a value that the
-//! first line with it tells. Letters count in any case.
+//! A script has a header, then commands and the untagged lines that must answer them; `!` begins a
+//! line that must not. Messages come from the mbox beside it. `$name` stands for a value that the
+//! first line with it defines. Case is ignored.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Replay {
         Self { mailbox: world.open(), script, name, variables: HashMap::new(), answers: 0 }
     }
 
-    /// Fails at the first answer that is not the golden one; how many there were.
+    /// Fails at the first answer that differs from the golden one. Returns the number of answers.
     fn run(mut self) -> usize {
         let script = with_literals(&self.script);
         let mut lines = script.split_inclusive("\r\n").peekable();
@@ -93,7 +93,7 @@ impl Replay {
         self.answers
     }
 
-    /// Does what a command asks; its untagged lines, if they are to be compared.
+    /// Runs a command; returns its untagged lines, if they are to be compared.
     fn obey(&mut self, command: &str) -> Option<Vec<Vec<Token>>> {
         let (by_uid, rest) = match command.strip_prefix("uid ") {
             Some(rest) => (true, rest),
@@ -101,14 +101,14 @@ impl Replay {
         };
         let (verb, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         match verb {
-            // \Recent is a matter of sessions; a Maildir loses it with the first flag.
+            // \Recent depends on sessions; a Maildir loses it with the first flag.
             "search" if ["new", "old", "recent"].contains(&rest) => None,
             "search" => Some(self.search(rest, by_uid)),
             "fetch" => {
                 let (set, wanted) = rest.split_once(' ').unwrap();
                 let uids = self.uids(set, by_uid);
                 let answers = fetch(&mut self.mailbox, &uids, wanted);
-                // Who asks without PEEK has seen the message; ours is asked to say so apart.
+                // A request without PEEK sets \Seen; here that is a separate change.
                 let is_read = ["body[", "rfc822.text"].iter().any(|item| wanted.contains(item));
                 if is_read || wanted == "rfc822" {
                     let seen = [Flag::Seen].into_iter().collect();
@@ -165,7 +165,7 @@ impl Replay {
         self.mailbox.uids_in(&ranges, !by_uid).unwrap()
     }
 
-    /// `store 1:* +flags (\seen)`
+    /// Runs `store 1:* +flags (\seen)`.
     fn store(&mut self, rest: &str) {
         let words: Vec<&str> = rest.splitn(3, ' ').collect();
         let (mut change, mut add) = (FlagChange::default(), Vec::new());
@@ -222,7 +222,7 @@ impl Replay {
     }
 
     fn matches(&mut self, ours: &[Token], golden: &[Token]) -> bool {
-        // Everybody says so of a new message, or nobody.
+        // All lines must report \Recent for a new message, or none.
         let is_told = |token: &&Token| **token != Token::Atom("\\Recent".into());
         let ours: Vec<&Token> = ours.iter().filter(is_told).collect();
         if golden.contains(&Token::Atom("$!unordered".into())) {
@@ -244,7 +244,7 @@ impl Replay {
             })
     }
 
-    /// A text with the values of variables that are known; `$$` is `$`.
+    /// Returns a text with the values of known variables; `$$` is `$`.
     fn substituted(&self, text: &str) -> String {
         let mut names: Vec<&String> = self.variables.keys().collect();
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
@@ -256,8 +256,8 @@ impl Replay {
     }
 }
 
-/// A script without comments and tags, with CRLF, its texts between `{{{` and `}}}` as literals.
-/// Line ends of a binary text stay as they are.
+/// Returns a script without comments and tags, with CRLF, its texts between `{{{` and `}}}` as
+/// literals. Line ends of a binary text are unchanged.
 fn with_literals(script: &str) -> String {
     let (mut out, mut lines) = (String::new(), script.split('\n'));
     while let Some(line) = lines.next() {
@@ -283,7 +283,7 @@ fn with_literals(script: &str) -> String {
     out
 }
 
-/// The messages of an mbox, with the empty lines between them, as imaptest has them.
+/// Returns the messages of an mbox, with the empty lines between them, as imaptest has them.
 fn messages(mbox: &[u8]) -> Vec<&[u8]> {
     let (mut starts, mut at) = (Vec::new(), 0);
     for line in mbox.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,5 @@
-//! Incremental equals from scratch: random deliveries, flag changes and expunges by others.
+//! Incremental results equal those from scratch: random deliveries, flag changes and expunges by
+//! others.
 
 use std::path::Path;
 
@@ -6,9 +7,9 @@ use barid_vfs::Vfs;
 
 use crate::world::{World, orders, told};
 
-/// Random histories of a format.
+/// Number of random histories of a format.
 const HISTORIES: u64 = 40;
-/// Steps of one history.
+/// Number of steps of one history.
 const STEPS: u32 = 12;
 
 #[test]
@@ -38,7 +39,7 @@ fn history(mut world: World, seed: u64, change: fn(&mut World, &mut fastrand::Rn
         if random.bool() {
             world.wait();
         }
-        // One mailbox stays open, one is opened again with the cache, one without.
+        // One mailbox stays open, one is reopened with the cache, one without.
         live.refresh().unwrap();
         let mut cached = world.open();
         let mut scratch = world.open_from_scratch();
@@ -109,6 +110,6 @@ fn message_starts(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn the_mailbox_lies_where_the_test_says() {
-    // The changes above are made behind the back of the library, by path.
+    // The changes above are made by path, without the library's knowledge.
     assert_eq!(World::maildir(0).path(), Path::new("/mail/box"));
 }

@@ -1,4 +1,4 @@
-//! Results stored beside the cache are read again, not computed again.
+//! Results stored beside the cache are read, not computed again.
 
 use barid::{SortProgram, ThreadAlgorithm, Window};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A process that changes an MH folder over and over is killed at random moments: every message
-//! that it was told of is there, whole, once, under its UID and with its flags.
+//! that it reported exists once, whole, under its UID and with its flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,20 +9,20 @@ use barid::{
     ChangeOptions, ChangeRequest, Flag, FlagChange, FlagSet, Mailbox, NewMessage, OpenOptions,
     ReadAs, Uid,
 };
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_testkit::{Scratch, disk};
 use fastrand::Rng;
 
 /// Timeout for the start of a victim.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
+/// Number of kills in an ordinary test run; `BARID_CRASH_SEEDS` sets another number.
 const KILLS: u64 = 25;
 
-/// More take minutes and show nothing else.
+/// Maximum number of kills: more take minutes and find nothing else.
 const KILLS_MAX: u64 = 300;
 
-/// The text of a message, which follows from its number.
+/// Returns the text of a message, which follows from its number.
 fn text(number: u64) -> Vec<u8> {
     let lines = Rng::with_seed(number).usize(0..400);
     format!("Subject: {number}\n\n{}", "a line of text\n".repeat(lines)).into_bytes()
@@ -47,7 +47,7 @@ pub(crate) fn victim(args: &[&str]) {
     let mut rng = Rng::with_seed(args[0].parse().unwrap());
     let mut mailbox = open(Path::new(args[1]));
     let mut own = Vec::new();
-    tell("ready");
+    print_line("ready");
     loop {
         let numbers: Vec<u64> = (0..rng.u32(1..4)).map(|_| rng.u64(..)).collect();
         let texts: Vec<Vec<u8>> = numbers.iter().map(|number| text(*number)).collect();
@@ -55,17 +55,17 @@ pub(crate) fn victim(args: &[&str]) {
         let appends: Vec<NewMessage<'_>> = texts.iter().map(|text| new(text)).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         for (uid, number) in change(&mut mailbox, &request).into_iter().zip(numbers) {
-            tell(&format!("appended {uid} {number}"));
+            print_line(&format!("appended {uid} {number}"));
             own.push(uid);
         }
         let uid = own[rng.usize(..own.len())];
         let add = FlagSet::EMPTY.with(Flag::Flagged).with(Flag::Deleted);
         let flags = vec![(uid, FlagChange { add, ..FlagChange::default() })];
         change(&mut mailbox, &ChangeRequest { flags: flags.into(), ..ChangeRequest::default() });
-        tell(&format!("flagged {uid} 0"));
+        print_line(&format!("flagged {uid} 0"));
         if own.len() > 4 {
             let uid = own.swap_remove(rng.usize(..own.len()));
-            tell(&format!("expunging {uid} 0"));
+            print_line(&format!("expunging {uid} 0"));
             change(&mut mailbox, &ChangeRequest { expunge: vec![uid], ..ChangeRequest::default() });
         }
     }

@@ -1,5 +1,5 @@
-//! An MH folder that nmh and barid change in turn: no message is lost, none changes its UID, and
-//! both see the same flags.
+//! An MH folder that nmh and barid change in turn: no message is lost, no message changes its UID,
+//! and both see the same flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Nmh {
         Some(Self { scratch, path })
     }
 
-    /// Runs a program of nmh; what it says, and whether it succeeded.
+    /// Runs a program of nmh; returns `true` if it succeeded, and its output.
     fn run(&self, program: &str, args: &[&str], input: Option<&[u8]>) -> (bool, String) {
         let paths = NMH.map(|dir| Path::new(dir).join(program));
         let found = paths.iter().find(|path| disk::exists(path));
@@ -58,7 +58,7 @@ impl Nmh {
         (output.status.success(), text)
     }
 
-    /// The numbers of the messages in a sequence.
+    /// Returns the numbers of the messages in a sequence.
     fn sequence(&self, name: &str) -> BTreeSet<u32> {
         let (_, text) = self.run("pick", &[name], None);
         text.split_ascii_whitespace()
@@ -77,7 +77,7 @@ impl Nmh {
 /// A message: its text, its flags, its keywords.
 type Told = (Vec<u8>, FlagSet, Vec<String>);
 
-/// Every message by UID.
+/// Returns every message by UID.
 fn told(mailbox: &mut Mailbox) -> BTreeMap<u32, Told> {
     let rows: Vec<u32> = (0..mailbox.len()).collect();
     let mut all = BTreeMap::new();
@@ -104,7 +104,7 @@ fn serial_of(text: &[u8]) -> u32 {
     text.trim_end().rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Numbers of the messages with a serial number, as the files tell.
+/// Returns the number of each message by the serial number in its file.
 fn numbers(nmh: &Nmh) -> BTreeMap<u32, u32> {
     let files = disk::list_files(&nmh.path).unwrap();
     let number = |file: &Path| file.file_name()?.to_str()?.parse::<u32>().ok();
@@ -128,7 +128,7 @@ impl Rounds<'_> {
         self.alive.insert(self.serial);
     }
 
-    /// The serial and the number of any message.
+    /// Returns the serial and the number of a random message.
     fn pick(&mut self) -> (u32, String) {
         let numbers = numbers(self.nmh);
         let at = self.random.usize(..numbers.len());

@@ -1,5 +1,5 @@
 //! Clients that remember UIDs, flags and one mod-sequence: with the changes since that number they
-//! know the mailbox again, whoever changed it, whichever cache is lost, and after every crash.
+//! know the current mailbox, whoever changed it, whichever cache is lost, and after every crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl Client {
     }
 }
 
-/// A mailbox, the clients that know it, and what befalls it.
+/// A mailbox, the clients that know it, and the events of its history.
 struct History {
     disk: MemVfs,
     vfs: Arc<dyn Vfs>,
@@ -143,7 +143,7 @@ impl History {
         uids
     }
 
-    /// Files of messages, where a message is a file.
+    /// Returns the files of messages, if each message is a file.
     fn files(&self) -> Vec<PathBuf> {
         let folders: &[&str] = match &*self.format {
             "maildir" => &["cur", "new"],
@@ -165,7 +165,7 @@ impl History {
         names
     }
 
-    /// Another program removes or renames a file, or cuts messages out of the one file.
+    /// Removes or renames a file as another program does, or cuts messages out of the one file.
     fn disturb(&mut self) -> &'static str {
         let files = self.files();
         if !files.is_empty() {
@@ -188,7 +188,7 @@ impl History {
         let starts: Vec<usize> = (0..text.len())
             .filter(|at| text[*at..].starts_with(b"From ") && (*at == 0 || text[at - 1] == b'\n'))
             .collect();
-        // The first one may be that of a c-client, with the numbers of the mailbox.
+        // The first one may be c-client's pseudo message, with the numbers of the mailbox.
         if starts.len() < 3 {
             return "nothing";
         }
@@ -203,7 +203,7 @@ impl History {
 
     /// Changes the mailbox, as this process or as one with a cache of its own.
     fn step(&mut self) -> &'static str {
-        // Stamps become old enough now and then.
+        // Stamps become old enough from time to time.
         if self.rng.bool() {
             self.disk.sleep(Duration::from_secs(5));
         }
@@ -242,7 +242,7 @@ impl History {
                 continue;
             }
             let told = client.sync(&mailbox, context);
-            // What others expunged is recorded, too.
+            // Expunges by others are recorded, too.
             assert!(!self.has_one_cache || !told.is_older_than_kept, "{context}");
             counts.syncs += usize::from(told.is_known);
             counts.older += usize::from(told.is_older_than_kept);
@@ -254,7 +254,7 @@ impl History {
     }
 }
 
-/// Resynchronisations.
+/// Numbers of resynchronisations.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     syncs: usize,
@@ -287,12 +287,12 @@ fn clients_know_the_mailbox_after_random_histories() {
     assert!(failed.is_empty(), "{} histories failed: {failed:?}", failed.len());
     let least = if only.is_some() { 100 } else { 1500 };
     assert!(counts.syncs >= least, "{counts:?}");
-    // Most are told of what changed, and not of everything.
+    // Most are told only the changed messages.
     assert!(counts.partly * 3 > counts.syncs && counts.older > 0, "{counts:?}");
 }
 
-/// Changes of all kinds; after each the client resynchronises. Returns what it knew, with the crash
-/// point from which on that was acknowledged.
+/// Makes changes of all kinds; after each the client resynchronises. Returns its knowledge, with
+/// the first crash point after which that was acknowledged.
 fn live(world: &CrashVfs, arena: &mut Arena) -> Vec<(usize, Client)> {
     let mut clients = Vec::new();
     let mut client = Client::default();
@@ -357,7 +357,7 @@ fn clients_know_the_mailbox_after_every_crash() {
     }
 }
 
-/// An mbox of five messages, two handles of it, and the disk.
+/// Returns an mbox of five messages, two handles of it, and the disk.
 fn two_handles() -> (Arena, MemVfs, [Mailbox; 2]) {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), "/".as_ref(), "mboxrd", 7);
@@ -375,7 +375,7 @@ fn a_pending_change_that_another_handle_drops_is_announced() {
     there.change(&flag(&[first], &add(Flag::Seen)), &later()).unwrap();
     let mut client = Client::default();
     client.sync(&there, "the change is pending");
-    // The other handle takes the flag away before it was written, without having seen it.
+    // The other handle removes the flag before it was written, without having seen it.
     let remove = FlagChange { remove: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
     here.change(&flag(&[first], &remove), &now()).unwrap();
     assert!(client.sync(&arena.open(), "the change was dropped").changed >= 1);
@@ -422,7 +422,7 @@ fn a_ledger_from_a_backup_knows_no_expunge_that_it_lacks() {
     client.sync(&mailbox, "after a backup was brought back");
 }
 
-/// A mailbox of files on a counted disk.
+/// Returns a mailbox of files on a counting disk.
 fn counted(count: u64) -> (Arena, CountingVfs<MemVfs>) {
     let vfs = CountingVfs::new(memory());
     let mut arena = Arena::new(Arc::new(vfs.clone()), "/".as_ref(), "maildir", 1);
@@ -454,11 +454,11 @@ fn what_vanished_costs_as_much_as_the_records() {
     assert_eq!(changes.vanished.len(), 50);
     eprintln!("50 expunges: {} calls, {:?}", cost.calls(), cost.bytes());
     assert!(cost.calls() <= 16 && cost.bytes().read <= 1 << 20, "{cost:?}");
-    // An older view is told of what it has, and not of later expunges.
+    // An older view reports its own changes, and not later expunges.
     let old = mailbox.view();
     mailbox.change(&expunge(&[uids[1000]]), &now()).unwrap();
     assert_eq!(old.changes_since_modseq(start).unwrap(), changes);
-    // The oldest client is told of every UID that is not there.
+    // The oldest client learns of every UID without a message.
     let all = mailbox.changes_since_modseq(ModSeq::default()).unwrap();
     assert!(all.is_older_than_kept);
     assert_eq!((all.changed.len(), all.vanished.len()), (1949, 51));

@@ -11,7 +11,7 @@ use crate::arena::{Arena, FORMATS, add, flag, found, later, memory, now};
 
 const TEXT: &[u8] = b"Subject: the only one\n\ntext\n";
 
-/// A mailbox with a pending change, before something is appended.
+/// Returns a mailbox with a pending change, before something is appended.
 fn arena(format: &str) -> (MemVfs, Arena) {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), format, 3);
@@ -32,7 +32,8 @@ fn append(mailbox: &mut Mailbox) -> barid::Result<barid::Changed> {
     mailbox.change(&request, &now())
 }
 
-/// Appends a message while the calls below a folder fail, from the `nth` on; whether any did.
+/// Appends a message while the calls below a folder fail, from the `nth` on; returns `true` if any
+/// did.
 fn check(format: &str, fault: &Fault) -> bool {
     let (disk, arena) = arena(format);
     let failing = Arc::new(FaultVfs::new(disk, fault.clone()));
@@ -48,7 +49,7 @@ fn check(format: &str, fault: &Fault) -> bool {
             assert_eq!((count, changed.appends), (21, 1), "{context}");
             assert!(changed.appended.is_empty() || changed.appended[0].get() == 21, "{context}");
         }
-        // What was begun may have been ended by the opening above.
+        // The opening above may have completed the change.
         Err(error) => assert!(count == 20 || is_changed && count == 21, "{context}: {error}"),
     }
     mailbox.refresh().ok();
@@ -80,7 +81,7 @@ fn a_cache_that_fails_at_any_call_does_not_double_a_message() {
 #[test]
 fn a_cache_that_fails_after_the_change_is_no_error() {
     for format in FORMATS {
-        // Every read from the one that follows the change.
+        // Every read after the change.
         let (disk, arena) = arena(format);
         let fault = Fault::nth(u64::MAX).under("/cache");
         let counting = Arc::new(FaultVfs::new(disk, fault));

@@ -147,7 +147,7 @@ fn messages_are_read_where_they_are_now() {
         let uid = Uid::new(7).unwrap();
         let before = mailbox.read(uid, ReadAs::Message).unwrap();
         assert_eq!(before.bytes, world.corpus.message(6).bytes);
-        // Another program moves it: a rename, or a message before it that goes.
+        // Another program moves it: by a rename, or by removing a message before it.
         if world.is_maildir() {
             let file = world.files().into_iter().nth(6).unwrap();
             let name = file.file_name().unwrap().to_string_lossy().into_owned();

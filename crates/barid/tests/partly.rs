@@ -1,4 +1,4 @@
-//! Conversions of a source that changes meanwhile, and that do not get all of it.
+//! Conversions of a source that changes meanwhile, and conversions that miss some of its messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use barid_vfs::{OpenOptions as FileOptions, Vfs};
 
 use crate::arena::{Arena, expunge, found, now};
 
-/// Bytes of a message; each is a block of its own to the readers, who are a few blocks ahead.
+/// Bytes of a message; the readers, who are a few blocks ahead, treat each as a block of its own.
 const LARGE: usize = 1 << 20;
 
-/// A Maildir with messages of some size.
+/// Creates a Maildir with messages of some size.
 fn source(count: usize, size: usize) -> Arena {
     let arena = Arena::in_memory("maildir", 5);
     let text = format!("Subject: x\n\n{}\n", "y".repeat(size));
@@ -24,7 +24,7 @@ fn source(count: usize, size: usize) -> Arena {
     arena
 }
 
-/// Converts to an mbx; once the first message was taken `act` is called.
+/// Converts to an mbx; calls `act` once the first message was taken.
 fn convert_with(
     arena: &Arena,
     act: impl Fn(&dyn Vfs) + Send + Sync + 'static,
@@ -75,7 +75,7 @@ fn a_source_that_is_renumbered_is_not_converted() {
         let again = convert_with(&arena, |_| {});
         assert!(matches!(again, Err(Error::OtherConversion { .. })), "{again:?}");
     };
-    // Nothing has to be searched.
+    // Nothing has to be searched for.
     check(5, 1, renumber);
     check(12, LARGE, |vfs| {
         renumber(vfs);

@@ -1,4 +1,4 @@
-//! Accepted changes: shown at once, written later, and matched to the messages they mean.
+//! Accepted changes: visible at once, written later, and matched to the messages they refer to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::arena::{
     Arena, FORMATS, Found, add, expunge, flag, found, keeping, keyword, later, memory, now, uid,
 };
 
-/// An mbox in memory with the given number of messages.
+/// Returns an mbox in memory with the given number of messages.
 fn mbox(count: u64) -> Arena {
     let mut arena = Arena::in_memory("mboxrd", 1);
     arena.deliver(count);
@@ -24,7 +24,7 @@ fn seen(found: &[Found]) -> Vec<u32> {
     seen.map(|found| found.uid).collect()
 }
 
-/// Every file and what is in it.
+/// Adds every file and its content.
 fn tree(vfs: &dyn Vfs, path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let mut entries = Vec::new();
     let dir = vfs.open_dir(path).unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn everything(arena: &Arena) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// The file of the state folder whose name ends so.
+/// Returns the file of the state folder whose name has this suffix.
 fn state_file(arena: &Arena, end: &str) -> PathBuf {
     let mut files = everything(arena).into_keys();
     files.find(|path| path.to_string_lossy().ends_with(end)).unwrap()
@@ -64,7 +64,7 @@ fn what_is_accepted_is_shown_by_everybody_and_written_once() {
     let junk = FlagChange { add_keywords: vec![keyword("Junk")], ..add(Flag::Seen) };
     let changed = one.change(&flag(&[2, 3, 5], &junk), &later()).unwrap();
     assert_eq!((changed.flagged, changed.pending), (3, 3));
-    // What is so already is not accepted again.
+    // A change without effect is not accepted again.
     let again = one.change(&flag(&[2, 3], &junk), &later()).unwrap();
     assert_eq!((again.flagged, again.pending), (0, 3));
     assert_eq!(arena.content(), before);
@@ -187,13 +187,13 @@ fn what_cannot_be_read_of_what_was_accepted_is_told() {
     assert_eq!(seen(&found(&mailbox)), [2, 4]);
     mailbox.sync(&now()).unwrap();
     assert_eq!(seen(&found(&arena.open_without_cache())), [2, 4]);
-    // It is kept for later inspection.
+    // The damaged file is kept for inspection.
     let kept =
         everything(&arena).into_keys().filter(|path| path.to_string_lossy().contains("damaged"));
     assert_eq!(kept.count(), 1);
 }
 
-/// Loses the UIDs, but not what is pending.
+/// Loses the UIDs, but not the pending changes.
 fn forget_uids(arena: &Arena) {
     arena.vfs.remove_file(&state_file(arena, ".ledger")).unwrap();
     arena.vfs.sleep(std::time::Duration::from_secs(2));
@@ -205,7 +205,7 @@ fn under_other_uids_a_change_is_matched_by_what_the_message_is() {
     let mut mailbox = arena.open();
     mailbox.change(&flag(&[2, 5], &add(Flag::Seen)), &later()).unwrap();
     let before = mailbox.status().uidvalidity;
-    // A message before them goes, so that UIDs alone would mean others.
+    // A message before them is removed, so that their UIDs alone would mean others.
     let bytes = arena.content();
     let second = bytes.windows(6).skip(1).position(|line| line == b"\nFrom ").unwrap() + 2;
     let file = arena.vfs.open(&arena.spec.path, FileOptions::WRITE).unwrap();
@@ -236,7 +236,7 @@ fn a_change_of_a_message_that_is_gone_is_dropped_and_told() {
     assert_eq!((synced.gone, synced.pending_gone), (vec![], vec![uid(4)]));
 }
 
-/// Three messages with the same header and different bodies.
+/// Returns three messages with the same header and different bodies.
 fn twins() -> (Arena, Vec<Vec<u8>>) {
     let arena = Arena::in_memory("mboxrd", 1);
     let message = |body: &str| {
@@ -262,7 +262,7 @@ fn equals_are_told_apart_by_their_order_or_not_at_all() {
     forget_uids(&arena);
     let mailbox = arena.open();
     assert_eq!(seen(&found(&mailbox)), [2]);
-    // With one gone it is not known which the third was.
+    // With one removed, the third cannot be identified.
     write(&arena, &messages[..2]);
     forget_uids(&arena);
     let mut mailbox = arena.open();

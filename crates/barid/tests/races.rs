@@ -14,10 +14,10 @@ use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};
 use barid_vfs::{CallKind, MeanwhileVfs, Vfs};
 
-/// Messages delivered at least while the mailbox is listed, and at most.
+/// Minimum number of messages delivered while the mailbox is listed, and the maximum.
 const DELIVERED_MIN: u64 = 10_000;
 const DELIVERED_MAX: u64 = 200_000;
-/// So often it must be listed meanwhile.
+/// Minimum number of listings meanwhile.
 const LISTED_MIN: u32 = 4;
 
 /// Actions of all processes so far, by base name.
@@ -58,7 +58,7 @@ fn no_message_is_missed_or_doubled_while_others_deliver_flag_and_expunge() {
     assert_eq!(there.len(), uids.len());
 }
 
-/// Ends the other threads, also when a check fails.
+/// Ends the other threads, even if a check fails.
 struct EndAll<'a>(&'a History);
 
 impl Drop for EndAll<'_> {
@@ -97,13 +97,13 @@ fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 
     lists
 }
 
-/// The files that have a base name.
+/// Returns the files that have a base name.
 fn files_of(maildir: &Path, name: &str) -> Vec<PathBuf> {
     let has_name = |path: &PathBuf| path.to_string_lossy().contains(name);
     disk::list_files(maildir).unwrap().into_iter().filter(has_name).collect()
 }
 
-/// The messages tell their names in their Message-ID.
+/// Returns UIDs by file name, which each message has in its Message-ID.
 fn uids_by_name(mailbox: &Mailbox) -> BTreeMap<String, u32> {
     let rows: Vec<u32> = (0..mailbox.len()).collect();
     let mut uids = BTreeMap::new();
@@ -132,11 +132,11 @@ fn deliver(maildir: &Path, history: &History) {
         let mut bytes = id.into_bytes();
         let message = corpus.message(number % 50);
         bytes.extend(message.bytes.iter().take(600));
-        // A header that does not end may still be written, and counts later.
+        // A message whose header does not end may still be being written, and counts later.
         bytes.extend_from_slice(b"\n\n");
         let temporary = maildir.join("tmp").join(&name);
         disk::write(&temporary, &bytes).unwrap();
-        // Known to the checker only once it is in place, if it has not been removed by then.
+        // The checker knows it only once it is in place, unless it was removed by then.
         disk::rename(&temporary, &maildir.join("new").join(&name)).unwrap();
         history.removed.lock().unwrap().entry(name).or_insert(false);
         history.delivered.fetch_add(1, Ordering::Release);
@@ -156,7 +156,7 @@ fn flag(maildir: &Path, history: &History) {
                 let name = file.file_name().unwrap().to_string_lossy().into_owned();
                 let base = name.split(':').next().unwrap();
                 let letters: String = "FRS".chars().filter(|_| random.bool()).collect();
-                // Gone is fine: the other thread was faster.
+                // A missing file is expected: the other thread was faster.
                 let to = maildir.join("cur").join(format!("{base}:2,{letters}"));
                 let _ = disk::rename(&file, &to);
             }
@@ -175,7 +175,7 @@ fn expunge(maildir: &Path, history: &History) {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             let base = name.split(':').next().unwrap().to_owned();
             // Marked first: from now on it may be missing. A listing under renames shows some files
-            // twice, and what is removed stays removed.
+            // twice, and a removed file stays removed.
             if history.removed.lock().unwrap().insert(base.clone(), true) == Some(true) {
                 continue;
             }
@@ -187,8 +187,8 @@ fn expunge(maildir: &Path, history: &History) {
     }
 }
 
-/// A Maildir of three messages, of which another program renames the second before it is changed.
-/// During that many listings afterwards it is away.
+/// Returns a Maildir of three messages, of which another program renames the second before it is
+/// changed. It is missing in this many listings afterwards.
 fn renamed_when_it_is_changed(listings: u32) -> Arena {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 7);
@@ -243,7 +243,7 @@ fn two_that_open_a_mailbox_at_once_give_the_same_uids() {
     for seed in 0..60 {
         for mut world in [World::maildir(seed), World::mbox(seed)] {
             world.deliver(20);
-            // Nothing but the ledger can hold the UIDs.
+            // Only the ledger can store the UIDs.
             let options = OpenOptions { read_only: true, cache_dir: None, ..world.options() };
             let uids = std::thread::scope(|scope| {
                 let open = || told(&open_patiently(&world, &options));
@@ -256,7 +256,8 @@ fn two_that_open_a_mailbox_at_once_give_the_same_uids() {
     }
 }
 
-/// Waiting costs no time in memory, so a lock may seem to be held for too long.
+/// Opens the mailbox with retries: waiting takes no time in memory, so a lock may seem to be held
+/// for too long.
 fn open_patiently(world: &World, options: &OpenOptions) -> Mailbox {
     loop {
         match Mailbox::open_in(Arc::new(world.vfs.clone()), &world.spec, options) {

@@ -1,4 +1,4 @@
-//! Reading messages that are stored otherwise than they are, or that are not what they were.
+//! Reading messages that are stored in another form, or that have changed.
 
 use barid::fetch::FetchItems;
 use barid::query::parse_imap;
@@ -51,7 +51,7 @@ fn a_header_with_quoted_lines_is_read_and_searched() {
     }
 }
 
-/// An mbox of one message under a UIDVALIDITY.
+/// Returns an mbox of one message under a UIDVALIDITY.
 fn numbered(validity: u32, text: &str) -> Vec<u8> {
     format!(
         "From a@b Mon Jan  1 00:00:00 2024\nX-IMAPbase: {validity} 1\nX-UID: 1\n\

@@ -1,4 +1,4 @@
-//! Tests of the library: opening, keeping up, and what it costs.
+//! Tests of the library: opening, following changes, and their cost.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "what was compared is printed")]
 

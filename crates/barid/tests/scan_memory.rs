@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid::{Mailbox, OpenOptions};
-use barid_testkit::child::{Child, ChildEvent, tell};
+use barid_testkit::child::{Child, ChildEvent, print_line};
 use barid_testkit::{Scratch, disk};
 
-/// Peak of the resident memory of the child in bytes, the program included.
+/// Peak of the resident memory of the child in bytes, including the program itself.
 const PEAK_MAX: u64 = 64_000_000;
 
 /// Opens an mbox with its cache, as a new program does.
@@ -22,7 +22,7 @@ pub(crate) fn open(args: &[&str]) {
     let status = String::from_utf8(status).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak_kb: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    tell(&format!("{} {}", mailbox.len(), peak_kb << 10));
+    print_line(&format!("{} {}", mailbox.len(), peak_kb << 10));
 }
 
 /// Opens an mbox of copies of one text, of `len` bytes in all.
@@ -57,6 +57,6 @@ fn threads_share_a_bound() {
     check("long fields", &format!("{from}{fields}\n"), 128 << 20);
     check("endless headers", &format!("{from}{}\n", fields.repeat(16)), 128 << 20);
     check("references", &format!("{from}{ids}\nx\n\n"), 64 << 20);
-    // Their rows are larger than they are, so that chunks that wait cost most here.
+    // Their rows are larger than the messages, so that waiting chunks cost most here.
     check("small messages", &format!("{from}\n\n"), 28 << 20);
 }

@@ -1,4 +1,4 @@
-//! Searching: what the passes find together is what each message says by itself.
+//! Searching: the passes together find what each message alone would match.
 
 use barid::query::{
     Facts, Matcher, MatcherContext, MessageView, Scratch, SearchProgram, parse_imap,

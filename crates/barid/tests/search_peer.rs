@@ -1,4 +1,4 @@
-//! The same search programs to Dovecot and to the library.
+//! The same search programs, run by Dovecot and by the library.
 //!
 //! If they differ about a message, each key of that program is then tested alone; each of those
 //! differences must be listed in `docs/deviations.md` ("Search").
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use barid::message::{
-    DefectKind, HeaderFields, Profile, body_structure, crlf_size, field, fields, is_owned_field,
+    DefectKind, HeaderScan, Profile, body_structure, crlf_size, field, fields, is_owned_field,
     parameter, parse_addresses, parse_date, parse_date_as, part_body, part_text, raw_header,
     rfc822_size,
 };
@@ -120,7 +120,7 @@ impl Pair {
         found.rows.iter().map(|row| self.mailbox.uid_of(*row).unwrap().get()).collect()
     }
 
-    /// Finds the keys that are answered differently for a message, and names why.
+    /// Finds the keys that are answered differently for a message, and records the reason.
     fn explain(&mut self, program: &[u8], keys: &[Vec<u8>], uid: u32, who: &str) {
         let message = self.mailbox.read(Uid::new(uid).unwrap(), ReadAs::Message).unwrap().bytes;
         let mut names = Vec::new();
@@ -191,14 +191,16 @@ fn name_of(key: &[u8], message: &[u8]) -> Option<&'static str> {
     let key = shown(key);
     let mut words = key.split(' ');
     let word = words.next()?;
-    let header = HeaderFields::scan(message);
+    let header = HeaderScan::new(message);
     let head = &message[..header.body_offset];
     let field = if word == "HEADER" { words.next()? } else { word };
     if key.contains('\u{fffd}') {
         return Some("replacement-character");
     }
     match word {
-        "SENTBEFORE" | "SENTON" | "SENTSINCE" => name_of_date(header.date.unwrap_or_default()),
+        "SENTBEFORE" | "SENTON" | "SENTSINCE" => {
+            name_of_date(header.fields.date.unwrap_or_default())
+        }
         "LARGER" | "SMALLER" => {
             (crlf_size(message) != rfc822_size(message)).then_some("owned-fields")
         }

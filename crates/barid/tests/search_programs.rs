@@ -1,6 +1,6 @@
 //! Random search programs about the messages of a mailbox, in IMAP's words.
 
-use barid::message::{HeaderFields, decode_words, parse_date};
+use barid::message::{HeaderScan, decode_words, parse_date};
 use barid::query::Day;
 use fastrand::Rng;
 
@@ -28,15 +28,16 @@ const ODD_WORDS: [&str; 8] =
     ["xyzzy", "caf\u{e9}", "\u{fc}", "Ä", "\u{4e2d}", "e-mail", "=", "the"];
 
 impl Matter {
-    /// Learns what is in a message.
+    /// Collects values from a message.
     pub(crate) fn learn(&mut self, message: &[u8], arrived: i64, random: &mut Rng) {
-        let fields = HeaderFields::scan(message);
+        let header = HeaderScan::new(message);
+        let fields = header.fields;
         let text = |raw: Option<&[u8]>| decode_words(raw.unwrap_or_default()).into_owned();
         self.messages += 1;
         self.addresses.push(text([fields.from, fields.to, fields.cc][random.usize(..3)]));
         self.subjects.push(text(fields.subject));
         self.ids.push(text([fields.message_id, fields.references][random.usize(..2)]));
-        let body = String::from_utf8_lossy(&message[fields.body_offset..]).into_owned();
+        let body = String::from_utf8_lossy(&message[header.body_offset..]).into_owned();
         let words: Vec<&str> = body.split_whitespace().take(2000).collect();
         if let Some(at) = words.len().checked_sub(1).map(|last| random.usize(..=last)) {
             self.words.push(words[at].to_owned());
@@ -47,7 +48,7 @@ impl Matter {
         self.sizes.push(message.len() as u64);
     }
 
-    /// A program of up to four keys.
+    /// Returns a program of up to four keys.
     pub(crate) fn program(&self, random: &mut Rng) -> Program {
         let mut keys = Vec::new();
         let mut text = Vec::new();
@@ -150,7 +151,7 @@ impl Matter {
         }
     }
 
-    /// A stretch of a text, in a case that may be another.
+    /// Returns a stretch of a text, perhaps in another case.
     fn piece(&self, texts: &[String], random: &mut Rng) -> String {
         let Some(text) = pick(texts, random) else { return String::new() };
         let chars: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
@@ -180,7 +181,7 @@ fn date(day: Day) -> String {
     format!("{day}-{}-{:04}", MONTHS[month as usize - 1], year.clamp(1970, 2037))
 }
 
-/// A quoted string, or a literal where it is not ASCII.
+/// Returns a quoted string, or a literal if it is not ASCII.
 fn quoted(text: &str) -> Vec<u8> {
     if text.is_ascii() {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")).into_bytes();

@@ -78,7 +78,7 @@ fn what_one_changes_all_see() {
         let told = Arc::new(AtomicUsize::new(0));
         let (count, handle) = (Arc::clone(&told), other.clone());
         let subscription = other.subscribe(move |view| {
-            // No lock is held: a listener may use the mailbox.
+            // No lock is held, so a listener may use the mailbox.
             let refreshed = handle.refresh(&Cancel::new()).unwrap();
             assert_eq!(refreshed.changes_since(view).unwrap(), []);
             count.fetch_add(1, Ordering::SeqCst);
@@ -176,7 +176,7 @@ fn a_request_that_waits_is_cancelled() {
     cancelled.cancel();
     assert!(matches!(shared.refresh(&cancelled), Err(Error::Stopped)));
 
-    // For another request of this process.
+    // Waits for another request of this process.
     let (is_in, may_leave) = (Barrier::new(2), Barrier::new(2));
     let cancel = Cancel::new();
     std::thread::scope(|scope| {
@@ -195,7 +195,7 @@ fn a_request_that_waits_is_cancelled() {
         working.join().unwrap().unwrap();
     });
 
-    // For the lock of another program, which it holds until the end.
+    // Waits for the lock of another program, which holds it until the end.
     let file = arena.vfs.open(&arena.spec.path, FileOptions::WRITE).unwrap();
     assert!(file.try_lock(LockKind::Fcntl, LockMode::Exclusive).unwrap());
     let cancel = Cancel::new();
@@ -241,7 +241,7 @@ fn one_watcher_notices_the_changes_of_all_mailboxes() {
             let newer = shared.wait_for_newer(&before, LONG).unwrap();
             assert_eq!(newer.len(), before.len() + 1);
         }
-        // One that is closed is no longer watched; the others are.
+        // A closed mailbox is no longer watched; the others are.
         drop(shared);
         let last = open(arenas.last().unwrap(), &mailboxes);
         let before = last.view();
@@ -270,7 +270,7 @@ fn threads_that_ask_at_once_share_a_look() {
         }
         for count in 4..30 {
             arena.deliver(1);
-            // Whoever asks after the delivery sees it, whoever looks.
+            // Every call after the delivery returns it, whichever thread checked.
             assert_eq!(shared.refresh(&Cancel::new()).unwrap().len(), count);
         }
         is_over.store(true, Ordering::Relaxed);

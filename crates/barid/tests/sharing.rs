@@ -1,6 +1,7 @@
 //! Many threads read and change one mailbox while other programs deliver to it.
 //!
-//! `BARID_STRESS_SECONDS=600 cargo test --workspace --test runner sharing::` goes on for that long.
+//! With `BARID_STRESS_SECONDS=600`, `cargo test --workspace --test runner sharing::` runs that
+//! long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,12 +27,12 @@ const CHANGES: u64 = 40;
 const MESSAGES_MIN: u32 = 20;
 const LONG: Duration = Duration::from_secs(60);
 
-/// A mailbox that many change, and what they did.
+/// A mailbox that many threads change, and the changes made.
 struct World {
     path: PathBuf,
     is_maildir: bool,
     shared: SharedMailbox,
-    /// The number of the next message; each has another.
+    /// The number of the next message; all numbers differ.
     next: AtomicU64,
     expunged: Mutex<BTreeSet<u64>>,
     /// The number of each message by its UID.
@@ -131,7 +132,7 @@ impl World {
                 }
             });
             match updated {
-                // The other program has moved a message on, or holds the lock for long.
+                // The other program has moved a message, or holds the lock for long.
                 Ok(()) | Err(Error::NoSuchMessage { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -162,7 +163,7 @@ impl World {
         }
     }
 
-    /// Reads some messages of a view, which may be gone, but never others.
+    /// Reads some messages of a view, which may be gone, but never have other content.
     fn read_some(&self, view: &View, rng: &mut fastrand::Rng) {
         for _ in 0..3 {
             let uid = view.uid_of(rng.u32(..view.len())).unwrap();
@@ -179,7 +180,7 @@ impl World {
     }
 }
 
-/// Applies the changes between two views to what a client knows.
+/// Applies the changes between two views to the state of a client.
 fn apply(model: &mut BTreeMap<Uid, FlagSet>, newer: &View, before: &View) {
     let flags = flags_of(newer);
     for change in newer.changes_since(before).unwrap() {

@@ -1,7 +1,7 @@
 //! An append that a power failure interrupts, and a delivery by another program before the next
-//! opening: every message that was acknowledged is there once, byte for byte, and so is the
-//! delivered one; the others are whole or absent. `barid_testkit::deliveries` makes the calls of
-//! the other programs.
+//! opening: every acknowledged message exists once, byte for byte, and so does the delivered one;
+//! the others are whole or absent. `barid_testkit::deliveries` makes the calls of the other
+//! programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -171,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// Opens what a crash left, and checks it.
+    /// Opens the mailbox after a crash, and checks it.
     fn judge(
         &self,
         vfs: &Arc<dyn Vfs>,
@@ -220,7 +220,7 @@ impl Scene {
                 return Err(format!("UID {uid} is there twice"));
             }
             let is_theirs = delivered.contains(&&*message.text);
-            // To be unseen does no harm.
+            // A missing \Seen does no harm.
             let unseen = |flags: FlagSet| flags.without(Flag::Seen);
             let is_as_usual = message.flags == self.delivered_flags
                 || message.flags == unseen(self.delivered_flags);
@@ -344,7 +344,7 @@ impl Scene {
 }
 
 #[test]
-fn a_delivery_behind_an_interrupted_append_stays() {
+fn a_delivery_after_an_interrupted_append_stays() {
     for peer in &PEERS {
         let tally = Scene::new(peer).crash_whole().unwrap_or_else(|loss| panic!("{loss}"));
         println!("{}: {tally:?}", peer.name);

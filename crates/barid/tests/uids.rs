@@ -1,4 +1,4 @@
-//! Mailboxes that are made with a UIDVALIDITY, of messages that bring their UIDs.
+//! Mailboxes that are created with a UIDVALIDITY, with messages that have UIDs of their own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::arena::{memory, now};
 const FORMATS: [&str; 9] =
     ["maildir", "mboxo", "mboxrd", "mboxcl", "mboxcl2", "mmdf", "mbx", "mix", "mh"];
 const VALIDITY: u32 = 987_654_321;
-/// The UIDs wished in turn, and those given.
+/// The requested UIDs in turn, and those assigned.
 const BATCHES: [(&[u32], &[u32]); 4] = [
     (&[3, 7, 8, 1000], &[3, 7, 8, 1000]),
     (&[0, 1000, 1001, 1500], &[1001, 1002, 1003, 1500]),
@@ -50,7 +50,7 @@ fn uids(mailbox: &Mailbox) -> Vec<u32> {
     uids
 }
 
-/// Makes a mailbox and appends batches; returns all UIDs.
+/// Creates a mailbox and appends batches; returns all UIDs.
 fn fill(vfs: &Arc<dyn Vfs>, root: &Path, name: &str, batches: &[(&[u32], &[u32])]) -> Vec<u32> {
     let uidvalidity = UidValidity::new(VALIDITY);
     let options = CreateOptions { uidvalidity, ..CreateOptions::default() };

@@ -16,7 +16,7 @@ use crate::arena::{
     Arena, FORMATS, add, expunge, flag, format_named, found, keeping, later, memory, now, uid,
 };
 
-/// The messages that are there, by their numbers in the corpus, in mailbox order.
+/// Returns the existing messages, by their numbers in the corpus, in mailbox order.
 fn numbers(arena: &Arena, mailbox: &mut Mailbox) -> Vec<u64> {
     let text = |number| barid::message::strip_owned(&arena.text(number)).into_owned();
     let texts: Vec<_> = (0..12).map(text).collect();
@@ -29,7 +29,7 @@ fn numbers(arena: &Arena, mailbox: &mut Mailbox) -> Vec<u64> {
     uids.into_iter().map(number).collect()
 }
 
-/// A mailbox of 8 messages, with UIDs from 1, of which number 3 was expunged and is kept.
+/// Returns a mailbox of 8 messages, with UIDs from 1, of which number 3 was expunged and is kept.
 fn scene(format: &str) -> (MemVfs, Arena) {
     let disk = memory();
     let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), format, 7);
@@ -53,7 +53,7 @@ fn not_kept(result: barid::Result<barid::Changed>, expected: u32) {
     }
 }
 
-/// The folder of what is kept.
+/// Returns the folder of kept expunges.
 fn kept_dir(disk: &MemVfs) -> PathBuf {
     let (state, mut found) = (Path::new("/state"), None);
     let mut look = |name: &[u8], _| {
@@ -64,7 +64,7 @@ fn kept_dir(disk: &MemVfs) -> PathBuf {
     found.unwrap()
 }
 
-/// As a server expunges: what does not fit is not kept.
+/// Returns the options of a server's expunge: messages that do not fit are not kept.
 fn limited(bytes: u64) -> ChangeOptions {
     let limits = KeepLimits { bytes_max: Some(bytes), ..KeepLimits::default() };
     ChangeOptions { keep_expunged: KeepExpunged::WherePossible(limits), ..now() }
@@ -112,7 +112,7 @@ fn an_expunge_that_was_not_kept_is_told() {
         assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 3]);
         assert_eq!(mailbox.discard_kept().unwrap(), 1);
         nothing_to_undo(mailbox.undo(&now()));
-        // Where nothing is kept there is nothing to be mistaken for it.
+        // If no expunge is kept, none can be mistaken for this one.
         mailbox.change(&expunge(&[2]), &now()).unwrap();
         nothing_to_undo(mailbox.undo(&now()));
         let missing = mailbox.undo_one(Undo::Number(7), &now()).unwrap_err();
@@ -277,7 +277,7 @@ fn a_locked_mailbox_leaves_what_was_kept() {
     assert_eq!((changed.appends, numbers(&arena, &mut mailbox).last()), (1, Some(&3)));
 }
 
-/// Brings back all that can be, and checks that it was the last expunge that was made: that of 0
+/// Restores everything possible, and checks that it was the last expunge that was made: that of 0
 /// and 5, or some of them, or that of 3.
 fn check_undo(arena: &Arena, context: &str) {
     let mut mailbox = arena.open();
@@ -322,7 +322,7 @@ fn a_failing_call_in_an_expunge_leaves_what_is_to_be_undone() {
                 let vfs = FaultVfs::new(disk.clone(), Fault::nth(nth).of(kind));
                 let opened = arena.on(Arc::new(vfs.clone())).try_open(&arena.options());
                 if let Ok(mut mailbox) = opened {
-                    // Whether it fails, and how, is another matter.
+                    // It does not matter if, and how, this fails.
                     let _ = mailbox.change(&expunge(&[1, 6]), &keeping());
                 }
                 disk.sleep(std::time::Duration::from_secs(600));
@@ -380,7 +380,7 @@ fn a_replaced_mailbox_finds_what_was_expunged_from_the_former() {
     nothing_to_undo(mailbox.undo_one(Undo::Replaced, &now()));
 }
 
-/// Expunges the `at`-th of some messages in an mbox, and undoes that; every message is then there,
+/// Expunges the `at`-th of some messages in an mbox, and undoes that; every message then exists
 /// byte by byte, with a new UID and place.
 fn check_bytes(spec: &str, messages: &[&str], at: u32, end: &str) {
     let disk = memory();

@@ -10,8 +10,8 @@ use barid_vfs::{CallKind, Fault, FaultVfs, MemVfs};
 use crate::arena::{Arena, Found, add, expunge, flag, found, later, memory, now};
 use crate::pending::everything;
 
-/// Every disk on which a first sync that writes headers into an mbox was left unfinished, what
-/// was known before, and the process that began it, whose disk works again.
+/// Returns every disk on which a first sync that writes headers into an mbox was left unfinished,
+/// the state known before, and the process that began it, whose disk works again.
 fn scenes() -> Vec<(MemVfs, Arena, Vec<Found>, Mailbox)> {
     let mut scenes = Vec::new();
     for nth in 0..40 {

@@ -1,4 +1,4 @@
-//! Views: what a reader holds stays as it is, whatever others do to the mailbox.
+//! Views: a reader's view does not change, whatever others do to the mailbox.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -74,13 +74,13 @@ impl World {
         self.open().change(request, &ChangeOptions::default()).unwrap();
     }
 
-    /// Returns the text of a message as it was in the beginning.
+    /// Returns the original text of a message.
     fn text(&self, uid: u32) -> &[u8] {
         &self.texts[uid as usize - 1]
     }
 }
 
-/// Reads a message without the header fields in which an mbox has flags.
+/// Reads a message without the header fields in which an mbox stores flags.
 fn read(view: &View, uid: u32) -> Result<Vec<u8>, Error> {
     let read = view.read(Uid::new(uid).unwrap(), ReadAs::Message)?;
     Ok(strip_owned(&read.bytes).into_owned())
@@ -91,7 +91,7 @@ fn search(view: &View, program: &str) -> Vec<u32> {
     view.search(&program, &UidSet::default()).unwrap().rows
 }
 
-/// Everything that a view answers without the messages themselves.
+/// Returns everything that a view answers without the messages themselves.
 fn answers(view: &View) -> String {
     let mut all = String::new();
     let rows: Vec<u32> = (0..view.len()).collect();
@@ -138,7 +138,7 @@ fn rows_stay_and_messages_are_followed() {
     }
 }
 
-/// The state of a message that changes are about.
+/// The state of a message that changes can affect.
 type State = (Vec<Flag>, Vec<String>);
 
 fn states(view: &View) -> BTreeMap<Uid, State> {
@@ -154,7 +154,7 @@ fn states(view: &View) -> BTreeMap<Uid, State> {
     states
 }
 
-/// The changes between two states, found by comparing all messages.
+/// Returns the changes between two states, found by comparing all messages.
 fn compared(before: &View, now: &View) -> Vec<MailboxChange> {
     let (before, now) = (states(before), states(now));
     let gone = before.keys().filter(|uid| !now.contains_key(uid));

@@ -20,7 +20,7 @@ fn watcher(arena: &Arena, poll: bool) -> Watcher {
     watcher
 }
 
-/// All changes until none comes for so long.
+/// Returns all changes until none comes for the time `quiet`.
 fn changes(watcher: &mut Watcher, quiet: Duration) -> Vec<MailboxChange> {
     let mut found = Vec::new();
     loop {
@@ -32,7 +32,7 @@ fn changes(watcher: &mut Watcher, quiet: Duration) -> Vec<MailboxChange> {
     }
 }
 
-/// The changes that are told first, however long that takes.
+/// Returns the changes that are reported first, however long that takes.
 fn first(watcher: &mut Watcher) -> Vec<MailboxChange> {
     let told = watcher.next(Some(LONG));
     told.into_iter().flat_map(|(_, changes)| changes.unwrap()).collect()
@@ -45,7 +45,7 @@ fn check_changes(arena: &mut Arena, watcher: &mut Watcher, quiet: Duration) {
     found.extend(changes(watcher, quiet));
     assert_eq!(found, [1, 2, 3].map(|number| MailboxChange::New(uid(number))));
 
-    // Of an mbox it is pending only.
+    // In an mbox it is only pending.
     arena.open().change(&flag(&[2], &add(Flag::Flagged)), &later()).unwrap();
     assert_eq!(first(watcher), [MailboxChange::Flags(uid(2))]);
     assert_eq!(changes(watcher, quiet), []);

@@ -10,7 +10,7 @@ use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::{Corpus, GeneratedMessage};
 use barid_vfs::{CountingVfs, File, Host as _, MemVfs, OpenOptions as FileOptions, Timestamp, Vfs};
 
-/// Long enough for every stamp to be old.
+/// A time after which every stamp is old, in nanoseconds.
 const QUIET: i64 = 5_000_000_000;
 
 /// A file system with one mailbox, a cache folder and a state folder.
@@ -22,7 +22,7 @@ pub(crate) struct World {
     delivered: u64,
 }
 
-/// Everything that can be told of a message.
+/// All reported properties of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) uid: u32,
@@ -118,7 +118,7 @@ impl World {
         file.write_all_at(bytes, 0).unwrap();
     }
 
-    /// The files of the Maildir, sorted.
+    /// Returns the files of the Maildir, sorted.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for folder in ["cur", "new"] {
@@ -145,13 +145,13 @@ impl World {
         Mailbox::open_in(Arc::new(self.vfs.clone()), &self.spec, options).unwrap()
     }
 
-    /// Opens it with nothing cached, the ledger apart.
+    /// Opens it without a cache, but with the ledger.
     pub(crate) fn open_from_scratch(&self) -> Mailbox {
         self.open_with(&OpenOptions { cache_dir: None, ..self.options() })
     }
 }
 
-/// Everything that can be told of a mailbox.
+/// Returns all reported properties of the messages of a mailbox.
 pub(crate) fn told(mailbox: &Mailbox) -> Vec<Told> {
     let rows: Vec<u32> = (0..mailbox.len()).collect();
     let mut all = Vec::new();
@@ -178,7 +178,7 @@ pub(crate) fn told(mailbox: &Mailbox) -> Vec<Told> {
     all
 }
 
-/// Every order and every threading.
+/// Returns every sort order and every threading.
 pub(crate) fn orders(mailbox: &mut Mailbox) -> Vec<(String, Vec<u32>)> {
     let mut orders = Vec::new();
     for keys in ["arrival", "date", "reverse:date", "subject", "from", "to", "cc", "size"] {

@@ -116,9 +116,9 @@ fn compare(found: &[Found], before: &Model, after: &Model) -> Result<usize> {
         let Found { hash, uid, flags } = message;
         let (old, new) = (old.get(hash), new.get(hash));
         let Some(known) = old.or(new) else {
-            let is_behind = before.iter().filter(kept).all(|old| seen.contains_key(&old.hash));
+            let is_after = before.iter().filter(kept).all(|old| seen.contains_key(&old.hash));
             pieces += 1;
-            ensure!(is_behind && pieces <= appended, "UID {uid} has bytes that no message has");
+            ensure!(is_after && pieces <= appended, "UID {uid} has bytes that no message has");
             continue;
         };
         ensure!(seen.insert(*hash, *uid).is_none(), "UID {uid} is there twice");

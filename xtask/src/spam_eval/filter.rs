@@ -75,7 +75,7 @@ impl<'a> Filter<'a> {
     pub(super) fn answers(&self, range: &Range) -> Answers {
         let mut list =
             List { counts: vec![Counts::default(); self.places.len()], totals: Counts::default() };
-        range.teach.iter().for_each(|index| self.teach(&mut list, *index));
+        range.train.iter().for_each(|index| self.train(&mut list, *index));
         let mut scorer = Scorer::new();
         let mut answers = Vec::with_capacity(range.test.len());
         for &index in &range.test {
@@ -84,7 +84,7 @@ impl<'a> Filter<'a> {
             let is_right =
                 if answer.is_spam { answer.is_taken_for_spam } else { answer.is_taken_for_ham };
             if range.learns && !is_right {
-                self.teach(&mut list, index);
+                self.train(&mut list, index);
             }
             answers.push(answer);
         }
@@ -92,7 +92,7 @@ impl<'a> Filter<'a> {
         answers
     }
 
-    fn teach(&self, list: &mut List, index: usize) {
+    fn train(&self, list: &mut List, index: usize) {
         let is_spam = self.corpus.messages[index].is_spam;
         let add = |counts: &mut Counts| {
             *if is_spam { &mut counts.spam } else { &mut counts.ham } += 1;

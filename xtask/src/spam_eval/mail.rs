@@ -26,7 +26,7 @@ pub(super) struct Message {
 /// Indexes of the messages to train with, and of those to test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Split {
-    pub(super) teach: Vec<usize>,
+    pub(super) train: Vec<usize>,
     pub(super) test: Vec<usize>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn folds(messages: &[Message], folds: usize, seed: u64) -> Vec<Split>
         }
         for (place, index) in order.into_iter().enumerate() {
             for (fold, split) in splits.iter_mut().enumerate() {
-                let list = if place % folds == fold { &mut split.test } else { &mut split.teach };
+                let list = if place % folds == fold { &mut split.test } else { &mut split.train };
                 list.push(index);
             }
         }
@@ -78,7 +78,7 @@ pub(super) fn halves(messages: &[Message]) -> Split {
     order.sort_unstable();
     let (older, newer) = order.split_at(order.len() / 2);
     let indexes = |half: &[(i64, usize)]| half.iter().map(|(_, index)| *index).collect();
-    Split { teach: indexes(older), test: indexes(newer) }
+    Split { train: indexes(older), test: indexes(newer) }
 }
 
 /// Returns the date of the topmost `Received` field, else that of `Date`, in seconds since the Unix
@@ -135,20 +135,20 @@ mod tests {
         tested.sort_unstable();
         assert!(tested.into_iter().eq(0..64));
         for split in &splits {
-            assert_eq!(split.teach.len() + split.test.len(), 64);
+            assert_eq!(split.train.len() + split.test.len(), 64);
             let spam = split.test.iter().filter(|index| messages[**index].is_spam).count();
             assert!((4..=5).contains(&spam), "{spam}");
         }
     }
 
     #[test]
-    fn what_teaches_is_older() {
+    fn what_trains_is_older() {
         let messages = messages(30, 30);
         let split = halves(&messages);
-        assert_eq!((split.teach.len(), split.test.len()), (27, 27));
+        assert_eq!((split.train.len(), split.test.len()), (27, 27));
         let dates = |list: &[usize]| -> Vec<i64> {
             list.iter().map(|index| messages[*index].date.unwrap()).collect()
         };
-        assert!(dates(&split.teach).iter().max() <= dates(&split.test).iter().min());
+        assert!(dates(&split.train).iter().max() <= dates(&split.test).iter().min());
     }
 }

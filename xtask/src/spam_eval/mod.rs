@@ -129,7 +129,7 @@ impl Evaluation {
         }
         let half = corpus.messages.len() / 2;
         let range = Range {
-            teach: (0..half).collect(),
+            train: (0..half).collect(),
             test: (half..corpus.messages.len()).collect(),
             learns: false,
         };

@@ -40,7 +40,7 @@ pub(super) fn run(mut args: Args) -> Result<()> {
         Box::new(Barid::new(&program, "bogofilter")),
         Box::new(Barid::new(&program, "modern")),
     ];
-    let mut works = vec![("By dates, taught by the older half", vec![mail::halves(&messages)])];
+    let mut works = vec![("By dates, trained by the older half", vec![mail::halves(&messages)])];
     let in_folds = format!("In {folds} folds");
     if !is_by_date_only {
         works.insert(0, (in_folds.as_str(), mail::folds(&messages, folds, seed)));
@@ -65,14 +65,15 @@ fn evaluate(
         let (mut plain, mut tuned) = (Vec::new(), Vec::new());
         for (number, split) in splits.iter().enumerate() {
             let (scratch, start) = (Scratch::new("spam-eval")?, Instant::now());
-            let taught: Vec<&Message> = split.teach.iter().map(|index| &messages[*index]).collect();
+            let trained: Vec<&Message> =
+                split.train.iter().map(|index| &messages[*index]).collect();
             let tested: Vec<&Message> = split.test.iter().map(|index| &messages[*index]).collect();
-            system.teach(scratch.path(), &taught)?;
+            system.train(scratch.path(), &trained)?;
             let scores = system.scores(scratch.path(), &tested, None)?;
             plain.extend(answers(&tested, &scores, default_cutoffs(system.profile())));
             if let Some(seed) = seed {
                 let profile = system.profile();
-                let tuning = Tuning::choose(program, scratch.path(), profile, &taught, seed)?;
+                let tuning = Tuning::choose(program, scratch.path(), profile, &trained, seed)?;
                 let scores = system.scores(scratch.path(), &tested, Some(&tuning))?;
                 tuned.extend(answers(&tested, &scores, tuning.cutoffs()));
             }

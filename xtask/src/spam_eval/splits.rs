@@ -12,7 +12,7 @@ const PARTS: [(usize, usize); 10] =
 
 /// Least number of messages of each class to train with and to test; splits with fewer are left
 /// out.
-const TEACH_MIN: usize = 40;
+const TRAIN_MIN: usize = 40;
 const TEST_MIN: usize = 100;
 
 /// Number of messages whose results are ignored at first with [`Mode::OnError`].
@@ -46,7 +46,7 @@ impl Mode {
 /// One division: indexes of messages.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
-    pub(super) teach: Vec<usize>,
+    pub(super) train: Vec<usize>,
     pub(super) test: Vec<usize>,
     /// `true` if the list is trained with the tested messages that it gets wrong or is unsure of.
     pub(super) learns: bool,
@@ -58,7 +58,7 @@ pub(super) fn ranges(corpus: &Corpus, mode: Mode, seed: u64) -> Vec<Range> {
     let count = corpus.messages.len();
     if mode == Mode::OnError {
         let test = (0..count).collect();
-        return vec![Range { teach: Vec::new(), test, learns: true }];
+        return vec![Range { train: Vec::new(), test, learns: true }];
     }
     let mut ranges = Vec::new();
     for (index, (start, len)) in PARTS.into_iter().enumerate() {
@@ -69,9 +69,9 @@ pub(super) fn ranges(corpus: &Corpus, mode: Mode, seed: u64) -> Vec<Range> {
         let of = |sixteenths: ops::Range<usize>| {
             order[sixteenths.start * count / 16..sixteenths.end * count / 16].to_vec()
         };
-        let (teach, test) = (of(start..start + len), of(start + len..16));
-        if least(corpus, &teach) >= TEACH_MIN && least(corpus, &test) >= TEST_MIN {
-            ranges.push(Range { teach, test, learns: false });
+        let (train, test) = (of(start..start + len), of(start + len..16));
+        if least(corpus, &train) >= TRAIN_MIN && least(corpus, &test) >= TEST_MIN {
+            ranges.push(Range { train, test, learns: false });
         }
     }
     ranges
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_messages_teach() {
+    fn older_messages_train() {
         let message = |index| Labelled { is_spam: index % 2 == 0, text: Vec::new() };
         let corpus = Corpus { name: "test", messages: (0..3200).map(message).collect() };
         for mode in [Mode::Chronological, Mode::Shuffled] {
@@ -110,14 +110,14 @@ mod tests {
             assert_eq!(ranges.len(), PARTS.len());
             for range in ranges {
                 let all: std::collections::HashSet<_> =
-                    range.teach.iter().chain(&range.test).collect();
-                assert_eq!(all.len(), range.teach.len() + range.test.len());
-                let is_ordered = range.teach.iter().max() < range.test.iter().min();
+                    range.train.iter().chain(&range.test).collect();
+                assert_eq!(all.len(), range.train.len() + range.test.len());
+                let is_ordered = range.train.iter().max() < range.test.iter().min();
                 assert_eq!(is_ordered, mode == Mode::Chronological);
             }
         }
         let few = Corpus { name: "few", messages: (0..300).map(message).collect() };
-        assert!(ranges(&few, Mode::Chronological, 1).iter().all(|range| range.teach.len() >= 80));
+        assert!(ranges(&few, Mode::Chronological, 1).iter().all(|range| range.train.len() >= 80));
         assert_eq!(ranges(&few, Mode::OnError, 1)[0].warm_up(), 100);
     }
 }

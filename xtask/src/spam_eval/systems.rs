@@ -24,7 +24,7 @@ pub(super) trait System {
     fn profile(&self) -> &str;
 
     /// Trains a new word list in a folder.
-    fn teach(&self, folder: &Path, messages: &[&Message]) -> Result<()>;
+    fn train(&self, folder: &Path, messages: &[&Message]) -> Result<()>;
 
     /// Returns the scores of messages, in their order.
     fn scores(
@@ -101,7 +101,7 @@ impl System for Bogo {
         "bogofilter"
     }
 
-    fn teach(&self, folder: &Path, messages: &[&Message]) -> Result<()> {
+    fn train(&self, folder: &Path, messages: &[&Message]) -> Result<()> {
         for (option, is_spam) in [("-s", true), ("-n", false)] {
             let of_class: Vec<&Message> =
                 messages.iter().copied().filter(|message| message.is_spam == is_spam).collect();
@@ -158,7 +158,7 @@ impl System for Barid {
         self.profile
     }
 
-    fn teach(&self, folder: &Path, messages: &[&Message]) -> Result<()> {
+    fn train(&self, folder: &Path, messages: &[&Message]) -> Result<()> {
         for (option, is_spam) in [("--spam", true), ("--ham", false)] {
             let mut command = barid(&self.program, folder, "train", self.profile);
             command.arg(option).args(paths(messages, is_spam));
@@ -229,8 +229,8 @@ pub(super) fn bogofilter_scores(corpus: &Corpus, range: &Range) -> Result<Vec<f6
         disk::write(&path, &labelled.text)?;
         Ok(Message { path, is_spam: labelled.is_spam, date: None })
     };
-    let teach = range.teach.iter().map(write).collect::<Result<Vec<_>>>()?;
+    let train = range.train.iter().map(write).collect::<Result<Vec<_>>>()?;
     let test = range.test.iter().map(write).collect::<Result<Vec<_>>>()?;
-    bogofilter.teach(scratch.path(), &teach.iter().collect::<Vec<_>>())?;
+    bogofilter.train(scratch.path(), &train.iter().collect::<Vec<_>>())?;
     bogofilter.scores(scratch.path(), &test.iter().collect::<Vec<_>>(), None)
 }

@@ -33,7 +33,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
         forbidden(&name, &text, problems);
         if name.ends_with(".rs") {
             lengths(&name, &text, problems);
-            disk_is_behind_its_door(&name, &text, problems);
+            only_vfs_uses_the_disk(&name, &text, problems);
             reasons_are_given(&name, &text, problems);
         }
     }
@@ -117,7 +117,7 @@ fn function_len(lines: &[&str]) -> usize {
 
 /// Checks that only `barid-vfs` names the standard library's file functions, unless the file states
 /// a reason.
-fn disk_is_behind_its_door(name: &str, text: &str, problems: &mut Problems) {
+fn only_vfs_uses_the_disk(name: &str, text: &str, problems: &mut Problems) {
     let used = concat!("std::", "fs");
     let excused = text.contains("clippy::disallowed_");
     if !name.starts_with(DISK_FOLDER)

@@ -174,6 +174,14 @@ impl ParsedFile {
         }
     }
 
+    /// Returns a user for delivering mail to him, which is possible even if he may not log in.
+    ///
+    /// # Errors
+    /// Returns [`Error::Setting`] if a field cannot be expanded.
+    pub fn recipient(&self, name: &UserName) -> Result<Option<User>> {
+        self.accounts.get(name).map(|account| account.user(name)).transpose()
+    }
+
     fn add(
         &mut self,
         line: usize,
@@ -216,6 +224,11 @@ impl Account {
         if !is_allowed {
             return Ok(Err(Refusal::Address));
         }
+        self.user(name).map(Ok)
+    }
+
+    /// Returns the user, with all fields expanded.
+    fn user(&self, name: &UserName) -> Result<User> {
         let mut user = User { uid: self.uid, gid: self.gid, ..User::named(name.clone()) };
         user.home.clone_from(&self.home);
         for (field, template) in &self.fields {
@@ -229,7 +242,7 @@ impl Account {
                 user.fields.push((field.clone(), value));
             }
         }
-        Ok(Ok(user))
+        Ok(user)
     }
 }
 

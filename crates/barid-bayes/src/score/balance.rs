@@ -4,18 +4,18 @@
 //! independent. Hundreds of dependent tokens never could: both tails vanish, scores of long
 //! messages are equal, and ham that has words of both kinds ties with spam. Here
 //!
-//! - a token's probability is as far from `robx` as its counts bear: counts are scaled to classes
-//!   of one size, `n = spam' + ham'` of them, `p = spam' / n`, and the distance of `p` shrinks by
-//!   `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of one class
-//!   alone and a quarter for one that is as often in both (after the confidence factor of the
-//!   filter OSBF-Lua);
+//! - a token's probability is as far from `robx` as its counts justify: counts are scaled to
+//!   classes of one size, `n = spam' + ham'` of them, `p = spam' / n`, and the distance of `p`
+//!   shrinks by `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of
+//!   one class alone and a quarter for one that is as often in both (after the confidence factor of
+//!   the filter OSBF-Lua);
 //! - log odds are summed for spam and for ham in each [`MessagePart`] of a message, and a balance
 //!   is divided by a power of its sum just below 1: tokens of one part depend on each other, so
-//!   many of them say hardly more than few, while two parts say more than one;
+//!   many of them prove hardly more than a few, while two parts prove more than one;
 //! - evidence for ham counts more (`ns_esf`), since spam imitates ham and not the other way round;
-//! - the place that says most for spam counts for a part, so that the headers of a new mailing
-//!   list, say, do not make spam of what is none by its text;
-//! - a list of few messages is believed less.
+//! - the part with most evidence for spam counts only in part, so that, for example, the headers of
+//!   a new mailing list do not make spam of a message whose text is ham;
+//! - a list that was trained with few messages has less weight.
 
 use super::{Against, Evidence, MessagePart, Parameters, Weight};
 
@@ -23,14 +23,14 @@ use super::{Against, Evidence, MessagePart, Parameters, Weight};
 /// token seen in few of many messages may be missing in a small class by chance.
 const SCALE_MAX: f64 = 2.0;
 
-/// The power of the evidence of a place by which its balance is divided: between 1/2 (tokens are
-/// independent) and 1 (all of them say the same).
+/// The power of the evidence of a part by which its balance is divided: between 1/2 (tokens are
+/// independent) and 1 (all of them mean the same).
 const DEPENDENCE: f64 = 0.85;
 
-/// Constant added to the evidence of a place, so that one or two tokens decide nothing.
+/// Constant added to the evidence of a part, so that one or two tokens decide nothing.
 const EVIDENCE_LEAST: f64 = 3.0;
 
-/// Share of its balance that the place with most evidence for spam loses.
+/// Share of its balance that the part with most evidence for spam loses.
 const STRONGEST_LOSES: f64 = 0.75;
 
 /// Number of messages in the smaller class at which the balance has half its weight.
@@ -93,7 +93,7 @@ pub(super) fn spamicity(weight: &Weight, parameters: &Parameters) -> f64 {
     f64::midpoint(1.0, units / units.hypot(1.0))
 }
 
-/// Returns the balance of one place, above 0 for spam.
+/// Returns the balance of one part, above 0 for spam.
 fn of_place(against: &Against, parameters: &Parameters) -> f64 {
     let (for_spam, for_ham) = (against.ham, against.spam);
     (parameters.sp_esf * for_spam - parameters.ns_esf * for_ham)
@@ -139,7 +139,7 @@ mod tests {
         check(counts(3, 1), TOTALS, 0.5 + 0.25 * 0.4375 * 0.4375 * 4.0 / 4.8);
         // Half of the messages, twice each.
         check(counts(0, 1), counts(2000, 1000), 1.0 - of_one_class(2.0));
-        // No more than twice, and few of very many say little of what a few messages hold.
+        // Scaled to no more than twice: few of very many messages prove little about a small class.
         check(counts(0, 1), counts(100_000, 1000), 1.0 - of_one_class(2.0));
         check(counts(25, 0), counts(100_000, 1000), of_one_class(0.5));
         assert!(probability_of(counts(1, 0), counts(5, 0)).is_nan());

@@ -23,10 +23,10 @@ const HEADERS: [&[u8]; 8] =
 const FACTS: [&[u8]; 2] = [b"zone:", b"mid:"];
 
 impl MessagePart {
-    /// The number of places.
+    /// The number of parts.
     pub const COUNT: usize = 4;
 
-    /// Returns the place of a token of the profile `modern`.
+    /// Returns the part of a token of the profile `modern`.
     pub fn of(token: &[u8]) -> Self {
         let is_in = |prefixes: &[&[u8]]| prefixes.iter().any(|prefix| token.starts_with(prefix));
         if token.starts_with(b"form:") {

@@ -21,9 +21,9 @@ use parameters::EPS;
 /// Number of messages of each class, for instance of those that contain a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
-    /// Spam messages.
+    /// Number of spam messages.
     pub spam: u32,
-    /// Other messages.
+    /// Number of other messages.
     pub ham: u32,
 }
 
@@ -31,9 +31,9 @@ pub struct Counts {
 /// word lists are used, both are sums over them, and `totals` may differ from token to token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Evidence {
-    /// Messages that contain the token.
+    /// Numbers of messages that contain the token.
     pub counts: Counts,
-    /// All messages.
+    /// Numbers of all messages.
     pub totals: Counts,
     /// The part of the message that the token comes from; only [`Rule::Balance`] uses it.
     pub place: MessagePart,

@@ -140,7 +140,7 @@ impl Scan<'_> {
         let mut last = None;
         let mut at = DOCTYPE.len();
         loop {
-            // Where nothing more follows was found out once.
+            // An earlier search recorded the places after which nothing more follows.
             let mut start = self.text.place(at);
             if self.no_bracket.contains(&start) {
                 at += (self.no_bracket.end - start) as usize;

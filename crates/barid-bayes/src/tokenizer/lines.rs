@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
             && !own.is_empty()
             && line.starts_with(own)
         {
-            let next = self.behind_own_line(limit);
+            let next = self.after_own_line(limit);
             let end = self.at - next.map_or(0, <[u8]>::len);
             self.facts.add_own_lines(start..end);
             start = end;
@@ -101,7 +101,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the line after a skipped header line and its continuation lines.
-    fn behind_own_line(&mut self, limit: usize) -> Option<&'a [u8]> {
+    fn after_own_line(&mut self, limit: usize) -> Option<&'a [u8]> {
         loop {
             let line = self.piece(limit)?;
             if !matches!(line.first(), Some(b' ' | b'\t')) {

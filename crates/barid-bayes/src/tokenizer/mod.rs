@@ -1,7 +1,7 @@
 //! Turns a message into tokens.
 //!
-//! `lines` decodes physical lines as the scanner asks for them, `scan` and the files beside it
-//! apply the rules, and this file adds prefixes, checks lengths and joins tokens.
+//! `lines` decodes physical lines when the scanner needs them, `scan` and the files beside it apply
+//! the rules, and this file adds prefixes, checks lengths and joins tokens.
 
 mod charset;
 mod classes;

@@ -77,7 +77,7 @@ impl Scan<'_> {
 
     /// Returns `true` if the next word is the host of a URL: `://` precedes it.
     pub(super) fn is_host(&self) -> bool {
-        self.text.is_behind(0, b"://")
+        self.text.is_after(0, b"://")
     }
 }
 

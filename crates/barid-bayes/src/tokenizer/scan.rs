@@ -196,7 +196,7 @@ impl Scan<'_> {
     pub(super) fn push_back(&mut self, text: &[u8]) {
         self.text.push_back(text);
         self.rescans_left = self.rescans_left.saturating_sub(text.len() as u64);
-        // What was found out holds for what follows the text pushed back.
+        // The recorded places are those of the text after the one pushed back.
         let place = self.text.place(text.len());
         self.no_verp.start = self.no_verp.start.max(place);
         self.no_bracket.start = self.no_bracket.start.max(place);

@@ -46,7 +46,7 @@ impl Delivery<'_> {
                 Some(_) => {}
             }
             let is_special = |word: &[u8]| {
-                scan.text.is_behind(at, b"://") || word.iter().any(|byte| *byte >= 0xE3)
+                scan.text.is_after(at, b"://") || word.iter().any(|byte| *byte >= 0xE3)
             };
             if is_modern && is_special(&text[at..at + len]) {
                 break;

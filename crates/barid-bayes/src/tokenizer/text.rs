@@ -52,7 +52,7 @@ impl Text {
 
     /// Returns `true` if `end` directly precedes the byte at `index`. Consumed bytes count if they
     /// are still in the buffer.
-    pub(super) fn is_behind(&self, index: usize, end: &[u8]) -> bool {
+    pub(super) fn is_after(&self, index: usize, end: &[u8]) -> bool {
         self.bytes[..self.start + index].ends_with(end)
     }
 
@@ -64,8 +64,8 @@ impl Text {
     /// Returns the place of the byte at `index`: its number among all bytes ever added. Bytes that
     /// were pushed back take the places before the byte that follows them.
     pub(super) fn place(&self, index: usize) -> u64 {
-        let behind = self.bytes.len().saturating_sub(self.start + index) as u64;
-        self.added.saturating_sub(behind)
+        let after = self.bytes.len().saturating_sub(self.start + index) as u64;
+        self.added.saturating_sub(after)
     }
 
     /// Overwrites the first `len` bytes.

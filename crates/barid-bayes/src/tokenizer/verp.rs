@@ -67,7 +67,7 @@ impl Scan<'_> {
             }
             ways = ways.step(byte);
             if ways.is_over() {
-                // Only the end of what any start would have to pass ends the others too.
+                // A byte that no match can contain ends the matches from all earlier starts, too.
                 if byte != b'#' && !classes::is(byte, MID) {
                     self.note_no_verp(at);
                 }

@@ -48,8 +48,8 @@ impl Saying<'_> {
             to.extend_from_slice(&rest[..at]);
             let (directive, len) = self.directive(&rest[at + 1..]);
             rest = &rest[at + 1 + len..];
-            let Some((letter, behind)) = rest.split_first() else { return Ok(()) };
-            rest = behind;
+            let Some((letter, after)) = rest.split_first() else { return Ok(()) };
+            rest = after;
             self.one(*letter, directive, &mut spamicity, to)?;
         }
         to.extend_from_slice(rest);

@@ -58,7 +58,7 @@ impl<'a> Passing<'a, '_> {
                 self.eol = eol_of(piece);
             }
             if self.is_own(piece) {
-                match self.behind_own() {
+                match self.after_own() {
                     Some(next) => piece = next,
                     None => break,
                 }
@@ -95,7 +95,7 @@ impl<'a> Passing<'a, '_> {
     }
 
     /// Returns the piece after our own header lines and their continuation lines.
-    fn behind_own(&mut self) -> Option<&'a [u8]> {
+    fn after_own(&mut self) -> Option<&'a [u8]> {
         loop {
             let piece = self.pieces.next()?;
             if !matches!(piece.first(), Some(b' ' | b'\t')) && !self.is_own(piece) {

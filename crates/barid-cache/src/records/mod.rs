@@ -54,11 +54,11 @@ pub(crate) struct Contents {
 pub(crate) trait RecordStore: Debug + Send + Sync {
     /// Passes records to `show` in the given order, in whatever order they are read.
     ///
-    /// `few` announces requests for their neighbours soon.
+    /// `few` indicates that their neighbours will be requested soon.
     fn read(&self, wanted: &[Wanted<'_>], few: bool, show: &mut Show<'_>) -> Result<Read>;
 
-    /// Returns the numbers of records to request at a time: first if not all may be needed, and at
-    /// most.
+    /// Returns the number of records in the first request, if perhaps not all are needed, and the
+    /// maximum number in a request.
     fn windows(&self) -> (usize, usize);
 
     /// Calls `fault` for each damaged record.

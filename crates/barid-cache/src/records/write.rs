@@ -209,7 +209,7 @@ impl KvWriter {
         Ok(true)
     }
 
-    /// Trains a dictionary, or decides that none pays.
+    /// Trains a dictionary, or decides that it is not worth its cost.
     fn train(&self, training: &mut Trainer) -> Result<()> {
         let mut samples = std::mem::replace(training, Trainer::new(0));
         if samples.is_enough() {

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use barid::OpenOptions;
 use barid::vfs::{OsVfs, Vfs as _};
+use barid_serve::config::CONFIG_PATH;
 use barid_serve::mail::{UserMail, UserOptions};
 use barid_serve::server::{ServerStart, run_role, serve_config};
 use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try};
 use clap::{Args, ValueHint};
 
+use super::check_config;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 
@@ -23,7 +25,8 @@ Examples:
                                                mbsync, `tunnel` of NeoMutt
   barid serve --config /etc/barid/barid.toml   the users of a configuration file
   barid serve --try ~/users                    a first look: each folder in ~/users is a user
-  barid serve --try ~/users --port 1143 --password secret";
+  barid serve --try ~/users --port 1143 --password secret
+  barid serve --check-config                   the problems of /etc/barid/barid.toml";
 
 /// Serve mailboxes over IMAP
 ///
@@ -40,8 +43,11 @@ Examples:
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Serve one session over standard input and output
-    #[arg(long, required_unless_present_any = ["try_dir", "config", "role"])]
-    #[arg(conflicts_with_all = ["try_dir", "config"])]
+    #[arg(
+        long,
+        required_unless_present_any = ["try_dir", "config", "role", "check_config"],
+        conflicts_with_all = ["try_dir", "config", "check_config"]
+    )]
     stdio: bool,
     /// Folder of the mailboxes for --stdio; ~/Maildir by default
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "stdio")]
@@ -49,7 +55,7 @@ pub(crate) struct ServeArgs {
     /// Serve every folder in DIR to the user of its name, on this machine only
     #[arg(long = "try", value_name = "DIR", value_hint = ValueHint::DirPath)]
     try_dir: Option<PathBuf>,
-    /// Serve the users of a configuration file
+    /// Serve the users of a configuration file, or the file for --check-config
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "try_dir")]
     config: Option<PathBuf>,
@@ -65,6 +71,9 @@ pub(crate) struct ServeArgs {
     /// Password of all users for --try; a random one by default
     #[arg(long, value_name = "PASSWORD", requires = "try_dir")]
     password: Option<String>,
+    /// Report all problems of the configuration file, and the effects of one without problems
+    #[arg(long, conflicts_with = "try_dir")]
+    check_config: bool,
 }
 
 /// Serves until the client ends the session, or for ever.
@@ -72,6 +81,10 @@ pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Out
     if let Some(role) = &args.role {
         run_role(role)?;
         return Ok(Outcome::Done);
+    }
+    if args.check_config {
+        let config = args.config.as_deref().unwrap_or(Path::new(CONFIG_PATH));
+        return check_config::run(context, config);
     }
     if let Some(config) = &args.config {
         return run_config(config);

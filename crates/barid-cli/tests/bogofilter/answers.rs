@@ -57,7 +57,7 @@ const FLAGS: &[&[&str]] = &[
 /// passed through.
 #[test]
 fn all_messages_are_registered_and_passed_through_alike() {
-    let Some(pair) = Pair::taught(1) else { return };
+    let Some(pair) = Pair::trained(1) else { return };
     let lines = pair.same_lists("dev-spam");
     let all = all_messages().unwrap();
     let passed = pair.same(&["-C", "-d", "@", "-b", "-p"], &names(&all)).stdout;
@@ -69,7 +69,7 @@ fn all_messages_are_registered_and_passed_through_alike() {
 
 #[test]
 fn scores_are_alike_to_the_last_digits() {
-    let Some(pair) = Pair::taught(3) else { return };
+    let Some(pair) = Pair::trained(3) else { return };
     let all = all_messages().unwrap();
     let names = names(all.iter().step_by(corpora::either(CORPUS, 4, 1)));
     let args = ["-C", "-d", "@", "-b", "-TT"];
@@ -91,7 +91,7 @@ fn scores_are_alike_to_the_last_digits() {
 
 #[test]
 fn all_flags_say_the_same() {
-    let Some(pair) = Pair::taught(20) else { return };
+    let Some(pair) = Pair::trained(20) else { return };
     let mut codes = [0; 4];
     for (seed, flags) in FLAGS.iter().enumerate() {
         for (_, message) in some(seed as u64, 8).unwrap() {
@@ -154,7 +154,7 @@ fn odd_messages() -> Vec<Vec<u8>> {
 
 #[test]
 fn odd_messages_are_passed_through_alike() {
-    let Some(pair) = Pair::taught(50) else { return };
+    let Some(pair) = Pair::trained(50) else { return };
     let tags = ["--spam-subject-tag=S", "--unsure-subject-tag=U"];
     let mut compared = 0;
     for message in odd_messages() {

@@ -18,7 +18,7 @@ fn same_with_faults(pair: &Pair, args: &[&str], input: &[u8]) {
 
 #[test]
 fn registrations_give_the_same_lists() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let messages = some(21, 12).unwrap();
     let bytes: Vec<Vec<u8>> = messages.iter().map(|(_, bytes)| bytes.clone()).collect();
     let mbox = mbox(&bytes);
@@ -90,7 +90,7 @@ fn faults_are_mended_unless_asked_for() {
 /// Several lists, some with words that are ignored.
 #[test]
 fn several_lists_say_the_same() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let messages = some(22, 5).unwrap();
     for (name, text) in [
         ("ign.db", &b"the 1 1\nfree 0 0\nand 3 3\n"[..]),

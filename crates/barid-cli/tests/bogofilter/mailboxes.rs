@@ -23,7 +23,7 @@ fn boxes(pair: &Pair, messages: &[(String, Vec<u8>)]) {
 
 #[test]
 fn messages_of_files_and_folders() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let messages = some(11, 8).unwrap();
     boxes(&pair, &messages);
     let file = &messages[0].0[..];
@@ -53,7 +53,7 @@ fn messages_of_files_and_folders() {
 
 #[test]
 fn messages_of_the_input() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let messages = some(12, 8).unwrap();
     boxes(&pair, &messages);
     let mbox = pair.world.read("box/mbox");
@@ -75,7 +75,7 @@ fn messages_of_the_input() {
 /// `-O` writes a file.
 #[test]
 fn a_message_is_written_to_a_file() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     for (_, message) in some(13, 4).unwrap() {
         pair.same(&["-C", "-d", "@", "-p", "-O", "@/out"], &message);
         assert_eq!(pair.world.read("theirs/out"), pair.world.read("ours/out"));

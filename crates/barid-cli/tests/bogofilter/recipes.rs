@@ -119,7 +119,7 @@ fn a_procmail_recipe() {
     let Some(procmail) = program("procmail") else {
         return skip_or_fail("procmail (Debian package procmail)");
     };
-    let Some(pair) = Pair::taught(20) else { return };
+    let Some(pair) = Pair::trained(20) else { return };
     check(&pair, 51, |path, mail| {
         let rc = format!("PATH={path}\nMAILDIR={mail}\n{PROCMAIL}");
         let name = format!("{}.rc", mail.rsplit('/').nth(1).unwrap());
@@ -135,7 +135,7 @@ fn a_maildrop_recipe() {
     let Some(maildrop) = program("maildrop") else {
         return skip_or_fail("maildrop (Debian package maildrop)");
     };
-    let Some(pair) = Pair::taught(20) else { return };
+    let Some(pair) = Pair::trained(20) else { return };
     check(&pair, 52, |path, mail| {
         let filter = format!("PATH=\"{path}\"\n{MAILDROP}");
         let name = format!("{}/mail/filter", mail.rsplit('/').nth(1).unwrap());

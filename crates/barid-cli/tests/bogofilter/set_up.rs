@@ -38,7 +38,7 @@ user_config_file=/nowhere
 
 #[test]
 fn configuration_files_say_the_same() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let files = [SETTINGS, OTHERS, "spam_cutoff=0.7\nheader_place=x\n", "spam_cutoff\n", ""];
     for (index, text) in files.iter().enumerate() {
         let path = pair.world.write(&format!("{index}.cf"), text.as_bytes());
@@ -91,7 +91,7 @@ fn same_but_for_words(pair: &Pair, args: &[&str], message: &[u8]) {
 
 #[test]
 fn settings_are_told_alike() {
-    let Some(pair) = Pair::taught(50) else { return };
+    let Some(pair) = Pair::trained(50) else { return };
     for flags in [
         &["-Q"][..],
         &["-Q", "--ham-cutoff=0"],
@@ -115,7 +115,7 @@ fn settings_are_told_alike() {
 
 #[test]
 fn wrong_arguments_are_refused_alike() {
-    let Some(pair) = Pair::taught(100) else { return };
+    let Some(pair) = Pair::trained(100) else { return };
     for args in [
         &["-s", "-n"][..],
         &["-n", "-s"],
@@ -158,7 +158,7 @@ fn wrong_arguments_are_refused_alike() {
 /// Paths of the word list: from an option, from files, from the environment, in the home folder.
 #[test]
 fn folders_are_found_alike() {
-    let Some(pair) = Pair::taught(100) else { return };
+    let Some(pair) = Pair::trained(100) else { return };
     let message = b"Subject: money\n\nfree money for the meeting\n";
     let runs = |args: &[&str], variables: &[(&str, &str)]| {
         let [theirs, ours] = [Side::Theirs, Side::Ours].map(|side| {

@@ -34,7 +34,7 @@ fn make_fifo(pair: &Pair) {
 
 #[test]
 fn devices_are_read_and_written() {
-    let Some(pair) = Pair::taught(30) else { return };
+    let Some(pair) = Pair::trained(30) else { return };
     let messages: Vec<Vec<u8>> = some(51, 4).unwrap().into_iter().map(|(_, it)| it).collect();
     let base = ["-C", "-d", "@"];
     for args in [
@@ -66,7 +66,7 @@ fn devices_are_read_and_written() {
 
 #[test]
 fn fifos_are_read_and_written() {
-    let Some(pair) = Pair::taught(100) else { return };
+    let Some(pair) = Pair::trained(100) else { return };
     let (_, message) = some(52, 1).unwrap().remove(0);
     pair.world.write("message", &message);
     make_fifo(&pair);
@@ -96,7 +96,7 @@ fn fifos_are_read_and_written() {
 /// A partial message is removed from a file; a FIFO and its name stay.
 #[test]
 fn a_fifo_that_nobody_reads_stays() {
-    let Some(pair) = Pair::taught(100) else { return };
+    let Some(pair) = Pair::trained(100) else { return };
     make_fifo(&pair);
     let reader = OtherEnd::start(&pair, "exec 3< \"$0\"", ["fifo", ""]);
     let message = b"word ".repeat(200_000);
@@ -109,7 +109,7 @@ fn a_fifo_that_nobody_reads_stays() {
 
 #[test]
 fn lists_and_words_go_through_devices() {
-    let Some(pair) = Pair::taught(100) else { return };
+    let Some(pair) = Pair::trained(100) else { return };
     let text = b"foo 1 2\nbar 3 4 20200101\n.MSG_COUNT 3 4\n";
     let dev = ["-C", "-I", "/dev/stdin"];
     pair.same_of("bogoutil", &[&dev[..], &["-y", DATE, "-l", "@/new.db"]].concat(), text);

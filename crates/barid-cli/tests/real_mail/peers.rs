@@ -175,7 +175,7 @@ impl Peer<'_> {
     /// of one of its messages differently from the cache.
     fn causes(&self, ours: &[&str]) -> Vec<Option<&'static str>> {
         let cause = |row: usize| {
-            if self.has_space_behind_subject(row) {
+            if self.has_space_after_subject(row) {
                 Some("a subject with white space at its end, which the server keeps")
             } else if !self.mail.messages[row].bytes.starts_with(&self.headers[row]) {
                 Some("a subject in a charset that the server does not know")
@@ -193,7 +193,7 @@ impl Peer<'_> {
     }
 
     /// Returns `true` if c-client's base subject ends with white space, which no cache keeps.
-    fn has_space_behind_subject(&self, row: usize) -> bool {
+    fn has_space_after_subject(&self, row: usize) -> bool {
         let subject = HeaderFields::scan(&self.headers[row]).subject.unwrap_or_default();
         let trimmed = message::base_subject(subject, self.profile).text;
         self.profile == Profile::CClient && self.subject(row, self.profile) != trimmed

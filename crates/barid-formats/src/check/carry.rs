@@ -15,8 +15,8 @@ use super::plan::{FileEdit, FolderStep, RepairPlan, Segment, hash, hash_file};
 use super::run::CheckOptions;
 use crate::redo::{self, Change};
 
-/// Carries out the plan: edits at once by way of the redo journal, then one step after the other.
-/// It may be stopped between two steps.
+/// Carries out the plan: first all edits together, through the redo journal, then the steps one by
+/// one. It may be stopped between two steps.
 pub(super) fn out(
     vfs: &dyn Vfs,
     held: &LockedMailbox,
@@ -260,7 +260,7 @@ fn reversed(
     let mut segments = Vec::new();
     let mut at = 0;
     for (offset, stretch) in pieces {
-        // What is after the old end was not there.
+        // Bytes after the old end did not exist.
         let offset = *offset.min(old_size);
         segments.push(Segment::Keep(at..offset));
         segments.push(Segment::New(kept.bytes(*stretch).to_vec()));

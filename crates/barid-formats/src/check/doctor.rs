@@ -1,4 +1,4 @@
-//! The part of a format for its check and repair.
+//! Operations that a format provides for its check and repair.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use barid_mailbox::{Result, Storage};
 use super::damage::Diagnosis;
 use crate::redo::JournalPath;
 
-/// Purpose of locks.
+/// Purpose for which a mailbox is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckPurpose {
     /// Reading.
@@ -21,22 +21,22 @@ pub(crate) enum CheckPurpose {
 pub(crate) struct LockedMailbox {
     /// The folder to which all paths of a plan are relative.
     pub(crate) folder: PathBuf,
-    /// Place of the redo journal.
+    /// Path of the redo journal.
     pub(crate) place: JournalPath,
     /// Permission bits of new files.
     pub(crate) mode: u32,
-    /// The locks.
+    /// The locks; dropping them releases them.
     pub(crate) _locks: Box<dyn Any>,
 }
 
 impl LockedMailbox {
-    /// Makes that of a mailbox that is a folder.
+    /// Makes the value for a mailbox that is a folder.
     pub(crate) fn folder(path: &Path, mode: u32, locks: impl Any) -> Self {
         let place = JournalPath::inside(path);
         Self { folder: path.to_owned(), place, mode, _locks: Box::new(locks) }
     }
 
-    /// Makes that of a mailbox that is a file, given without symbolic links.
+    /// Makes the value for a mailbox that is a file, given without symbolic links.
     pub(crate) fn file(path: &Path, mode: u32, locks: impl Any) -> Self {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
         Self { folder, place: JournalPath::beside(path), mode, _locks: Box::new(locks) }

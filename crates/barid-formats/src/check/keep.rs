@@ -29,7 +29,7 @@ pub(super) struct Manifest {
     pub(super) mailbox: PathBuf,
     /// Time of the repair.
     pub(super) time: Timestamp,
-    /// `true` if it is a later round of the repair before.
+    /// `true` if this is a later round of the previous repair.
     pub(super) goes_on: bool,
     pub(super) kept_len: u64,
     pub(super) kept_hash: u64,
@@ -433,7 +433,7 @@ mod tests {
             FolderStep::Rename { from: path(), to: path(), size: 5 },
             FolderStep::MakeDir { path: path(), mode: 0 },
         ] {
-            // So many that what is always there counts for little.
+            // Enough steps that the fixed parts hardly count.
             let plan = RepairPlan { edits: Vec::new(), steps: vec![step; 500] };
             check(&plan);
         }

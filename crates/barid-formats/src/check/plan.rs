@@ -80,9 +80,9 @@ pub(crate) struct FileEdit {
     pub(crate) new_size: u64,
     pub(crate) old_hash: u64,
     pub(crate) new_hash: u64,
-    /// Ascending; they do not overlap.
+    /// The bytes to be written, ascending and without overlaps.
     pub(crate) pieces: Vec<Overwrite>,
-    /// The bytes cut off.
+    /// The bytes that are cut off at the end.
     pub(crate) cut: Vec<u8>,
 }
 
@@ -95,8 +95,8 @@ pub(crate) struct Overwrite {
 }
 
 impl FileEdit {
-    /// Returns the edit that turns a file into `segments`; `None` if it is too large. Where nothing
-    /// is to be done, the file is not hashed.
+    /// Returns the edit that turns a file into `segments`; `None` if it is too large. If nothing
+    /// changes, the file is not hashed.
     pub(crate) fn assemble(
         name: &[u8],
         file: &dyn File,
@@ -222,7 +222,7 @@ impl WholeFile {
 }
 
 impl FolderStep {
-    /// Plans to give the file at `path` of `folder` other bytes.
+    /// Plans to replace the content of the file at `path` in `folder`.
     pub(crate) fn write(vfs: &dyn Vfs, folder: &Path, path: &Path, new: Vec<u8>) -> Result<Self> {
         let old = WholeFile::read(vfs, &folder.join(path))?;
         let of_folder = || vfs.metadata(folder).map_or(0o600, |folder| folder.mode & 0o666);
@@ -236,14 +236,14 @@ impl FolderStep {
         matches!(self, Self::Remove { old, .. } if old.bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// Plans to remove the file at `path` of `folder`; returns `None` if it does not exist.
+    /// Plans to remove the file at `path` in `folder`; returns `None` if it does not exist.
     pub(crate) fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<Option<Self>> {
         let old = WholeFile::read(vfs, &folder.join(path))?;
         Ok(old.map(|old| Self::Remove { path: path.to_owned(), old }))
     }
 }
 
-/// Returns the hash of all bytes.
+/// Returns the hash of `bytes`.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }

@@ -1,4 +1,4 @@
-//! UIDs must rise: selection of those that can stay, and of the cases in which all are void.
+//! Repair of UIDs that do not ascend: selects those that can stay, and detects when all are void.
 
 use barid_vfs::Vfs;
 
@@ -60,9 +60,9 @@ impl Rise {
 }
 
 impl UidsFound<'_> {
-    /// Keeps as many UIDs as rise. The messages between two that stay get the UIDs between them if
-    /// there are just as many, for then no other message can have had them. Otherwise, and where
-    /// others could be kept instead, all are given anew. O(n log n).
+    /// Keeps the longest ascending series of UIDs. The messages between two that stay get the UIDs
+    /// between them if there are just as many, for then no other message can have had them.
+    /// Otherwise, and where other UIDs could be kept instead, all are assigned anew. O(n log n).
     pub(crate) fn mend(&self) -> Mended {
         self.mend_by(&self.longest_rise())
     }
@@ -105,7 +105,7 @@ impl UidsFound<'_> {
     pub(crate) fn longest_rise(&self) -> Rise {
         let (levels, length) = self.levels();
         let mut places = vec![0; length];
-        // The greatest UID of each level that a longest series goes through, of those to the right.
+        // For each level, the greatest UID to the right that is part of a longest series.
         let mut greatest = vec![0; length];
         greatest.push(u64::MAX);
         let mut is_certain = vec![true; length];

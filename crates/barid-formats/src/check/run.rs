@@ -42,8 +42,8 @@ impl fmt::Debug for RepairProgress {
 }
 
 impl CheckOptions {
-    /// Fails if the repair is to stop; to be called around a diagnosis, before which `done` steps
-    /// were done. The diagnosis is one more.
+    /// Fails if the repair is to stop. Called before and after a diagnosis, with the number of
+    /// steps done before it; the diagnosis counts as one more step.
     fn look(&self, path: &Path, done: usize) -> Result<()> {
         self.step(path, done, if done == 0 { 0 } else { done + 1 })
     }
@@ -65,7 +65,7 @@ impl CheckOptions {
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Its format.
+    /// Format of the mailbox.
     pub format: Format,
     /// The damages, in the order of the files.
     pub damages: Vec<Damage>,
@@ -100,9 +100,9 @@ pub struct UndoReport {
     pub files: u64,
 }
 
-/// Checks a mailbox. A format that is named is trusted, however the mailbox begins. Reads
-/// everything that determines where messages are, and no more of the messages than that takes;
-/// writes nothing but lock files.
+/// Checks a mailbox. If its format is named, that name is trusted, however the mailbox begins.
+/// Reads everything that determines where messages are, but of the messages themselves only what
+/// that requires; writes nothing but lock files.
 ///
 /// # Errors
 /// As [`crate::open`]; [`Error::Locked`]; errors of the file system.
@@ -124,9 +124,10 @@ pub fn check(
 /// removal. After a crash some files may be repaired and others not; messages that were intact are
 /// intact at every moment.
 ///
-/// As [`check`]; [`Error::Unfinished`] if a change is to be completed first; and then nothing was
-/// done, or [`Error::Unfinished`] if the redo journal is still to be completed;
-/// [`Error::RepairStopped`]: the steps that were done stay, and can be undone.
+/// # Errors
+/// As [`check`]; [`Error::Unfinished`] if a change must be completed first, in which case nothing
+/// was done, or if the redo journal is still to be completed; [`Error::RepairStopped`]: the steps
+/// that were done stay, and can be undone.
 pub fn repair(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -144,7 +145,7 @@ pub fn repair(
     for round in 0..limits::ROUNDS_MAX {
         options.look(doctor.name(), steps)?;
         let diagnosis = stopping.ending(|| look(&*doctor, &held, options));
-        // An error may be that of the request to stop.
+        // The error may result from the request to stop.
         options.look(doctor.name(), steps)?;
         let diagnosis = diagnosis?;
         if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
@@ -251,7 +252,8 @@ fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
     }
 }
 
-/// Fails if something is in the place of the journal, now that nobody else can put it there.
+/// Fails if the path of the journal is in use. The locks are held, so that nobody else can use it
+/// later.
 fn expect_free(vfs: &dyn Vfs, held: &LockedMailbox) -> Result<()> {
     match held.place.look(vfs)? {
         JournalSearch::Nothing => Ok(()),

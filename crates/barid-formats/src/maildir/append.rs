@@ -59,7 +59,7 @@ pub(super) fn append(
         Ok(MaildirAppend { uids, barriers: synced + listed + renamed })
     });
     if delivered.is_err() {
-        // Renamed files are not there any more; others may stay: they are only waste.
+        // Renamed files are no longer there; the others may stay, since leftovers do no harm.
         let left: Vec<_> = deliveries.into_iter().map(|delivery| delivery.tmp).collect();
         maildir.vfs.remove_files(&left);
     }
@@ -199,7 +199,7 @@ fn give_uids(
     Ok(given.uids.into_iter().map(Some).collect())
 }
 
-/// Renames all files; returns the number of barriers. An error leaves none of them.
+/// Renames all files; returns the number of barriers. On error, none of them remains.
 fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
     let renamed = try_rename_all(maildir, deliveries);
     if renamed.is_err() {

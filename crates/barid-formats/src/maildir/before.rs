@@ -25,7 +25,7 @@ pub(super) struct KnownName {
     pub(super) name: NameRange,
     /// Its key: the hash of the base name, except for a twin.
     pub(super) key: u64,
-    /// Bytes of its file.
+    /// Size of its file, in bytes.
     pub(super) size: u64,
 }
 
@@ -39,7 +39,7 @@ impl KnownName {
 /// All that was known.
 #[derive(Debug, Default)]
 pub(super) struct KnownMaildir {
-    /// The stamp of which it is true.
+    /// The stamp for which this state is valid.
     pub(super) stamp: FileStamps,
     /// State that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<MaildirState>,

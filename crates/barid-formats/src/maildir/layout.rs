@@ -34,25 +34,25 @@ pub(super) const HEADER_LINE_MAX: usize = 4096;
 pub(super) const KEYWORDS_LEN_MAX: u64 = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(super) const HEADER_LEN_MAX: usize = 16 << 20;
-/// Bytes of a message read at first: the whole of most.
+/// Number of bytes in the first read of a message; most messages are shorter.
 pub(super) const HEAD_LEN: usize = 16 << 10;
 /// Messages of one chunk of a scan.
 pub(super) const CHUNK_MESSAGES: usize = 512;
-/// Maximum number of listings in a row, each disturbed by renames, before a name is given up that
-/// none of them showed. That proves nothing: the message is not taken to be gone.
+/// Maximum number of consecutive listings, each disturbed by renames, after which the search for a
+/// name that none of them showed ends. That proves nothing: the message does not count as gone.
 pub(super) const PASSES_MAX: u32 = 16;
-/// Number of consecutive listings that must bring no new name before the listing of a directory is
+/// Number of consecutive listings without a new name after which the listing of a directory is
 /// trusted that may change within one clock tick.
 pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
 /// The same for a directory that was seen to change: each listing may miss a name that is renamed
-/// meanwhile, so that a name renamed all the time may stay unseen a few times in a row. Also the
-/// number of listings without a name after which it counts as gone where nothing seems to change,
-/// but the clock of the file system is too coarse to wait for its next tick.
+/// meanwhile, so a name that is renamed all the time may be missed several times in a row. Also the
+/// number of listings without a name after which it counts as gone if nothing seems to change, but
+/// the clock of the file system is too coarse to wait for its next tick.
 pub(super) const PASSES_UNDER_CHANGE: u32 = 7;
 /// Maximum number of repeated listings in one scan or change, for messages renamed meanwhile. If
 /// all of 100,000 messages are renamed each second, a scan needs about 400.
 pub(super) const RELISTS_MAX: u32 = 4096;
-/// Names without a file that the state stores; beyond, `dovecot-uidlist` is read whole.
+/// Names without a file that the state stores; beyond that, `dovecot-uidlist` is read whole.
 pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Unreadable messages that the state stores; beyond, the next scan reads the whole Maildir again.
 pub(super) const UNREAD_MAX: usize = 16_384;

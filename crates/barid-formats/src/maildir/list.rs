@@ -1,7 +1,7 @@
 //! Listing `new` and `cur` while others rename, deliver and remove.
 //!
 //! `new` comes first, so that a message moved to `cur` meanwhile is seen at least once: that needs
-//! a listing of `cur`, also if only `new` had changed before. A rename within a directory may hide
+//! a listing of `cur`, even if only `new` had changed before. A rename within a directory may hide
 //! a name from a listing in progress. So a known name that is seen nowhere counts as gone only
 //! after a listing during which the directories did not change and were long unchanged, or, where
 //! the file system's clock is too coarse to wait for that, after several listings during which they

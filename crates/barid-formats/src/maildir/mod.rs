@@ -1,5 +1,5 @@
-//! Maildir: one file a message, flags in its name; UIDs and keywords in Dovecot's side files.
-//!
+//! Maildir: one file per message, with its flags in the name; UIDs and keywords in Dovecot's side
+//! files.
 //! Names, order of UIDs and the side files are those of Dovecot 2.3, so that both may use one
 //! Maildir at the same time (see `docs/design/maildir.md`). Reading renames nothing; it writes
 //! `dovecot-uidlist`, which makes UIDs durable, or the ledger where it cannot.
@@ -136,8 +136,7 @@ impl Maildir {
 }
 
 impl Maildir {
-    /// Takes the stamp.
-    /// Four `stat` calls.
+    /// Takes the stamp, with four `stat` calls.
     pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
         let taken = self.vfs.now();
         let stamp = |path: &Path, required: bool| match self.vfs.metadata(path) {
@@ -209,7 +208,7 @@ impl Storage for Maildir {
         scan::scan(self, known, sinks, context)
     }
 
-    /// Reads the file; all forms are the same.
+    /// Reads the file; its bytes are the same in all forms.
     fn read(
         &self,
         location: &Location<'_>,
@@ -227,7 +226,7 @@ impl Storage for Maildir {
         Ok(crate::files::open_message(path, file, size))
     }
 
-    /// Nobody changes files of a Maildir in place.
+    /// Links the file: nobody changes files of a Maildir in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
         let Some(MessageName { name, in_new, .. }) = location.message_name() else {
             return Ok(false);

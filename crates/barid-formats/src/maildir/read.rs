@@ -1,5 +1,5 @@
-//! Reading new messages: `open`, `fstat`, `read`, `close` each, from as many threads as there may
-//! be, in chunks.
+//! Reading new messages: `open`, `fstat`, `read`, `close` each, in chunks, from as many threads as
+//! are allowed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,13 +33,13 @@ pub(super) struct MaildirRead {
 /// Result of reading, besides the messages.
 #[derive(Debug, Default)]
 pub(super) struct MaildirReadTotals {
-    /// Messages that went to sinks.
+    /// Number of messages passed to sinks.
     pub(super) messages: u64,
     /// Bytes read.
     pub(super) bytes: u64,
     /// Bytes of the messages.
     pub(super) size_bytes: u64,
-    /// Keys of messages that were not read: gone, or to be looked for by the next scan.
+    /// Keys of messages that were not read: they are gone, or the next scan looks for them.
     pub(super) lost: Vec<u64>,
     /// Number of messages that may be there under a name that no listing showed.
     pub(super) unsure: u64,
@@ -52,7 +52,7 @@ pub(super) struct MaildirReadTotals {
 }
 
 impl MaildirReadTotals {
-    /// Counts a message that went to a sink.
+    /// Counts a message that was passed to a sink.
     fn count(&mut self, metadata: &Metadata) {
         self.messages += 1;
         self.size_bytes += metadata.size;

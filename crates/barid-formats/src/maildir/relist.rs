@@ -111,7 +111,7 @@ impl Relisted {
         Ok(())
     }
 
-    /// Takes a directory entry; returns `false` if there is no room for its name.
+    /// Records a directory entry; returns `false` if there is no room for its name.
     fn see(&mut self, name: &[u8], in_new: bool) -> bool {
         let base = name::base(name);
         let hash = name::base_hash(base);

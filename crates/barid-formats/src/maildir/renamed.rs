@@ -53,7 +53,7 @@ pub(super) fn resolve(
     Ok(())
 }
 
-/// Returns `true` if a known message is not there any more under its name.
+/// Returns `true` if a known message no longer exists under its name.
 fn is_gone(
     listing: &MaildirListing,
     dirs: &Dirs,

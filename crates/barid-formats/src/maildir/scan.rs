@@ -250,7 +250,7 @@ impl MaildirScan<'_> {
     }
 }
 
-/// Makes a change in the ledger, which is locked, and stays so for the caller's commit.
+/// Makes a change in the ledger, whose lock is held until the caller commits it.
 fn apply(change: &LedgerChange, ledger: &mut Ledger) {
     if change.keep {
         ledger.keep(change.uidvalidity);

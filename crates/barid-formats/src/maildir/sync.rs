@@ -1,15 +1,15 @@
 //! Changing messages: flags by renames, expunges by unlinks, `new` to `cur`.
 //!
 //! Nothing is ever linked, so no message ever exists twice. A file that is no longer where it was
-//! is searched by its base name, since another program may have changed its flags; the change is
-//! then applied to its present flags. Where that does not show if it is there, everything else is
-//! done, and the error [`Error::Changed`] asks for a scan and another attempt.
+//! is searched for by its base name, since another program may have changed its flags; the change
+//! is then applied to its present flags. If the search does not show whether the file exists,
+//! everything else is done, and the error [`Error::Changed`] asks for a scan and another attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
 //! the fsync of the directories. After a crash each message is under its old name or its new one.
-//! A request to stop is noticed between two files: the rest is left as it is, and what was done is
-//! made durable as ever.
+//! A request to stop is noticed between two files: the remaining files are left unchanged, and the
+//! changes made so far become durable as usual.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -155,7 +155,7 @@ struct MaildirChange<'a> {
     /// `true` for each of `new` and `cur` that changed.
     touched: [bool; 2],
     gone: Vec<Uid>,
-    /// Messages that were not found, and may be there all the same.
+    /// Messages that were not found, but may exist.
     unsure: Vec<Uid>,
     figures: SyncFigures,
     /// `true` if the files are only located, and not changed.
@@ -238,7 +238,7 @@ impl<'a> MaildirChange<'a> {
         Ok(())
     }
 
-    /// Removes files together; then searches those that are elsewhere, one by one.
+    /// Removes files together; then searches for those that are elsewhere, one by one.
     fn expunge_batch(&mut self, uids: &[Uid], targets: &[Option<FileToChange>]) -> Result<()> {
         let there = targets.iter().flatten();
         let paths: Vec<_> = there
@@ -329,8 +329,8 @@ impl<'a> MaildirChange<'a> {
         own
     }
 
-    /// Changes a file by its name; searches it elsewhere as long as `change` reports that it is not
-    /// there.
+    /// Changes a file by its name; searches for it elsewhere as long as `change` reports that it is
+    /// not there.
     fn on_file(
         &mut self,
         target: &FileToChange,

@@ -5,8 +5,8 @@
 //! <uid>[ <key><value>]... :<base name>
 //! ```
 //!
-//! Read without a lock: the file only grows, by whole lines, or is replaced by a rename. A last
-//! line without its end does not count yet. Versions 1 (also Courier's) and 2 are read, never
+//! The file is read without a lock: it only grows, by whole lines, or is replaced by a rename. A
+//! last line without its end does not count yet. Versions 1 (also Courier's) and 2 are read, never
 //! written.
 
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) struct UidListHeader {
     pub(super) version: u8,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: UidValidity,
-    /// The lowest UID never given out, as the header says; lines may exceed it.
+    /// The lowest UID never given out, according to the header; lines may exceed it.
     pub(super) uidnext: Uid,
     /// The GUID of the mailbox, 32 hex digits.
     pub(super) guid: Option<[u8; 32]>,
@@ -73,11 +73,11 @@ pub(super) struct Corrupt(pub(super) &'static str);
 /// Result of reading the file.
 #[derive(Debug)]
 pub(super) enum UidListRead {
-    /// No file.
+    /// The file does not exist.
     Missing,
-    /// A file.
+    /// The file was read.
     Read(Box<UidList>),
-    /// A file that contradicts itself.
+    /// The file contradicts itself.
     Corrupt(Corrupt),
 }
 

@@ -33,7 +33,7 @@ pub(super) struct UidInputs<'a> {
     /// UIDVALIDITY and next UID that were announced once, even if nothing else known is valid.
     pub(super) announced: Option<(UidValidity, Uid)>,
     pub(super) writable: bool,
-    /// Read all of the file, whatever is known of it.
+    /// `true` if all of the file must be read, whatever is known of it.
     pub(super) full_check: bool,
     /// Once `true`, waiting for the lock ends.
     pub(super) stop: Option<Arc<AtomicBool>>,
@@ -99,7 +99,7 @@ pub(super) struct MaildirUidPlan {
     /// UID, sighting, and `true` if the file already has this UID.
     pub(super) uids: Vec<(Uid, u32, bool)>,
     pub(super) rewrite: bool,
-    /// The file is not authoritative: UIDs are those of the ledger, or new.
+    /// `true` if the file is not authoritative: UIDs are those of the ledger, or new.
     pub(super) void: bool,
     pub(super) conflict: bool,
 }
@@ -347,7 +347,7 @@ impl<'a> UidInputs<'a> {
         keyed.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Returns `true` if the file still has what is known of the known messages.
+    /// Returns `true` if the file still agrees with the known messages.
     fn rows_agree(
         &self,
         list: &UidList,
@@ -479,7 +479,7 @@ pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<Dot
     take_lock_unless(vfs, uidlist, &ChangeProgress::default())
 }
 
-/// As [`take_lock`], but gives up as soon as the change is to stop.
+/// Takes the dotlock as [`take_lock`] does, but gives up as soon as the change is to stop.
 ///
 /// # Errors
 /// [`Error::Locked`]; [`Error::Stopped`].

@@ -43,7 +43,7 @@ pub(super) struct LedgerChange {
     /// `true` if it was lost, and the file has all UIDs.
     pub(super) keep: bool,
     pub(super) uidvalidity: UidValidity,
-    /// Ascending.
+    /// The entries, ascending.
     pub(super) entries: Vec<LedgerEntry>,
 }
 
@@ -215,8 +215,8 @@ impl UidInputs<'_> {
         }
     }
 
-    /// Returns the change of the ledger: it must store twins always, the others where the file does
-    /// not.
+    /// Returns the change of the ledger: it must always store twins, and the other messages only if
+    /// the file does not.
     fn ledger_change(
         &self,
         plan: &MaildirUidPlan,

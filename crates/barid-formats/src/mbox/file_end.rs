@@ -6,7 +6,7 @@ use barid_vfs::File;
 
 use super::layout::NULS_MAX;
 
-/// Returns the size of a file without the NULs that an interrupted append left behind its last line
+/// Returns the size of a file without the NULs that an interrupted append left after its last line
 /// end, or in place of everything. Costs one read of one byte if there are none.
 pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
     let mut end = size;

@@ -46,7 +46,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 6] = [
         probe: Some(|probe| Ok(probe.has_head(is_mmdf))),
         ..variant(Variant::Mmdf, |vfs, path, options| open(vfs, path, Some(Variant::Mmdf), options))
     },
-    // Whatever its quoting, as if its format had been detected.
+    // The quoting does not matter, as if the format had been detected.
     RegisteredFormat {
         name: "mbox",
         probe: Some(|probe| Ok(probe.has_head(is_mbox))),
@@ -83,8 +83,8 @@ fn open(
     Ok(Box::new(MboxMailbox::open_with(vfs, path, variant, options)?))
 }
 
-/// Returns the reason why a path cannot be an mbox. An odd beginning is left to the reader, except
-/// for a file that is not text at all.
+/// Returns the reason why a path cannot be an mbox. An unusual beginning is left to the reader,
+/// except for a file that is not text at all.
 fn mismatch(probe: &Probe<'_>) -> Option<&'static str> {
     match probe.head() {
         None => Some("it is a directory, but an mbox is a file"),

@@ -370,9 +370,9 @@ impl<'a> LocalZone<'a> {
         Self { mailbox, days: RefCell::new([(NO_DAY, 0); DAYS]) }
     }
 
-    /// Converts a date to an instant; `None` if the calendar does not have it. Of a local time that
-    /// occurs twice the first is meant; one that a clock change skips is counted with the offset
-    /// before the change.
+    /// Converts a date to an instant; `None` if the calendar does not have it. A local time that
+    /// occurs twice means its first occurrence; for one that a clock change skips, the offset
+    /// before the change is used.
     pub(super) fn resolve(&self, date: &FromDate) -> Option<InternalDate> {
         let second = date.second.min(59);
         let civil =

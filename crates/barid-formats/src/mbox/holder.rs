@@ -1,7 +1,7 @@
 //! Finds the holder of a lock, to name it in an error message.
 //!
 //! A lock file names its holder, and so does c-client's session lock. The holder of a kernel lock
-//! is read from `/proc/locks`, where that exists. All of it is a hint only.
+//! is read from `/proc/locks`, where that exists. All of this is only a hint.
 
 use std::path::Path;
 
@@ -72,8 +72,8 @@ pub(super) fn by_kernel(vfs: &dyn Vfs, kind: LockKind, metadata: &Metadata) -> O
     table.lines().find_map(|line| of_line(line, class, metadata))
 }
 
-/// The holder that a line of `/proc/locks` names, if it is about this file:
-/// `1: FLOCK  ADVISORY  WRITE 20636 fe:00:12215023 0 EOF`.
+/// Returns the holder that a line of `/proc/locks` names, if the line is for this file: `1: FLOCK
+/// ADVISORY  WRITE 20636 fe:00:12215023 0 EOF`.
 fn of_line(line: &str, class: &str, metadata: &Metadata) -> Option<u32> {
     let mut words = line.split_ascii_whitespace().skip(1);
     if words.next()? != class {

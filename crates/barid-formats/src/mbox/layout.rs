@@ -28,11 +28,12 @@ pub(super) const WINDOW_LEN: usize = 256 * 1024;
 /// The smallest part of the file that is scanned into one sink.
 pub(super) const CHUNK_LEN_MIN: u64 = 384 * 1024;
 
-/// Bytes of the chunks that all threads together have in work. Their rows are in memory until the
-/// chunk is certain, and small messages have more bytes in rows than in the file.
+/// Maximum size of the chunks that all threads process at the same time, in bytes. Their rows are
+/// in memory until the chunk is certain, and small messages have more bytes in rows than in the
+/// file.
 pub(super) const CHUNKS_LEN_MAX: u64 = 6 * 1024 * 1024;
 
-/// Maximum number of threads of a scan: as many as have a chunk of [`CHUNKS_LEN_MAX`].
+/// Maximum number of threads of a scan: one for each of the smallest chunks in [`CHUNKS_LEN_MAX`].
 pub(super) const SCAN_THREADS_MAX: usize = (CHUNKS_LEN_MAX / CHUNK_LEN_MIN) as usize;
 
 /// Chunks that a thread may have read ahead of the first chunk whose start is not yet certain.
@@ -47,7 +48,7 @@ pub(super) const COMPRESSED_READ_LEN: usize = 128 * 1024;
 /// The least number of text bytes between two restart points of a compressed file.
 pub(super) const POINT_DISTANCE: u64 = 1024 * 1024;
 
-/// Bytes of the restart points of a file; when there are more, about half are dropped.
+/// Maximum size of the restart points of a file, in bytes; beyond it, about half are dropped.
 pub(super) const POINTS_LEN_MAX: usize = 32 * 1024 * 1024;
 
 /// The least number of text bytes of a compressed file that stay in memory for concurrent readers;
@@ -77,7 +78,7 @@ pub(super) const XZ_MEMORY_MAX_KB: u32 = 132 * 1024;
 /// Bytes of the index of an xz stream that are read.
 pub(super) const XZ_INDEX_LEN_MAX: u64 = 4 * 1024 * 1024;
 
-/// Blocks of an xz file that are remembered; for a file with more, its streams are instead.
+/// Blocks of an xz file that are remembered; a file with more is decoded stream by stream.
 pub(super) const XZ_BLOCKS_MAX: usize = 1 << 17;
 
 /// Bytes of one message read at once where the size of the file is not known.
@@ -185,10 +186,10 @@ pub(super) const LOCK_PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause between two tries of a lock.
 pub(super) const LOCK_PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// Interval of touching our lock file while it is held; Dovecot breaks one after 120 s.
+/// Interval between touches of our lock file while it is held; Dovecot breaks one after 120 s.
 pub(super) const LOCK_TOUCH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Age at which another program's lock file is stale: c-client's, the most patient program.
+/// Age at which another program's lock file is stale: that of c-client, the most patient program.
 pub(super) const STALE_AFTER: Duration = Duration::from_secs(300);
 
 /// Tries of c-client's session lock while other processes create and remove its file.
@@ -216,24 +217,25 @@ pub(super) struct MboxScanState {
     pub(super) variant: Option<Variant>,
     /// Rules for From_ lines that the file was read with.
     pub(super) profile: FromProfile,
-    /// The last message has a whole header and no false `Content-Length`, so it stays as it is when
-    /// a separator follows it.
+    /// `true` if the last message has a whole header and no false `Content-Length`, so that it
+    /// stays as it is when a separator follows it.
     pub(super) tail_sound: bool,
-    /// The file ends with the blank line of a separator, so a From_ line must follow at once.
+    /// `true` if the file ends with the blank line of a separator, so that a From_ line must follow
+    /// at once.
     pub(super) tail_closed: bool,
-    /// The first message is the pseudo message.
+    /// `true` if the first message is the pseudo message.
     pub(super) pseudo: bool,
     /// Offset of the header of the first message.
     pub(super) base_offset: u64,
-    /// Bytes of that header.
+    /// Length of that header, in bytes.
     pub(super) base_len: u32,
     /// The UIDVALIDITY of that header.
     pub(super) base_validity: Option<UidValidity>,
     /// Offset of the last message's separator.
     pub(super) last_offset: u64,
-    /// Bytes of its separator; 0 if there is no message at all.
+    /// Length of its separator, in bytes; 0 if there is no message at all.
     pub(super) last_separator_len: u32,
-    /// Bytes of its header.
+    /// Length of its header, in bytes.
     pub(super) last_header_len: u32,
     /// Its message key.
     pub(super) last_key: MessageKey,

@@ -1,7 +1,7 @@
 //! The locks under which an mbox is read and written.
 //!
-//! Reading takes a shared `fcntl` lock, as Dovecot's `mbox_read_locks` does, and c-client's shared
-//! `flock` besides. Writing takes the list of [`MboxOptions::write_locks`]: by default c-client's
+//! Reading takes a shared `fcntl` lock, as Dovecot's `mbox_read_locks` does, and also c-client's
+//! shared `flock`. Writing takes the list of [`MboxOptions::write_locks`]: by default c-client's
 //! session lock (`session.rs`) if messages may move, the lock file, and both kernel locks
 //! exclusively. Programs disagree on the order, so no lock is waited for while another is held: if
 //! one is not free, all are released and tried again after a pause, until the deadline.
@@ -30,9 +30,10 @@ use super::session::{SessionAttempt, SessionLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MboxLock {
     /// c-client's session lock, taken for changes that may move messages. If its file cannot be
-    /// used, the other locks must do.
+    /// used, the other locks must suffice.
     Session,
-    /// `FILE.lock`. If it cannot be created, the other locks must do (Dovecot's `dotlock_try`).
+    /// `FILE.lock`. If it cannot be created, the other locks must suffice (Dovecot's
+    /// `dotlock_try`).
     Dotlock,
     /// `flock`, as c-client takes it.
     Flock,
@@ -65,7 +66,7 @@ pub(super) enum MboxLockPurpose {
     Change,
 }
 
-/// Takes shared kernel locks for reading: `flock` and `fcntl`, as far as they are among the write
+/// Takes those of the shared kernel locks `flock` and `fcntl` for reading that are among the write
 /// locks. They are released when the file is closed. On a file system without locks the file is
 /// read without any.
 ///
@@ -116,8 +117,8 @@ impl MboxWriteLocks {
         until_deadline(mailbox, || LockAttempt::make(mailbox, &path, purpose))
     }
 
-    /// Takes the locks as [`MboxWriteLocks::acquire`] does, and asks `purpose` before each attempt.
-    /// Returns `None` once `purpose` returns that: the locks are not needed any more.
+    /// Takes the locks as [`MboxWriteLocks::acquire`] does, and calls `purpose` before each
+    /// attempt. Returns `None` once `purpose` returns `None`: the locks are no longer needed.
     ///
     /// # Errors
     /// As [`MboxWriteLocks::acquire`], and errors of `purpose`.
@@ -159,7 +160,7 @@ impl MboxWriteLocks {
     }
 
     /// Touches the lock file if the last touch was over [`LOCK_TOUCH_INTERVAL`] ago, so that others
-    /// do not take it for stale. To be called regularly while the locks are held.
+    /// do not consider it stale. Must be called regularly while the locks are held.
     ///
     /// # Errors
     /// [`Error::Io`] if another program removed the lock file: programs that know only lock files

@@ -92,7 +92,7 @@ impl MboxMailbox {
         Self::open_with(vfs, path, variant, MboxOptions::default())
     }
 
-    /// [`MboxMailbox::open`] with options.
+    /// Opens a mailbox as [`MboxMailbox::open`] does, with options.
     pub fn open_with(
         vfs: Arc<dyn Vfs>,
         path: &Path,
@@ -169,8 +169,8 @@ impl Storage for MboxMailbox {
         self.compressed.is_some() && state.is_empty()
     }
 
-    /// Looks at the header of the first message, if it is not larger than what a scan of new
-    /// messages reads of it.
+    /// Reads the header of the first message, if it is not longer than what a scan of new messages
+    /// reads of it.
     fn stored_uidvalidity(&self) -> Result<Option<UidValidity>> {
         if self.compressed.is_some() {
             return Ok(None);

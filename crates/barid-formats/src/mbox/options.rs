@@ -25,8 +25,8 @@ pub struct MboxOptions {
     pub write_locks: Vec<MboxLock>,
     /// Folder of c-client's session locks.
     pub session_dir: PathBuf,
-    /// Folder for the text of a compressed file in which reading goes back, in a file without a
-    /// name. `None` to decompress again instead.
+    /// Folder of the spill file, which has no name and stores the text of a compressed file once a
+    /// reader goes back in it. If `None`, the text is decompressed again instead.
     pub spill_dir: Option<PathBuf>,
     /// Bytes of the file scanned into one sink; chosen by the size of the file if `None`.
     pub chunk_len: Option<u64>,
@@ -37,7 +37,7 @@ pub struct MboxOptions {
 }
 
 impl Default for MboxOptions {
-    /// Thirty seconds for a lock, all locks, session locks in `/tmp`.
+    /// Returns options with a timeout of 30 s, all locks, and session locks in `/tmp`.
     fn default() -> Self {
         Self {
             profile: FromProfile::default(),

@@ -15,8 +15,8 @@ use super::{MboxMailbox, Variant};
 use crate::spans::{Span, Spans, extent_of};
 
 /// Appends the bytes of a message to `buffer` after checking that its separator is still in place.
-/// Returns the length of its head in them. Costs an open, an fstat, one read and a close; in a
-/// compressed file, the cost of
+/// Returns the length of its header among these bytes. Costs an open, an fstat, one read and a
+/// close; in a compressed file, the cost of
 /// [`SharedText::append_range`](super::compressed::SharedText::append_range).
 ///
 /// `found` is the stamp of the file when the message was located. If the file has another one now,
@@ -82,7 +82,7 @@ pub(super) fn read(
 
 /// Opens a message for reading in pieces after checking that its separator is still in place.
 ///
-/// If the stamp of the file is not `found`, that of when the message was located, the file stays
+/// If the stamp of the file is not `found`, its stamp when the message was located, the file stays
 /// locked while the message is open, so that nothing moves.
 pub(super) fn open<'m>(
     mailbox: &'m MboxMailbox,
@@ -135,7 +135,7 @@ pub(super) struct MboxBatch<'m> {
 }
 
 impl<'m> MboxBatch<'m> {
-    /// Returns `None` if the file cannot be opened.
+    /// Opens the file; returns `None` if it cannot be opened.
     pub(super) fn open(
         mailbox: &'m MboxMailbox,
         read_as: ReadAs,

@@ -1,9 +1,9 @@
 //! Reads only the appended messages of a file that grew.
 //!
 //! The file is read from its old end on if the last known message is still there, by its From_ line
-//! and the key of its header, and a From_ line is at the old end. Nothing before is checked,
-//! which the report says (`tail_verified`). Costs the reads of the last header, of the first header
-//! if it holds `X-IMAPbase`, and of the new messages.
+//! and the key of its header, and a From_ line is at the old end. Nothing before that message is
+//! checked; the report records this (`tail_verified`). A scan costs the reads of the last header,
+//! of the first header if it contains `X-IMAPbase`, and of the new messages.
 //!
 //! After such a scan, an equal but racy stamp is accepted if the last message is still there: the
 //! rest is verified when it is fetched.
@@ -173,9 +173,9 @@ impl TailCheck<'_> {
         let mut offset = self.old_size;
         if separators != Separators::Mmdf && !self.notes.tail_closed {
             for blank in [&b"\n"[..], b"\r\n"] {
-                if let Some(behind) = rest.strip_prefix(blank) {
+                if let Some(after) = rest.strip_prefix(blank) {
                     offset += blank.len() as u64;
-                    rest = behind;
+                    rest = after;
                     break;
                 }
             }

@@ -49,11 +49,11 @@ pub(super) struct Walked<'w> {
     pub(super) head_end: HeadEnd,
     /// Values of the fields that mailboxes own.
     pub(super) owned: Owned,
-    /// Bytes of its body.
+    /// Length of its body, in bytes.
     pub(super) body_len: u64,
-    /// The message has a `Content-Length` that leads to no separator.
+    /// `true` if the message has a `Content-Length` that does not lead to a separator.
     pub(super) length_lies: bool,
-    /// A blank line follows the body and belongs to no message.
+    /// `true` if a blank line follows the body and belongs to no message.
     pub(super) blank_after: bool,
 }
 
@@ -310,7 +310,8 @@ pub(super) fn separator_in(
     }
 }
 
-/// As [`separator_in`], for MMDF's opening separator with the From_ line that may follow it.
+/// Parses MMDF's opening separator, with the From_ line that may follow it, as [`separator_in`]
+/// does.
 #[expect(clippy::option_option, reason = "not yet known, known to be none, known")]
 fn mmdf_separator_in(bytes: &[u8], whole: bool) -> Option<Option<(u32, Option<FromDate>)>> {
     let len = bytes.len().min(MMDF_SEPARATOR.len());

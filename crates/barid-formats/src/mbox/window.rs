@@ -96,8 +96,8 @@ impl<'s> Window<'s> {
         &bytes[..bytes.len().min((range.end - range.start) as usize)]
     }
 
-    /// Reads more and drops all before `keep` but [`CONTEXT_LEN`] bytes. If `keep` is outside the
-    /// window, the window jumps there. Returns `false` at the end of the source.
+    /// Reads more and drops everything before `keep` except [`CONTEXT_LEN`] bytes. If `keep` is
+    /// outside the window, the window jumps there. Returns `false` at the end of the source.
     pub(super) fn more(&mut self, keep: u64) -> io::Result<bool> {
         let keep = keep.saturating_sub(CONTEXT_LEN);
         let inside = (self.start..=self.end()).contains(&keep);

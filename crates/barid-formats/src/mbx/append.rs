@@ -2,16 +2,16 @@
 //!
 //! **Order of writing**, with all locks held:
 //!
-//! 1. The last UID in the header of the file, and all new bytes except the first line, whose place
-//!    holds zeros; `fdatasync`.
+//! 1. The last UID in the header of the file, and all new bytes except the first line, in whose
+//!    place zeros are written; `fdatasync`.
 //! 2. The first line; `fsync`. This is the commit point.
 //!
-//! A crash before the commit point leaves bytes behind the end that are not a message; the next
+//! A crash before the commit point leaves bytes after the end that are not a message; the next
 //! change cuts them off (`repair.rs`). UIDs that were reserved but not used are lost.
 //!
 //! Lines are byte for byte those of c-client. As in c-client, an append keeps the modification
-//! time, by which other programs tell flag changes from new mail, and sets the access time to one
-//! second ago, by which they detect new mail.
+//! time, by which other programs distinguish flag changes from new mail, and sets the access time
+//! to one second ago, by which they detect new mail.
 
 use barid_mailbox::{Error, NewMessage, Result, SyncFigures};
 use barid_message::CrlfPieces;

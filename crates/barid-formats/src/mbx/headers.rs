@@ -16,7 +16,7 @@ use super::layout::{
 use super::scan::{damaged, visible_flags};
 use super::{MbxMailbox, date};
 
-/// Hands messages to sinks, chunk by chunk. Returns the number of bytes read.
+/// Passes messages to sinks, chunk by chunk. Returns the number of bytes read.
 pub(super) fn hand_out(
     mailbox: &MbxMailbox,
     file: &dyn File,
@@ -149,8 +149,8 @@ fn header_end(text: &[u8]) -> Option<usize> {
         [b'\r', b'\n', ..] => Some(at + 2),
         _ => None,
     };
-    let behind = memchr::memchr_iter(b'\n', text).find_map(|at| blank(at + 1));
-    blank(0).or(behind)
+    let after = memchr::memchr_iter(b'\n', text).find_map(|at| blank(at + 1));
+    blank(0).or(after)
 }
 
 #[cfg(test)]

@@ -62,8 +62,7 @@ impl MbxMailbox {
 }
 
 impl MbxMailbox {
-    /// Takes the stamp.
-    /// Costs one `stat` call.
+    /// Takes the stamp; costs one `stat` call.
     pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
         let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
         Ok(self.stamp_of((&metadata).into()))

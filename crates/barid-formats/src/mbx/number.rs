@@ -83,9 +83,9 @@ fn is_torn(record: &MbxRecord) -> bool {
 /// Numbers the first `count` records, which have no UID: directly below the UID of the record
 /// after them if that leaves room, otherwise upwards from the last UID assigned.
 fn give(records: &mut [MbxRecord], count: usize, numbered: &mut MbxNumbering) -> Option<()> {
-    let behind = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
+    let after = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
     let room = |uid: &u32| (*uid - numbered.last_uid) as usize > count;
-    let first = match behind.filter(room) {
+    let first = match after.filter(room) {
         Some(uid) => uid - count as u32,
         None => {
             let first = numbered.uid_last.checked_add(1)?;

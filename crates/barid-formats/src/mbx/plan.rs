@@ -69,7 +69,7 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    /// Returns the part that differs between `old` and `new`, which have the same length and stand
+    /// Returns the part that differs between `old` and `new`, which have the same length and begin
     /// at `offset`, or `None` if they are equal.
     pub(super) fn between(offset: u64, old: &[u8], new: &[u8]) -> Option<Self> {
         let differs = |(old, new): (&u8, &u8)| old != new;
@@ -162,7 +162,7 @@ pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
     uids
 }
 
-/// Adds the keywords of the change to the header, as far as there is room.
+/// Adds the keywords of the change to the header if there is room for them.
 pub(super) fn add_keywords(
     header: &mut MbxHeader,
     changes: &ChangeSet,

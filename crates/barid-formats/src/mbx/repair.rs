@@ -1,4 +1,4 @@
-//! Removal of a torn end: the bytes that an interrupted append left behind the last whole message.
+//! Removal of a torn end: the bytes that an interrupted append left after the last whole message.
 
 use std::ffi::OsStr;
 use std::io;

@@ -107,7 +107,7 @@ impl<'f> MbxWalker<'f> {
     /// except, after zeros, those of the same append: a power failure may lose its first line
     /// only.
     pub(super) fn is_torn_end(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<bool> {
-        Ok(self.behind(fault, uids)? == Behind::Nothing)
+        Ok(self.tail_found(fault, uids)? == TailFound::Nothing)
     }
 
     /// Returns the hidden message that replaces the remains of an append of ours, if others have
@@ -120,9 +120,9 @@ impl<'f> MbxWalker<'f> {
         if fault.is_whole || !self.at_fault(fault)?.contains(&0) {
             return Ok(None);
         }
-        Ok(match self.behind(fault, uids)? {
-            Behind::Mail(end) => MbxRecord::hidden(fault.offset, end),
-            Behind::Nothing | Behind::Messages => None,
+        Ok(match self.tail_found(fault, uids)? {
+            TailFound::Mail(end) => MbxRecord::hidden(fault.offset, end),
+            TailFound::Nothing | TailFound::Messages => None,
         })
     }
 
@@ -132,20 +132,20 @@ impl<'f> MbxWalker<'f> {
     }
 
     /// Determines what follows a fault.
-    fn behind(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<Behind> {
+    fn tail_found(&mut self, fault: &WalkEnd, uids: UidsSeen) -> io::Result<TailFound> {
         let bytes = self.at_fault(fault)?;
         let is_line = MbxRecord::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
         // Only our appends leave zeros, because they write their first line last.
         let ours = bytes.contains(&0).then_some(uids);
         match is_line && !fault.is_whole {
             true => self.search(fault.offset + 1, ours),
-            false => Ok(Behind::Messages),
+            false => Ok(TailFound::Messages),
         }
     }
 
     /// Searches from `from` on for an offset from which only whole messages follow up to the end.
     /// Reads the rest of the file.
-    fn search(&mut self, mut from: u64, ours: Option<UidsSeen>) -> io::Result<Behind> {
+    fn search(&mut self, mut from: u64, ours: Option<UidsSeen>) -> io::Result<TailFound> {
         let mut walked = HashSet::new();
         let mut buffer = vec![0; RESYNC_READ_LEN];
         while from < self.size {
@@ -166,7 +166,7 @@ impl<'f> MbxWalker<'f> {
                         && MbxRecord::parse(&buffer[start..len], at).is_ok();
                     if is_start {
                         match self.chain(at, ours, &mut walked)? {
-                            Behind::Nothing => {}
+                            TailFound::Nothing => {}
                             found => return Ok(found),
                         }
                     }
@@ -176,7 +176,7 @@ impl<'f> MbxWalker<'f> {
             let step = if len > LINE_LEN_MAX { len - LINE_LEN_MAX } else { len };
             from += step as u64;
         }
-        Ok(Behind::Nothing)
+        Ok(TailFound::Nothing)
     }
 
     /// Classifies the messages from `offset` on, if they are whole up to the end. Offsets that were
@@ -187,14 +187,14 @@ impl<'f> MbxWalker<'f> {
         mut offset: u64,
         ours: Option<UidsSeen>,
         walked: &mut HashSet<u64>,
-    ) -> io::Result<Behind> {
-        let mut found = Behind::Nothing;
+    ) -> io::Result<TailFound> {
+        let mut found = TailFound::Nothing;
         while offset < self.size {
             if !walked.insert(offset) {
-                return Ok(Behind::Nothing);
+                return Ok(TailFound::Nothing);
             }
             if walked.len() > RESYNC_WALKED_MAX {
-                return Ok(Behind::Messages);
+                return Ok(TailFound::Messages);
             }
             match self.record(offset)? {
                 Ok(record) => {
@@ -202,9 +202,9 @@ impl<'f> MbxWalker<'f> {
                     offset = record.end();
                 }
                 // All of the message is there, so others may follow up to the end.
-                Err(fault) if fault.is_whole && ours.is_none() => return Ok(Behind::Messages),
+                Err(fault) if fault.is_whole && ours.is_none() => return Ok(TailFound::Messages),
                 Err(fault) if fault.is_whole => return Ok(found),
-                Err(_) => return Ok(Behind::Nothing),
+                Err(_) => return Ok(TailFound::Nothing),
             }
         }
         Ok(found)
@@ -220,7 +220,7 @@ pub(super) struct UidsSeen {
 
 /// The content after a fault, up to the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+enum TailFound {
     /// No whole messages, or only those of the interrupted append.
     Nothing,
     /// Messages without a UID from this offset on, which our appends never write.
@@ -229,7 +229,7 @@ enum Behind {
     Messages,
 }
 
-impl Behind {
+impl TailFound {
     /// Takes one more message into account. A UID that cannot follow the interrupted append means
     /// that the line is part of the text of a message.
     fn with(self, record: &MbxRecord, ours: Option<UidsSeen>) -> Self {

@@ -15,7 +15,7 @@ const VERSION: u8 = 1;
 pub(super) struct MhState {
     /// `true` if files could not be read, and are worth another attempt.
     pub(super) has_unread: bool,
-    /// Bytes of all messages.
+    /// Size of all messages, in bytes.
     pub(super) size_bytes: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct KnownFile {
 /// All that was known.
 #[derive(Debug, Default)]
 pub(super) struct KnownMh {
-    /// The stamp of which it is true.
+    /// The stamp for which this state is valid.
     pub(super) stamp: FileStamps,
     /// The state that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<MhState>,

@@ -200,7 +200,7 @@ impl Lister<'_> {
 }
 
 impl MhListing {
-    /// Applied to a listing that cannot be trusted: nothing is gone, and nothing exists twice.
+    /// Adapts a listing that cannot be trusted: nothing counts as gone, and no file counts twice.
     fn keep_what_is_missing(&mut self) {
         let mut claimed: std::collections::HashSet<u64> = std::collections::HashSet::new();
         for seen in &mut self.seen {

@@ -1,4 +1,4 @@
-//! MH: one file a message, its name a number; flags and keywords in `.mh_sequences`.
+//! MH: one file per message, named by a number; flags and keywords in `.mh_sequences`.
 //!
 //! A number is not an identity, since nmh renumbers messages (`sortm`, `folder -pack`): UIDs are in
 //! the ledger, by message key, and a message that was renumbered keeps its UID
@@ -70,8 +70,7 @@ impl MhFolder {
 }
 
 impl MhFolder {
-    /// Takes the stamp.
-    /// Two `stat` calls.
+    /// Takes the stamp, with two `stat` calls.
     pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
         let taken = self.vfs.now();
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
@@ -129,7 +128,8 @@ impl Storage for MhFolder {
         scan::scan(self, known, sinks, context)
     }
 
-    /// Reads the file, if it is still the one that was scanned; all forms are the same.
+    /// Reads the file, if it is still the one that was scanned; its bytes are the same in all
+    /// forms.
     fn read(
         &self,
         location: &Location<'_>,
@@ -145,8 +145,8 @@ impl Storage for MhFolder {
         Ok(crate::files::open_message(path, file, size))
     }
 
-    /// `anno` and `refile -link` of nmh leave links, and `anno` changes a file in place: a file
-    /// that has another name already is not linked.
+    /// Links the file if it has no other name: `anno` and `refile -link` of nmh leave links, and
+    /// `anno` changes a file in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
         let place = location.message_name().and_then(|name| parse_place(name.name));
         let Some((number, mark)) = place else { return Ok(false) };

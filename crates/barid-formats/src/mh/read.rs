@@ -1,4 +1,4 @@
-//! Reading new messages from as many threads as there may be, in chunks.
+//! Reading new messages in chunks, from as many threads as are allowed.
 
 use std::sync::Mutex;
 
@@ -30,13 +30,13 @@ pub(super) struct MhRead {
 /// Result of reading, besides the messages.
 #[derive(Debug, Default)]
 pub(super) struct MhReadTotals {
-    /// UIDs and keys of the messages that went to sinks.
+    /// UIDs and keys of the messages that were passed to sinks.
     pub(super) read: Vec<(Uid, MessageKey)>,
     /// Bytes read.
     pub(super) bytes: u64,
     /// `true` if messages could not be read.
     pub(super) unread: bool,
-    /// Number of these because another program is writing them.
+    /// Number of these that another program is writing.
     pub(super) arriving: u64,
     /// Defects found.
     pub(super) defects: Vec<MailboxDefect>,

@@ -4,10 +4,10 @@
 //! sequence = name ":" *(blanks (number / number "-" number)) LF
 //! ```
 //!
-//! `unseen` holds the messages without \Seen, `replied`, `flagged`, `deleted` and `draft` those
-//! with the flag, every other one but `cur` a keyword of its name. A line that begins with white
-//! space continues the one before, as header fields do in nmh. A line that is not a sequence is
-//! kept unchanged.
+//! `unseen` lists the messages without \Seen; `replied`, `flagged`, `deleted` and `draft` list
+//! those with the flag; every other sequence except `cur` stands for the keyword of its name. A
+//! line that begins with white space continues the one before, as header fields do in nmh. A line
+//! that is not a sequence is kept unchanged.
 //!
 //! nmh writes the file in place under an `fcntl` lock, which it also holds while it renumbers
 //! messages; NeoMutt replaces it without a lock. This code replaces it under that lock.

@@ -1,9 +1,9 @@
 //! Changing messages: expunges by unlinks, flags and keywords in `.mh_sequences`.
 //!
 //! Everything happens under the lock of the sequences, which nmh holds while it renumbers. A
-//! message that is not under its number is searched by its mark. While a program that takes no lock
-//! keeps changing the folder, a missing message is not gone: then nothing is changed, and the error
-//! is [`Error::Changed`].
+//! message that is not under its number is searched for by its mark. While a program that takes no
+//! lock keeps changing the folder, a missing message does not count as gone: then nothing is
+//! changed, and the error is [`Error::Changed`].
 //!
 //! Order: the sequence `deleted` without the messages to be expunged, if it names one; unlinks,
 //! fsync of the folder; the sequences with all changes of flags, without the expunged messages, and

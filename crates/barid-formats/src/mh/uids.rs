@@ -24,7 +24,7 @@ pub(super) struct MhLedger {
     seen: (Option<UidValidity>, u32),
     pub(super) uidnext: u32,
     pub(super) next_uidvalidity: u32,
-    /// Ascending by UID.
+    /// The entries, ascending by UID.
     pub(super) entries: Vec<LedgerEntry>,
 }
 

@@ -55,7 +55,7 @@ impl MixMailbox {
         Self { vfs, path, held: held::OpenFiles::default(), stop: None }
     }
 
-    /// Makes the mailbox wait for no lock once `stop` is `true`.
+    /// Ends every wait for a lock once `stop` is `true`.
     #[must_use]
     pub fn stopped_by(mut self, stop: Option<Arc<AtomicBool>>) -> Self {
         self.stop = stop;
@@ -114,8 +114,7 @@ impl MixMailbox {
 }
 
 impl MixMailbox {
-    /// Takes the stamp.
-    /// Three `stat` calls: of index, status and meta.
+    /// Takes the stamp, with three `stat` calls: for index, status and meta.
     pub(crate) fn file_stamps(&self) -> Result<FileStamps> {
         let mut stamp = FileStamps { taken: self.vfs.now(), ..FileStamps::default() };
         for (name, file) in [INDEX, STATUS, META].into_iter().zip(&mut stamp.files) {

@@ -57,8 +57,8 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Rewrites the index after data files were compacted, if it does not find their messages any more:
-/// in place, since c-client holds it open, and again if that is interrupted.
+/// Rewrites the index after data files were compacted, if it no longer locates their messages: in
+/// place, since c-client holds it open, and again if that is interrupted.
 pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -> Result<()> {
     let mut snapshot = Snapshot::load(mailbox, locks)?;
     for number in names.iter().filter_map(|name| data_number(name)) {

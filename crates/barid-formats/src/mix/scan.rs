@@ -129,8 +129,8 @@ fn uidnext(last: u32) -> Uid {
     Uid::new(last.saturating_add(1)).unwrap_or(Uid::MIN)
 }
 
-/// Returns the report of an unchanged mailbox, if it is unchanged: its stamp is the same, and where
-/// that proves nothing, the sequences are, which every change raises.
+/// Returns the report of an unchanged mailbox, if it is unchanged: its stamp is the same, and if
+/// that proves nothing, so are the sequences, which every change raises.
 fn unchanged(mailbox: &MixMailbox, known: &dyn Known) -> Result<Option<ScanReport>> {
     let state = MixState::from_bytes(known.state()).filter(|state| !state.has_unread);
     let (Some(before), Some(state)) = (FileStamps::of_known(known), state) else { return Ok(None) };
@@ -259,8 +259,8 @@ fn compare(
         }
         holds
     }))?;
-    let is_behind = |message: &MixMessage| message.uid > last_known;
-    if !holds || !snapshot.messages[at..].iter().all(is_behind) {
+    let is_after = |message: &MixMessage| message.uid > last_known;
+    if !holds || !snapshot.messages[at..].iter().all(is_after) {
         return Ok(None);
     }
     compared.new = (at as u32..snapshot.messages.len() as u32).collect();

@@ -16,14 +16,14 @@ use super::{MixMailbox, rebuild};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) meta: MixMeta,
-    /// Ascending by UID.
+    /// The messages, ascending by UID.
     pub(super) messages: Vec<MixMessage>,
     pub(super) index_seq: u32,
     pub(super) status_seq: u32,
     /// The bytes of the files.
     pub(super) texts: SnapshotBytes,
     pub(super) defects: Vec<MailboxDefect>,
-    /// Damage of the index, because of which messages were searched in the data files.
+    /// Damage of the index, because of which messages were searched for in the data files.
     pub(super) damage: Option<IndexDamage>,
 }
 
@@ -93,7 +93,7 @@ impl Snapshot {
         self.texts.index = text;
         self.damage = damage;
         if let Some(IndexDamage { offset, kind }) = damage {
-            let what = format!("{INDEX}: {kind}; messages are searched in the data files");
+            let what = format!("{INDEX}: {kind}; messages are searched for in the data files");
             self.defect(offset, None, what);
         }
         let last = self.messages.last().map_or(0, |last| last.uid);

@@ -21,9 +21,9 @@ pub(crate) struct Change {
 pub(crate) struct FileChange {
     /// Its name in the folder of the mailbox.
     pub(super) name: Vec<u8>,
-    /// Its size before.
+    /// Its size before the change, in bytes.
     pub(super) old_size: u64,
-    /// Its size afterwards.
+    /// Its size after the change, in bytes.
     pub(super) new_size: u64,
     /// Number of bytes hashed of those cut off.
     pub(super) cut_len: u64,

@@ -28,7 +28,7 @@ pub(crate) struct JournalPath {
 /// Result of looking for a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JournalSearch {
-    /// Nothing.
+    /// There is no file.
     Nothing,
     /// A redo journal, or the beginning of one.
     Redo,

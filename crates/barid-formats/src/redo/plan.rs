@@ -141,7 +141,7 @@ fn is_piece_known(found: &[u8], old_len: usize, old_hash: u64, new: Option<&[u8]
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     let is_old = found
         .split_at_checked(old_len)
-        .is_some_and(|(old, behind)| xxh3_64(old) == old_hash && is_zero(behind));
+        .is_some_and(|(old, after)| xxh3_64(old) == old_hash && is_zero(after));
     let is_new = |new: &[u8]| {
         let common = found.iter().zip(new).take_while(|(found, new)| found == new).count();
         common >= old_len && is_zero(&found[common..])

@@ -117,7 +117,8 @@ fn is_new(scenario: &Scenario, vfs: &dyn Vfs) -> Result<bool, String> {
     }
 }
 
-/// Crashes a change everywhere; says how many points that were, or what went wrong.
+/// Crashes a change everywhere; returns the number of crash points, or a description of the
+/// failure.
 fn crash(scenario: &Scenario, lying: bool, skip: Option<Fault>) -> Result<usize, String> {
     let world = match lying {
         true => CrashVfs::lying(&scenario.disk),

@@ -1,6 +1,6 @@
-//! Power failures at every moment of a repair and of its undoing. Whatever is found on the disk
-//! then: what was interrupted can be completed, repaired with every whole message there, and undone
-//! byte for byte.
+//! Power failures at every moment of a repair and of its undoing. Whatever is on the disk
+//! afterwards, the interrupted work can be completed, the mailbox can be repaired with every whole
+//! message in it, and the repair can be undone byte for byte.
 //!
 //! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
 //! 2,000.
@@ -29,7 +29,7 @@ struct Scenario {
     before: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
-/// The files that are the mailbox: not locks, journals and what was half written by a crash.
+/// Returns the files that make up the mailbox, without locks, journals and leftovers of a crash.
 pub(super) fn files(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut files = image(disk, folder);
     files.retain(|path, _| {
@@ -41,7 +41,7 @@ pub(super) fn files(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Ve
 }
 
 impl Scenario {
-    /// `None` where nothing can be done.
+    /// Returns `None` if nothing can be repaired.
     fn of(case: &Case, seed: u64) -> Option<Self> {
         let mut rng = Rng::with_seed(seed);
         let mut mailbox = (case.build)(&mut rng);
@@ -57,7 +57,7 @@ impl Scenario {
         View::of(disk, &self.mailbox.spec)
     }
 
-    /// Undoing brings back what was there.
+    /// Checks that undoing restores the old content.
     fn can_be_undone(&self, disk: &MemVfs) -> Result<(), String> {
         let view = self.view(disk);
         view.recover().map_err(|error| format!("recovering: {error}"))?;
@@ -68,7 +68,7 @@ impl Scenario {
         }
     }
 
-    /// Repairing brings back all whole messages.
+    /// Checks that a repair restores all whole messages.
     fn can_be_repaired(&self, disk: &MemVfs) -> Result<(), String> {
         let view = self.view(disk);
         view.recover().map_err(|error| format!("recovering: {error}"))?;
@@ -77,7 +77,7 @@ impl Scenario {
     }
 }
 
-/// Crashes what `work` does at points spread evenly over all of it.
+/// Crashes `work` at points spread evenly over all of it.
 fn crash(
     disk: &MemVfs,
     most: usize,
@@ -98,7 +98,7 @@ fn crash(
     Ok(tried)
 }
 
-/// The kinds of damage of a case: format, kind, whether a repair mends it.
+/// Returns the kinds of damage of a case: format, kind, and `true` if a repair mends it.
 pub(super) fn kinds(case: &Case, seed: u64) -> BTreeSet<(&'static str, &'static str, bool)> {
     let mut rng = Rng::with_seed(seed);
     let mut mailbox = (case.build)(&mut rng);
@@ -185,7 +185,7 @@ fn forgetting_repairs_may_be_interrupted() {
         if is_done && !view.kept().is_empty() {
             return Err("acknowledged, but something is kept".to_owned());
         }
-        // What is kept still is whole.
+        // Stored bytes that were not discarded are still whole.
         if view.kept().contains(&KeptRepairState::Kept) {
             scenario.can_be_undone(&found.snapshot())?;
         }

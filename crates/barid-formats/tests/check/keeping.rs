@@ -18,7 +18,7 @@ fn case(format: &str, name: &str) -> Case {
     case.unwrap_or_else(|| panic!("{format}: {name}"))
 }
 
-/// A mailbox with this damage.
+/// Returns a mailbox with this damage.
 fn damaged(case: &Case) -> Box_ {
     let mut rng = Rng::with_seed(1);
     let mut mailbox = (case.build)(&mut rng);
@@ -52,7 +52,7 @@ fn a_sound_mbx_is_not_read_whole() {
     assert!(read < file.len() as u64 / 2, "{read} of {} bytes", file.len());
 }
 
-/// A message that holds what looks like messages, before a damaged line.
+/// A message that contains lines which look like messages, before a damaged line.
 #[test]
 fn lines_within_a_message_are_walked_once() {
     let within: Vec<u8> = (0..2000).flat_map(|_| record("text\r\n", 0, 0, 1)).collect();
@@ -79,7 +79,7 @@ fn a_name_is_made_durable_once() {
         view.repair().unwrap().kept.unwrap();
         counts.counts().of(CallKind::Sync)
     };
-    // One within a folder, the other from one to another.
+    // One repair renames within a folder, the other from one folder to another.
     assert_eq!(syncs("flags in `new`"), syncs("flags out of order") + 1);
 }
 
@@ -123,7 +123,7 @@ fn what_cannot_be_kept_is_named() {
     }
 }
 
-/// Only what belongs to the last repair is read and undone.
+/// Only the bytes of the last repair are read and undone.
 #[test]
 fn an_earlier_repair_does_not_matter() {
     let mailbox = damaged(&case("mbx", "magic"));

@@ -41,7 +41,7 @@ fn name(number: usize) -> String {
     }
 }
 
-/// A message in `cur`.
+/// Returns the index of a message in `cur`.
 fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
     let number = rng.usize(..mailbox.texts.len() - 1);
     if number.is_multiple_of(3) { number + 1 } else { number }

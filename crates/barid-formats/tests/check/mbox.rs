@@ -216,7 +216,7 @@ fn a_body_whose_length_is_right_stays() {
 /// Bytes that a check reads at once: 1 MiB, and some bytes after.
 const PIECE: usize = 1 << 20;
 
-/// Two messages, the second of which begins at `at`, with something before it.
+/// Returns two messages, the second of which begins at `at`, with `before` in front of it.
 fn two_messages(at: usize, before: &[u8]) -> (Box_, String) {
     let separator = "From ann@example.org Tue Jan  1 10:00:00 2019\n";
     let header = "Date: Tue, 1 Jan 2019 10:00:00 +0000\nFrom: ann\nSubject: x\n\n";
@@ -254,7 +254,7 @@ fn zeros_are_one_run_wherever_pieces_end() {
             let found: Vec<_> = damages.iter().map(|damage| (damage.kind, damage.offset)).collect();
             assert_eq!(found, [("zeros", Some(from as u64))], "{len} zeros");
             assert!(mailbox.get(FILE) == sound.as_bytes(), "{len} zeros at {from}");
-            // Where no separator follows, they stay.
+            // If no separator follows, they stay.
             mailbox.splice(FILE, from..from, &[vec![0; len], b"x\n".to_vec()].concat());
             let damages = view.check().unwrap().damages;
             let found: Vec<_> = damages.iter().map(|damage| (damage.kind, damage.repair)).collect();

@@ -32,7 +32,7 @@ fn lines(mailbox: &Box_) -> Vec<u64> {
     lines
 }
 
-/// Some message, which is not the last one.
+/// Returns a message that is not the last one.
 fn some(mailbox: &Box_, rng: &mut Rng) -> (usize, u64) {
     let at = rng.usize(..mailbox.texts.len() - 1);
     (at, lines(mailbox)[at])
@@ -43,7 +43,7 @@ fn line_len(mailbox: &Box_, at: usize) -> u64 {
     lines(mailbox)[at + 1] - lines(mailbox)[at] - mailbox.texts[at].len() as u64
 }
 
-/// Puts bytes into the line of some message, so far before its end; where they are.
+/// Writes bytes into the line of a message, at a distance before its end; returns their offset.
 fn in_line(mailbox: &Box_, rng: &mut Rng, before_end: u64, bytes: &[u8]) -> u64 {
     let (at, offset) = some(mailbox, rng);
     let place = offset + line_len(mailbox, at) - before_end;
@@ -140,7 +140,7 @@ const CASES: &[(&str, Damage)] = &[
     ("size is too large", |mailbox, rng| {
         let (at, offset) = some(mailbox, rng);
         let len = mailbox.texts[at].len();
-        // Not so that another message begins right there.
+        // Chosen so that no other message begins right there.
         let large = len + rng.usize(1..40);
         let large = if large.ilog10() == len.ilog10() { large } else { len - 20 };
         mailbox.patch(FILE, offset + 27, large.to_string().as_bytes());

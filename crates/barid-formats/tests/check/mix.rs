@@ -42,8 +42,8 @@ fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
     rng.usize(..mailbox.texts.len() - 1)
 }
 
-/// Returns the offset of the record of a message in the index; the same for status and data file
-/// below.
+/// Returns the offset of the record of a message in the index; the functions below do the same for
+/// status and data file.
 fn index_at(at: usize) -> u64 {
     11 + 77 * at as u64
 }
@@ -248,7 +248,7 @@ const CASES: &[(&str, Damage)] = &[
         let at = some(mailbox, rng);
         let offset = data_at(mailbox, at);
         mailbox.patch(DATA, offset, &vec![0; 45 + mailbox.texts[at].len()]);
-        // Its place is known, and its length: what is there is kept.
+        // Its place and its length are known: the bytes there are kept.
         expect("message-line", DATA, offset).lost([at])
     }),
 ];
@@ -260,7 +260,7 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// A message that was appended and given up precedes the one that got its UID then.
+/// An abandoned message precedes the message that then got its UID.
 fn with_two_of_one_uid(rng: &mut Rng) -> (Box_, u64) {
     let mailbox = build(rng);
     let first = data_at(&mailbox, 1);

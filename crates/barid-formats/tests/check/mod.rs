@@ -1,5 +1,5 @@
-//! Damage of every kind: found at its place, repaired so that every whole message is there, undone
-//! byte for byte, also when the power fails.
+//! Damage of every kind: it is found at its place, repaired so that every whole message survives,
+//! and the repair is undone byte for byte, even when the power fails.
 
 mod corpora;
 mod crash;
@@ -37,12 +37,13 @@ fn every_damage_is_found_repaired_and_undone() {
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
-/// Kinds of damage that no bytes of a mailbox show: a change that was interrupted, a disk that
-/// fails, a link, state files.
+/// Kinds of damage that the bytes of a mailbox do not show: an interrupted change, a failing disk,
+/// a link, state files.
 const ELSEWHERE: [&str; 5] =
     ["unfinished", "unreadable", "dangling", "state-ledger", "state-pending"];
 
-/// The kinds of damage that are found in mailboxes of each format, and whether a repair mends them.
+/// Returns the kinds of damage found in mailboxes of each format, with `true` if a repair mends
+/// them.
 fn kinds() -> BTreeSet<(&'static str, &'static str, bool)> {
     let mut kinds = BTreeSet::new();
     for case in cases() {
@@ -69,7 +70,7 @@ fn every_kind_of_damage_is_documented_and_tried() {
     assert_eq!(found, documented);
 }
 
-/// The UIDVALIDITY of a mailbox.
+/// Returns the UIDVALIDITY of the mailbox.
 fn uidvalidity(mailbox: &Box_, format: &str) -> u32 {
     let (file, before, radix) = match format {
         "mbx" => ("box", "*mbx*\r\n", 16),

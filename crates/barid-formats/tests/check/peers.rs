@@ -16,13 +16,13 @@ use super::crash::files;
 use super::world::{Box_, Case, View};
 use crate::support::{Cached, new_ledger};
 
-/// Mailboxes of each kind of damage.
+/// Number of mailboxes for each kind of damage.
 const SEEDS: u64 = 3;
 
 /// A message: UID, flags and keywords in order, Message-ID.
 type Seen = (u32, Vec<String>, String);
 
-/// A mailbox that was damaged and repaired; `None` if nothing could be done.
+/// Returns a mailbox that was damaged and repaired; `None` if nothing could be repaired.
 fn repaired(case: &Case, seed: u64) -> Option<Box_> {
     let mut rng = Rng::with_seed(seed);
     let mut mailbox = (case.build)(&mut rng);
@@ -68,7 +68,7 @@ fn ours(mailbox: &Box_) -> Vec<Seen> {
     found.seen.iter().map(message).collect()
 }
 
-/// Puts the files where the other program looks for them.
+/// Writes the files where the other program looks for them.
 fn put(mailbox: &Box_, path: &Path) {
     let is_dir = mailbox.folder.ends_with("box");
     if is_dir {

@@ -1,4 +1,4 @@
-//! A mailbox, what is done to it, and what is to be found.
+//! A mailbox, the operations on it, and the expected damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// Makes a sound mailbox.
     pub(super) build: fn(&mut Rng) -> Box_,
-    /// Damages it, and says what is to be found.
+    /// Damages the mailbox and returns the expected damage.
     pub(super) damage: fn(&mut Box_, &mut Rng) -> Expected,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Expected {
     offset: Option<u64>,
     /// The messages that are not whole.
     pub(super) lost: Vec<usize>,
-    /// Nothing can be done about it.
+    /// `true` if it cannot be repaired.
     pub(super) is_hopeless: bool,
 }
 
-/// Makes an expected damage at a place of a file.
+/// Makes an expected damage at an offset of a file.
 pub(super) fn expect(kind: &'static str, file: &str, offset: impl Into<Option<u64>>) -> Expected {
     let (file, offset) = (file.to_owned(), offset.into());
     Expected { kind, file, offset, lost: Vec::new(), is_hopeless: false }
@@ -62,7 +62,7 @@ impl Expected {
 /// A mailbox on a disk.
 pub(super) struct Box_ {
     pub(super) disk: MemVfs,
-    /// As it is named: with its format.
+    /// Its name, with its format.
     pub(super) spec: String,
     /// Its folder, or the folder of its file.
     pub(super) folder: PathBuf,
@@ -99,7 +99,7 @@ impl Box_ {
         file.write_all_at(bytes, offset).unwrap();
     }
 
-    /// Puts bytes in the place of others.
+    /// Replaces a range of bytes.
     pub(super) fn splice(&self, file: &str, range: std::ops::Range<usize>, bytes: &[u8]) {
         let mut all = self.get(file);
         all.splice(range, bytes.iter().copied());
@@ -110,7 +110,7 @@ impl Box_ {
         self.disk.remove_file(&self.path(file)).unwrap();
     }
 
-    /// The place of some text.
+    /// Returns the offset of a text.
     pub(super) fn find(&self, file: &str, text: &str) -> usize {
         let all = self.get(file);
         let found = all.windows(text.len()).position(|window| window == text.as_bytes());
@@ -147,7 +147,7 @@ impl View {
         check::undo(&self.vfs, &self.spec, &Self::options(), Path::new(SIDE))
     }
 
-    /// The states of the repairs that are kept, the last first.
+    /// Returns the states of the stored repairs, the last first.
     pub(super) fn kept(&self) -> Vec<KeptRepairState> {
         let all = check::kept_repairs(&*self.vfs, Path::new(SIDE)).unwrap();
         all.iter().map(|kept| kept.state).collect()
@@ -157,7 +157,7 @@ impl View {
         check::discard_repairs(&*self.vfs, Path::new(SIDE))
     }
 
-    /// Completes what a crash has interrupted.
+    /// Completes a change that a crash has interrupted.
     pub(super) fn recover(&self) -> Result<(), Error> {
         let mailbox = check::open(&self.vfs, &self.spec, &Self::options().mbox)?;
         if mailbox.unfinished(Some(Path::new("/state")))?.is_some() {
@@ -170,7 +170,7 @@ impl View {
         Ok(())
     }
 
-    /// The texts of all messages that can be read, in order.
+    /// Returns the texts of all messages that can be read, in order.
     pub(super) fn texts(&self) -> Result<Vec<Vec<u8>>, Error> {
         let mailbox = barid_formats::open(Arc::clone(&self.vfs), &self.spec)?;
         let state: Arc<dyn Vfs> = Arc::new(MemVfs::new());
@@ -198,7 +198,7 @@ impl View {
     }
 }
 
-/// A location that is kept.
+/// An owned location.
 enum Place {
     File { name: Vec<u8>, in_new: bool },
     Span(Location<'static>),
@@ -243,7 +243,7 @@ impl ScanSink for Chunk<'_> {
     }
 }
 
-/// All files below a folder, and the folders.
+/// Returns all files below a folder, and the folders.
 pub(super) fn image(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut image = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -276,7 +276,7 @@ fn essence(text: &[u8]) -> Vec<u8> {
     [id.unwrap_or_default(), b"\n".to_vec(), body].concat()
 }
 
-/// Every whole message is there once.
+/// Checks that every whole message exists exactly once.
 pub(super) fn survivors(view: &View, texts: &[Vec<u8>], lost: &[usize]) -> Result<(), String> {
     let found = view.texts().map_err(|error| format!("it cannot be read: {error}"))?;
     let found: Vec<Vec<u8>> = found.iter().map(|text| essence(text)).collect();
@@ -290,7 +290,7 @@ pub(super) fn survivors(view: &View, texts: &[Vec<u8>], lost: &[usize]) -> Resul
     Ok(())
 }
 
-/// Damages a mailbox, finds that, repairs it, and undoes that.
+/// Damages a mailbox, checks that the damage is found, repairs it, and undoes the repair.
 pub(super) fn run(case: &Case, seed: u64) -> Result<(), String> {
     let mut rng = Rng::with_seed(seed);
     let mut mailbox = (case.build)(&mut rng);
@@ -352,7 +352,7 @@ fn found_as_expected(found: &CheckReport, expected: &Expected) -> Result<(), Str
     }
 }
 
-/// Some messages with this line end.
+/// Returns some messages with this line end.
 pub(super) fn texts(rng: &mut Rng, line_end: &str) -> Vec<Vec<u8>> {
     let count = rng.usize(4..9);
     let text = |number: usize, rng: &mut Rng| {

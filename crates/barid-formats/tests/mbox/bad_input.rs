@@ -1,4 +1,4 @@
-//! Files of nobody's right mind: an honest result within bounded memory.
+//! Files that no program writes: a correct result within bounded memory.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::support::{Box_, file_in, utc};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2026\n";
 
-/// Checks how many messages a file has.
+/// Checks the number of messages in a file.
 fn check(bytes: &[u8], expected: usize) {
     for variant in [None, Some(Variant::Mboxrd)] {
         let found = Box_::of(bytes, variant).scan();
@@ -72,7 +72,8 @@ fn a_line_of_a_gigabyte_takes_no_memory() {
     let mut alone = Command::new(std::env::current_exe().unwrap());
     alone.args(["--exact", "mbox::bad_input::a_line_of_a_gigabyte", "--ignored"]);
     alone.stdout(Stdio::null());
-    // The largest resident size would be that of this process, from which the other began.
+    // The child's largest resident size would include that of this process, which it was forked
+    // from.
     let sampling = Sampling::Every(Duration::from_millis(1));
     let usage = measure(&mut alone, Duration::from_secs(300), sampling).unwrap();
     assert!(usage.status.success());

@@ -8,14 +8,14 @@ use super::support::{Box_, Message, render};
 
 const LIST: &str = "dev-list-man";
 
-/// The list as files, in order of their names.
+/// Returns the messages of the list as files, in order of their names.
 fn list_man() -> Option<Vec<Vec<u8>>> {
     let files = corpora::files(LIST)?;
     Some(files.iter().map(|path| corpora::read(path).unwrap()).collect())
 }
 
-/// Removes one `>` from each line that is `>From `, `>>From ` and so on, and says whether there was
-/// one.
+/// Removes one `>` from each line that is `>From `, `>>From ` and so on; returns `true` if there
+/// was one.
 fn unquote(bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut text = Vec::with_capacity(bytes.len());
     let mut quoted = false;
@@ -107,7 +107,7 @@ fn sample(name: &str, variant: Option<Variant>) -> Option<Vec<Message>> {
     Some(Box_::open(&path, variant).scan().messages)
 }
 
-/// Compares what does not depend on the variant.
+/// Compares the properties that do not depend on the variant.
 fn check_same(messages: &[Message], expected: &[Message], name: &str) {
     assert_eq!(messages.len(), expected.len(), "{name}");
     for (message, expected) in messages.iter().zip(expected) {
@@ -119,8 +119,8 @@ fn check_same(messages: &[Message], expected: &[Message], name: &str) {
     }
 }
 
-/// Returns the first of the messages with CRLF, whose flags were put behind their bodies when the
-/// source was made.
+/// Returns the first of the messages with CRLF, whose flags were written after their bodies when
+/// the source was made.
 fn first_odd_row() -> usize {
     corpora::either("dev-formats", 400, 120)
 }

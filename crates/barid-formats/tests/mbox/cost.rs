@@ -31,7 +31,7 @@ impl ScanSink for Nowhere {
     }
 }
 
-/// Knows as much as a tail scan asks for.
+/// The known state that a tail scan needs, and no more.
 struct Last(ScanReport);
 
 impl Known for Last {

@@ -1,5 +1,5 @@
-//! Our writer among other programs that lock and write the same file: nothing is lost, and our
-//! writer never gives up a turn.
+//! Our writer among other programs that lock and write the same file: no message is lost, and our
+//! writer never gives up waiting.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +20,7 @@ use super::support::{Box_, file_in, utc};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2009\n";
 
-/// The message `number` of a writer.
+/// Returns message `number` of a writer.
 fn message(who: &str, number: u32) -> String {
     let body = format!("line of {who} {number}\n").repeat(number as usize % 50 + 1);
     format!("Message-ID: <{number}.{who}@test>\nSubject: {who}\n\n{body}")
@@ -46,7 +46,7 @@ fn append_all(path: &Path, who: &str, count: u32) {
     }
 }
 
-/// Checks that every message of every writer is there once and whole.
+/// Checks that every message of every writer exists once and is whole.
 fn check(path: &Path, writers: &[(&str, u32)]) {
     let mailbox = Box_::open(path, None);
     let mut found: BTreeMap<String, u32> = BTreeMap::new();
@@ -69,16 +69,16 @@ fn check(path: &Path, writers: &[(&str, u32)]) {
     assert_eq!(left, [""; 0], "no lock file is left");
 }
 
-/// A field that a program adds to a message that it stores.
+/// Returns `true` for a field that a program adds to a message that it stores.
 fn is_added(line: &str) -> bool {
     ["Content-Length:"].iter().any(|name| line.starts_with(name))
 }
 
-/// Time that a process may wait for its locks.
+/// Maximum time that a process waits for its locks.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Starts this program as one that takes a single lock in its own way, appends a message, and holds
-/// the lock a while; `count` times.
+/// Starts this program `count` times as one that takes a single lock in its own way, appends a
+/// message, and keeps the lock for a while.
 fn start_locker(lock: &str, who: &str, count: u32, path: &Path) -> Child {
     Child::spawn("lock", &[lock, who, &count.to_string(), path.to_str().unwrap()])
 }
@@ -104,7 +104,7 @@ pub(crate) fn locker(args: &[&str]) {
             }
         }
         let text = format!("{FROM}{}\n", message(who, number));
-        // In two pieces, so that another's writing in between would be seen.
+        // In two pieces, so that a write by another program in between would be detected.
         let half = text.len() / 2;
         (&file).write_all(&text.as_bytes()[..half]).unwrap();
         std::thread::sleep(Duration::from_micros(rng.u64(0..6000)));
@@ -117,7 +117,7 @@ pub(crate) fn locker(args: &[&str]) {
     }
 }
 
-/// Two processes that each know only one lock, and two of our writers.
+/// Runs two processes that each know only one lock, and two of our writers.
 fn contend(lock: &str) {
     let scratch = Scratch::new("contend").unwrap();
     let path = file_in(&scratch, "box", b"");
@@ -151,7 +151,7 @@ fn among_programs_with_lock_files() {
     contend("dotlock");
 }
 
-/// A mailbox that c-client and Dovecot can reach, in the home of the former.
+/// Returns a mailbox that c-client and Dovecot can reach, in the home of the former.
 fn shared() -> Option<(CClient, Dovecot, PathBuf)> {
     let (c_client, dovecot) = (CClient::new()?, Dovecot::new()?);
     let path = c_client.folder().join("box");
@@ -168,7 +168,7 @@ fn among_mailutil_and_dovecot() {
         disk::write(&file, format!("{FROM}{}\n", message("mailutil", number)).as_bytes()).unwrap();
     }
     let mut session = dovecot.imap(&dovecot.mbox_location(&path), &[]).unwrap();
-    // What c-client is given, it must own.
+    // c-client must own the files that it is given.
     c_client.mailutil(&["check", "box"]).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -189,7 +189,7 @@ fn among_mailutil_and_dovecot() {
     println!("mailutil and Dovecot: 50 appends of ours among 50 of theirs, none failed, none lost");
 }
 
-/// Options of a writer that does not wait.
+/// Returns options of a writer that does not wait.
 fn impatient() -> MboxOptions {
     MboxOptions { lock_timeout: Duration::ZERO, ..utc() }
 }
@@ -207,7 +207,7 @@ fn append_one(path: &Path, options: MboxOptions) -> Result<(), Error> {
     mailbox.sync(&ChangeSet::default(), &[message], &mut SyncContext::new(&known)).map(drop)
 }
 
-/// Checks that an append fails at once and whom it names.
+/// Checks that an append fails at once and names this holder.
 fn check_named(path: &Path, expected: &str) {
     match append_one(path, impatient()) {
         Err(Error::Locked { holder, .. }) => assert!(holder.contains(expected), "{holder}"),
@@ -233,7 +233,7 @@ fn the_holder_is_named() {
     check_named(&path, "(lock file)");
     check_named(&path, &format!("process {own}, "));
     drop(dotlock);
-    // A process that another test starts has our locked files for a moment, until it executes.
+    // A process that another test starts has our locked files open until it executes its program.
     append_one(&path, utc()).unwrap();
     let options = MboxOptions { write_locks: vec![MboxLock::Flock], ..utc() };
     append_one(&path, options).unwrap();

@@ -16,7 +16,7 @@ use super::support::{Box_, utc};
 
 const MESSAGE: &str = "From a@b Thu Nov 19 10:00:00 2009\nSubject: x\n\nbody\n\n";
 
-/// A mailbox of c-client's user with `count` messages.
+/// Returns a mailbox of c-client's user with `count` messages.
 fn shared(count: usize) -> Option<(CClient, std::path::PathBuf)> {
     let peer = CClient::new()?;
     let path = peer.folder().join("box");
@@ -64,7 +64,7 @@ fn nothing_moves_under_a_session_and_its_holder_is_named() {
 #[test]
 fn the_signal_of_c_client_ends_nobody() {
     let Some((mut peer, path)) = shared(1) else { return };
-    // As our writer holds it: c-client gets no further than to read only, and we live.
+    // Locked as by our writer: c-client can only open it read-only, and this process survives.
     let metadata = OsVfs.metadata(&path).unwrap();
     let name = format!("/tmp/.{:x}.{:x}", metadata.device, metadata.inode);
     let session = OsVfs.open(Path::new(&name), OpenOptions::create(0o666)).unwrap();

@@ -1,4 +1,4 @@
-//! mbox files of real mail, of other programs, and of nobody's right mind.
+//! mbox files of real mail, of other programs, and of kinds that no program writes.
 
 mod bad_input;
 mod corpora;

@@ -1,4 +1,4 @@
-//! c-client and Dovecot see the messages that we see.
+//! c-client and Dovecot show the same messages as barid.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use barid_types::{Flag, FlagSet, InternalDate, Keyword};
 
 use super::support::{Box_, Found, file_in, utc};
 
-/// From_ lines of every form that some program writes, and some that none accepts.
+/// Returns From_ lines of every form that some program writes, and some that none accepts.
 fn from_lines() -> Vec<String> {
     let mut lines = Vec::new();
     let senders = ["a@b", "a@b ", "a b@c", "\"a b\"@c", "", "a at b"];
@@ -45,8 +45,8 @@ fn from_lines() -> Vec<String> {
     lines
 }
 
-/// A file with one message that all accept, and after it each line as a separator of a message
-/// whose subject is its number.
+/// Returns a file with one message that all programs accept, followed by each line as the separator
+/// of a message whose subject is its number.
 fn file_of(lines: &[String]) -> Vec<u8> {
     let mut file = String::from("From a@b Thu Nov 19 10:00:00 2009\nSubject: first\n\nbody\n\n");
     for (number, line) in lines.iter().enumerate() {
@@ -112,7 +112,8 @@ fn barid_testkit_write(path: &std::path::Path, bytes: &[u8]) {
     file.write_all_at(bytes, 0).unwrap();
 }
 
-/// Compares which lines separate messages and when; `explained` says which dates may differ.
+/// Compares which lines separate messages, and their dates; `explained` returns `true` for dates
+/// that may differ.
 fn check(
     name: &str,
     lines: &[String],
@@ -175,7 +176,7 @@ fn every_line_that_a_program_accepts_is_in_the_union() {
     assert!(each.iter().all(|one| one.len() < union.len()));
 }
 
-/// Messages of the samples, appended by us.
+/// Returns the messages of the samples, appended by barid.
 fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
     let path = corpora::find("dev-formats")?.join("sample.mboxcl2");
     let source = Box_::open(&path, Some(Variant::Mboxcl2));
@@ -253,7 +254,7 @@ fn what_we_append_is_read_by_c_client() {
             }
         }
         println!("c-client: {count} messages of {variant:?}, all equal");
-        // c-client rewrites the file; we read on where it left off.
+        // c-client rewrites the file; the next scan continues from the known state.
         peer.command("close").unwrap();
         let rewritten = corpora::read(&peer.folder().join("box")).unwrap();
         let again = Box_::of(&rewritten, Some(variant)).scan();

@@ -15,7 +15,7 @@ use barid_vfs::{OsVfs, Timestamp, Vfs};
 
 use super::support::{Box_, Found};
 
-/// Number of rounds, and of rounds that must be compared at least.
+/// Number of rounds, which is also the minimum of rounds compared.
 const ROUNDS: u32 = 100;
 
 const KEYWORDS: [&str; 5] = ["Junk", "$Label1", "todo", "Work", "a-longer-keyword-of-somebody"];
@@ -31,7 +31,7 @@ const FLAGS: [(char, Flag, &str); 5] = [
 /// A message as the model and every program sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// 0 in the model until somebody has numbered it.
+    /// Its UID; 0 in the model until a program has numbered it.
     uid: u32,
     letters: BTreeSet<char>,
     keywords: BTreeSet<String>,
@@ -66,7 +66,7 @@ impl Model {
                 .unwrap();
         }
         text.push('\n');
-        // Dovecot gives an empty body a line.
+        // Dovecot adds a line to an empty body.
         for _ in 0..rng.u32(1..40) {
             match rng.u32(0..10) {
                 0 => text.push('\n'),
@@ -78,7 +78,7 @@ impl Model {
         Entry { uid: 0, letters: BTreeSet::new(), keywords: BTreeSet::new(), text }
     }
 
-    /// Some random changes; `actor` may not be able to do all.
+    /// Returns some random changes; `actor` may not support all of them.
     fn ops(&mut self, rng: &mut fastrand::Rng) -> Vec<Op> {
         let mut ops: Vec<Op> = Vec::new();
         let len = self.entries.len();
@@ -99,7 +99,7 @@ impl Model {
         if len > 30 {
             ops.extend((0..len).filter(|index| index % 3 == 0).map(Op::Expunge));
         }
-        // What is to be expunged is not changed otherwise.
+        // Messages that are expunged are not changed otherwise.
         let gone: BTreeSet<usize> = ops
             .iter()
             .filter_map(|op| if let Op::Expunge(at) = op { Some(*at) } else { None })
@@ -128,7 +128,7 @@ impl Model {
         self.entries.retain(|entry| entry.uid == 0 || !gone.contains(&entry.uid));
     }
 
-    /// Takes the UIDs of new messages from what was found, and compares everything.
+    /// Copies the UIDs of new messages from those found, and compares everything.
     fn check(&mut self, found: &[Entry], what: &str) {
         let ids = |entries: &[Entry]| -> Vec<(u32, String)> {
             entries.iter().map(|entry| (entry.uid, subject(&entry.text))).collect()
@@ -160,7 +160,7 @@ fn change<T: Ord>(set: &mut BTreeSet<T>, value: T, add: bool) {
     }
 }
 
-/// Leaves out `Content-Length`, which Dovecot adds where it writes a long message.
+/// Returns a text without `Content-Length`, which Dovecot adds to a long message.
 fn without_length(text: &str) -> String {
     let (header, body) =
         text.split_once("\n\n").map_or((text, ""), |(header, body)| (header, body));
@@ -213,7 +213,7 @@ impl Known for Scanned<'_> {
     }
 }
 
-/// Applies operations as barid does.
+/// Applies operations with barid.
 fn as_barid(mailbox: &mut Box_, entries: &[Entry], ops: &[Op]) -> SyncReport {
     let found = mailbox.scan();
     let known = Scanned(&found);
@@ -317,7 +317,7 @@ fn seen_by_dovecot(session: &mut Imap) -> Vec<Entry> {
     fetched(&reply)
 }
 
-/// `1 FETCH (UID 3 FLAGS (\Seen todo) BODY[] {12}` CRLF and the text, for each message.
+/// Parses `1 FETCH (UID 3 FLAGS (\Seen todo) BODY[] {12}` CRLF and the text, for each message.
 fn fetched(reply: &Reply) -> Vec<Entry> {
     let part = |text: &str, from: &str, to: &str| -> String {
         let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from} in {text}"));
@@ -386,7 +386,7 @@ fn mark(peer: &mut CClient, number: usize, flag: &str, set: bool) {
     peer.command(&format!("{word} {number} {flag}")).unwrap();
 }
 
-/// Returns the messages that c-client shows of `name` without writing to it.
+/// Returns the messages of `name` as c-client shows them, without writing to it.
 fn seen_by_c_client(peer: &mut CClient, name: &str) -> Vec<Entry> {
     peer.command(&format!("examine {name}")).unwrap();
     shown_by_c_client(peer)
@@ -421,7 +421,7 @@ struct World {
     dovecot: Dovecot,
     path: PathBuf,
     ours: Box_,
-    /// Whole seconds of the file's last change that some program has seen.
+    /// Modification time of the file that some program has seen last, in whole seconds.
     seconds: i64,
 }
 
@@ -435,17 +435,17 @@ impl World {
         Some(Self { c_client, dovecot, path, ours, seconds })
     }
 
-    /// A session of Dovecot. By default (`mbox_dirty_syncs`) it takes a file that grew for one
-    /// that was appended to; if c-client or we have moved messages, its first answer may then be an
-    /// error.
+    /// Opens a session of Dovecot. By default (`mbox_dirty_syncs`) it treats a file that grew as
+    /// one that was appended to; if c-client or barid has moved messages, its first answer may then
+    /// be an error.
     fn session(&self) -> Imap {
         let options = [("mbox_dirty_syncs", "no"), ("mbox_lazy_writes", "no")];
         self.dovecot.imap(&self.dovecot.mbox_location(&self.path), &options).unwrap()
     }
 
-    /// Dovecot believes that a file of the same size and of the same second is unchanged, and
-    /// c-client puts the time of change back. We see to it that the second differs; for the others
-    /// the test does.
+    /// Makes the modification time differ by a second: Dovecot considers a file of the same size
+    /// and second unchanged, and c-client restores the modification time. barid sets another second
+    /// itself; for the other programs the test does.
     fn let_time_pass(&mut self, is_ours: bool) {
         let metadata = OsVfs.metadata(&self.path).unwrap();
         let found = metadata.modified.unix_seconds();
@@ -458,8 +458,8 @@ impl World {
         self.seconds = if is_ours { found } else { self.seconds + 1 };
     }
 
-    /// Puts the time of change to that of the last round, after those that only looked; where one
-    /// of them wrote, as Dovecot does when it first sees the file, to the time that it remembers.
+    /// Restores the modification time of the last round after programs that only read; if one of
+    /// them wrote, as Dovecot does when it first opens the file, sets the time that it remembers.
     fn restore_time(&mut self) {
         let metadata = OsVfs.metadata(&self.path).unwrap();
         self.seconds = self.seconds.max(metadata.modified.unix_seconds());
@@ -467,7 +467,7 @@ impl World {
         OsVfs.set_times(&self.path, metadata.accessed, modified).unwrap();
     }
 
-    /// Checks that every program sees what the model says.
+    /// Checks that every program shows the messages of the model.
     fn check(&mut self, model: &mut Model, what: &str) {
         model.check(&seen_by_barid(&self.ours), &format!("{what}, seen by barid"));
         let mut session = self.session();
@@ -479,7 +479,7 @@ impl World {
     }
 
     /// Opens copies of the file for writing with both peers as if they had never seen it: they show
-    /// what the model says, and leave every byte as it is.
+    /// the messages of the model, and leave every byte unchanged.
     fn check_settled(&mut self, model: &mut Model, what: &str) {
         let bytes = disk::read(&self.path).unwrap();
         let copy = self.c_client.folder().join("copy");
@@ -542,7 +542,8 @@ fn a_hundred_rounds_of_three_programs() {
         let entries = model.entries.clone();
         let actor = if round < 3 { round as usize } else { rng.usize(0..3) };
         if actor == 1 {
-            // It puts X-IMAPbase after X-Keywords of the next, which c-client then cannot read.
+            // It writes X-IMAPbase after X-Keywords of the next message, where c-client cannot read
+            // it.
             ops.retain(|op| !matches!(op, Op::Expunge(0)));
         }
         if actor == 0 {

@@ -1,6 +1,6 @@
 //! A process that rewrites an mbox over and over is killed at random moments: after each recovery
-//! every message is there, whole, once and under its UID, and the change that was interrupted is
-//! done for all messages or for none.
+//! every message exists once, whole and under its UID, and the interrupted change is made for all
+//! messages or for none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,27 +10,27 @@ use std::time::Duration;
 use barid_formats::{MboxOptions, WritingOptions};
 use barid_mailbox::{ChangeSet, EmptyKnown, FlagChange, NewMessage, Storage, SyncContext};
 use barid_testkit::Scratch;
-use barid_testkit::child::{Child, tell};
+use barid_testkit::child::{Child, print_line};
 use barid_types::{FlagSet, Keyword, Uid};
 use barid_vfs::OsVfs;
 
 use super::rounds::Scanned;
 use super::support::{Box_, file_in, utc};
 
-/// Time that a victim may take to begin.
+/// Maximum time until a victim begins to work.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
+/// Number of kills in an ordinary test run; `BARID_CRASH_SEEDS` sets another number.
 const KILLS: u64 = 40;
 
-/// More take minutes and show nothing else.
+/// Maximum number of kills: more take minutes and find nothing else.
 const KILLS_MAX: u64 = 300;
 
-/// Messages at first. Those with even numbers may be expunged.
+/// Initial number of messages. Those with even numbers may be expunged.
 const MESSAGES: u64 = 1500;
 
-/// Keywords that every message has of one generation of changes and of no other: one or several, so
-/// that headers outgrow their padding again and again.
+/// Keywords of every message in each generation of changes: one or several, so that headers outgrow
+/// their padding again and again. No two generations share all of theirs.
 const GENERATIONS: [&[&str]; 4] = [
     &["a"],
     &["long-keyword-of-the-second-generation", "and-another-one-that-is-as-long-as-that"],
@@ -53,7 +53,7 @@ const SMALL: WritingOptions = WritingOptions {
     image_len: 32 * 1024,
 };
 
-/// The text of a message, which follows from its number.
+/// Returns the text of a message, which follows from its number.
 fn text(number: u64) -> String {
     let mut rng = fastrand::Rng::with_seed(number);
     let mut text = format!("Subject: {number}\n\n");
@@ -79,7 +79,7 @@ fn keywords(names: &[&str]) -> Vec<Keyword> {
     names.iter().filter_map(|name| Keyword::new(name)).collect()
 }
 
-/// Brings all messages from their generation to the next, expunges some and appends some.
+/// Moves all messages from their generation to the next, expunges some and appends some.
 fn next_generation(mailbox: &mut Box_, rng: &mut fastrand::Rng, expunge: bool) {
     let found = mailbox.scan();
     let known = Scanned(&found);
@@ -136,7 +136,7 @@ pub(crate) fn victim(args: &[&str]) {
     };
     let options = MboxOptions { writing, ..utc() };
     let mut mailbox = Box_::with(Arc::new(OsVfs), Path::new(path), None, options);
-    tell("ready");
+    print_line("ready");
     loop {
         next_generation(&mut mailbox, &mut rng, true);
     }
@@ -154,7 +154,7 @@ fn start(path: &Path, seed: u64) -> Child {
 struct Seen {
     uids: BTreeMap<u64, Uid>,
     numbers: BTreeMap<Uid, u64>,
-    /// Rests of interrupted appends.
+    /// Remains of interrupted appends.
     stumps: BTreeMap<Uid, String>,
 }
 
@@ -169,7 +169,7 @@ impl Seen {
             if is_stump(&read) {
                 let is_last = found.report.new_uids.last() == Some(uid);
                 assert!(is_last || self.stumps.contains_key(uid), "{what}: {uid}: {read}");
-                // An append after it gives it the end of a line.
+                // An append after it adds a line end.
                 let known = self.stumps.entry(*uid).or_insert_with(|| read.trim_end().to_owned());
                 assert_eq!(*known, read.trim_end(), "{what}: {uid}: a stump stays as it is");
                 continue;
@@ -181,7 +181,7 @@ impl Seen {
             assert_eq!(*self.numbers.entry(*uid).or_insert(number), number, "{what}: {uid}");
             let own = generation_of(&message.keywords);
             assert!(own.is_some(), "{what}: {number} has {:?}", message.keywords);
-            // What was appended last is of the generation that was current then.
+            // Messages appended last have the generation that was current then.
             assert_eq!(own, *generation.get_or_insert(own), "{what}: {number}");
         }
         for number in (1..MESSAGES).step_by(2) {

@@ -1,4 +1,4 @@
-//! Test support of these tests.
+//! Support for these tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ impl ScanSink for Chunk<'_> {
     }
 }
 
-/// A mailbox under test and where its state is.
+/// A mailbox under test, and the folder of its state.
 pub(crate) struct Box_ {
     pub(crate) mailbox: MboxMailbox,
     vfs: Arc<dyn Vfs>,
@@ -108,7 +108,7 @@ impl Box_ {
         Self { mailbox, vfs, state, path: path.to_owned() }
     }
 
-    /// A mailbox in memory.
+    /// Makes a mailbox in memory.
     pub(crate) fn of(bytes: &[u8], variant: Option<Variant>) -> Self {
         Self::of_with(bytes, variant, utc())
     }
@@ -154,7 +154,7 @@ impl Box_ {
         self.try_scan().unwrap()
     }
 
-    /// A message without the fields that mailboxes own.
+    /// Returns a message without the fields that mailboxes own.
     pub(crate) fn same_bytes(&self, message: &Message) -> Vec<u8> {
         let mut buffer = Vec::new();
         self.mailbox.read(&message.location(), ReadAs::Message, &mut buffer).unwrap();
@@ -166,12 +166,12 @@ impl Box_ {
     }
 }
 
-/// Options whose local zone is UTC, as that of the peers.
+/// Returns options whose local zone is UTC, as that of the peers.
 pub(crate) fn utc() -> MboxOptions {
     MboxOptions { zone: Some(TimeZone::UTC), ..MboxOptions::default() }
 }
 
-/// Messages as a file of `variant`.
+/// Writes messages as a file of `variant`.
 pub(crate) fn render<'a>(
     variant: Variant,
     messages: impl IntoIterator<Item = &'a [u8]>,
@@ -191,7 +191,7 @@ pub(crate) fn render<'a>(
     file
 }
 
-/// A file of a scratch folder.
+/// Writes a file in a scratch folder.
 pub(crate) fn file_in(scratch: &Scratch, name: &str, bytes: &[u8]) -> PathBuf {
     let path = scratch.path().join(name);
     let file = OsVfs.open(&path, OpenOptions::create(0o666)).unwrap();

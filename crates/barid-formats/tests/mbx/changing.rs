@@ -1,4 +1,4 @@
-//! Changes of our own, and what others find then.
+//! Changes by barid, and the view of other programs afterwards.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -34,7 +34,7 @@ fn flags_are_written_in_place() {
     assert_eq!(&after[2038..2048], b"00001092\r\n");
     assert_eq!(differs.iter().filter(|at| **at >= 2048).count(), 1);
     assert_eq!(world.scan().flags(), ["-", "S-", "-", "-", "-"]);
-    // Nothing is to be done.
+    // Nothing needs to be done.
     let report = world.change(&flag(2, Flag::Seen), &[]);
     assert_eq!((report.figures.messages_written, report.figures.barriers), (0, 0));
     assert_eq!(world.bytes(), after);
@@ -192,7 +192,7 @@ fn locks_of_others_are_waited_for() {
     assert!(file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
     let refused = world.try_sync(&known, &flag(1, Flag::Seen), &[]);
     assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
-    // Reading needs no permission.
+    // Reading requires no permission.
     world.scan();
     drop(file);
     world.try_sync(&known, &flag(1, Flag::Seen), &[]).unwrap();
@@ -244,8 +244,8 @@ fn without_locks_nothing_is_moved() {
     assert_eq!(world.scan().uids(), [1, 3, 4, 5]);
 }
 
-/// A mailbox whose first line has its flags on both sides of the edge of a sector; the disk after a
-/// power failure in the middle of a change of these.
+/// Returns a mailbox whose first line has its flags on both sides of a sector boundary, and the
+/// disks after a power failure in the middle of a change of these flags.
 fn torn_flags() -> (World, Vec<MemVfs>) {
     // The line of the second message begins so that its keywords end with a sector.
     let first = "Subject: 1\r\n\r\n".to_owned() + &"x".repeat(512 * 3 - 41 - 55 - 14);
@@ -282,7 +282,7 @@ fn flags_are_completed_while_others_have_the_mailbox_open() {
         let session = world.vfs.open(&world.path, OpenOptions::READ).unwrap();
         assert!(session.try_lock(LockKind::Flock, LockMode::Shared).unwrap());
         let nothing = EmptyKnown::default();
-        // Messages are where they were all the time.
+        // The messages have not moved.
         let found = world.scan();
         world.read(&found.seen[1]).unwrap();
         world.mailbox().unwrap().recover(&mut SyncContext::new(&nothing)).unwrap();
@@ -307,7 +307,7 @@ fn flags_go_to_no_other_message() {
             let before = world.bytes();
             let mailbox = world.mailbox().unwrap();
             let recovered = mailbox.recover(&mut SyncContext::new(&nothing)).unwrap();
-            // A journal that is not whole is dropped.
+            // An incomplete journal is dropped.
             aside += u32::from(recovered.quarantined.is_some());
             assert!(!recovered.completed, "{at}");
             assert_eq!(world.bytes(), before);
@@ -328,7 +328,7 @@ fn what_is_stopped_changes_nothing() {
     let stopped = world.mailbox().unwrap().sync(&flag(2, Flag::Seen), &appends, &mut context);
     assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
     assert_eq!(world.bytes(), before);
-    // In the middle it ends between two steps.
+    // A stop in the middle takes effect between two steps.
     stop.store(false, Ordering::Relaxed);
     let told = Cell::new(false);
     let mut tell = |_: &MovedMessage| {

@@ -7,7 +7,7 @@ use barid_vfs::OsVfs;
 
 use super::support::World;
 
-/// The number of a message, and its flags as the tests show them, of a line of `manifest.tsv`.
+/// Parses a line of `manifest.tsv`: the number of a message, and its flags as the tests show them.
 /// (One Message-ID there has a line end, and divides its line.)
 fn manifest_line(line: &str) -> Option<(usize, String, String)> {
     let columns: Vec<&str> = line.split('\t').collect();
@@ -32,7 +32,7 @@ fn what_c_client_wrote_is_read() {
     let manifest = String::from_utf8(manifest).unwrap();
     let expected: Vec<_> = manifest.lines().skip(1).filter_map(manifest_line).collect();
     let (all, pruned) = corpora::either("dev-formats", (411, (528, 825)), (120, (100, 251)));
-    // In the real one, what c-client made two messages of is after these.
+    // In the real corpus, a message that c-client split in two comes after these.
     let plain = corpora::either("dev-formats", 400, all);
     for (name, count, uidnext) in [
         ("uw.mbx", all, all as u32 + 2),
@@ -53,7 +53,7 @@ fn what_c_client_wrote_is_read() {
             continue;
         }
         for (number, flags, id) in &expected[..plain] {
-            // c-client had not made the keywords of the first one yet.
+            // c-client had not yet defined the keywords of the first message.
             let seen = &found.seen[number - 1];
             let without = flags.split_inclusive('-').next().unwrap();
             let flags = if *number == 1 { without } else { flags };

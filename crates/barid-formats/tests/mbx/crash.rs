@@ -1,6 +1,6 @@
-//! Power failures at every moment of a change, and calls that fail: every message is there once,
-//! with the same bytes and UID, its old flags or its new ones; what was appended is all there or
-//! not at all.
+//! Power failures at every moment of a change, and calls that fail: every message exists once, with
+//! the same bytes and UID, and its old flags or its new ones; appended messages are all there or
+//! none of them.
 //!
 //! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
 //! 2,000.
@@ -26,7 +26,7 @@ fn points() -> u64 {
     given.map_or(POINTS, |number| number.parse().expect("because it is a number"))
 }
 
-/// A mailbox and what is to be done to it.
+/// A mailbox and a change to be made to it.
 struct Scenario {
     seed: u64,
     disk: MemVfs,
@@ -35,7 +35,7 @@ struct Scenario {
     texts: BTreeMap<Uid, Vec<u8>>,
     changes: ChangeSet,
     appends: Vec<Vec<u8>>,
-    /// Another session has the mailbox open, so that messages are hidden.
+    /// `true` if another session has the mailbox open, so that messages are hidden.
     is_shared: bool,
 }
 
@@ -86,7 +86,8 @@ impl Scenario {
         done.map(drop)
     }
 
-    /// Completes what was begun, and judges what is there. Before that mail may be `delivered`.
+    /// Completes an interrupted change and checks the mailbox. Mail may have been `delivered`
+    /// before.
     fn judge(&self, disk: &MemVfs, acknowledged: bool, delivered: bool) -> Result<(), String> {
         if delivered {
             assert!(deliver_to_mbx(disk, &self.world.path, DELIVERED.as_bytes()).unwrap());
@@ -180,7 +181,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The flags of a message after the change.
+    /// Returns the flags of a message after the change.
     fn wanted(&self, old: &super::support::Seen) -> String {
         let change = self.changes.flags.iter().find(|(uid, _)| *uid == old.uid);
         let mut seen = old.clone();
@@ -236,8 +237,8 @@ fn flag_change(rng: &mut Rng) -> FlagChange {
     change
 }
 
-/// Crashes scenarios from `first` on until `points` crash points were visited; what was lost, if
-/// anything was.
+/// Crashes scenarios from `first` on until `points` crash points were visited; returns a
+/// description of the loss, if there was any.
 fn visit(
     first: u64,
     points: u64,

@@ -27,7 +27,7 @@ const FLAGS: [(Flag, &str); 5] = [
     (Flag::Draft, "\\Draft"),
 ];
 
-/// An operation on a mailbox; messages are named by their index.
+/// An operation on a mailbox; messages are identified by their index.
 #[derive(Clone, Debug)]
 enum Op {
     Append(Vec<String>),
@@ -52,7 +52,7 @@ fn op(rng: &mut Rng, count: usize, made: &mut u32) -> Op {
                 .collect(),
         ),
         _ if count == 0 => Op::Append(vec![text(rng, 0)]),
-        // \Deleted is worth more.
+        // \Deleted gets a larger share.
         2..=4 => {
             let flag = rng.usize(..8);
             let flag = if flag < FLAGS.len() { flag } else { 1 };
@@ -107,7 +107,7 @@ fn ours(world: &World, op: &Op) {
         Op::Keyword(at, name, adds) => {
             let set = if *adds { &mut change.add_keywords } else { &mut change.remove_keywords };
             set.push(keyword(KEYWORDS[*name]));
-            // c-client lists what is taken away, too.
+            // c-client also lists keywords that are removed.
             changes.keywords.push(keyword(KEYWORDS[*name]));
             changes.flags.push((uid(at), change));
         }
@@ -119,8 +119,8 @@ fn ours(world: &World, op: &Op) {
     world.try_sync(&known, &changes, &appends).unwrap();
 }
 
-/// The bytes of a file without what differs at every run: UIDVALIDITY, process id, and the times
-/// of appending.
+/// Returns the bytes of a file without those that differ in every run: UIDVALIDITY, process id, and
+/// the times of appending.
 fn normal(path: &Path) -> String {
     let mut bytes = disk::read(path).unwrap();
     bytes[7..15].fill(b'_');
@@ -152,7 +152,7 @@ fn the_same_script_gives_the_same_bytes() {
             let op = op(&mut rng, known.seen.len(), &mut made);
             theirs(&mut peer, "theirs", &op);
             ours(&our_world, &op);
-            // What was appended has been seen.
+            // Appended messages have been seen.
             ours(&our_world, &Op::Append(Vec::new()));
         }
         peer.command("close").unwrap();
@@ -205,7 +205,7 @@ fn taking_turns_loses_nothing() {
     let (mut hidden, mut compared) = (0, 0);
     for round in 0..rounds {
         peer.open("box").unwrap();
-        // Their session stays open while we change the mailbox, or does not.
+        // Their session may stay open while we change the mailbox.
         let stays = rng.bool();
         if !stays {
             peer.command("close").unwrap();
@@ -226,14 +226,14 @@ fn taking_turns_loses_nothing() {
         if !stays {
             peer.open("box").unwrap();
         }
-        // Their check takes out what was hidden, if nobody else is there.
+        // Their check removes hidden messages if no other session is open.
         let view = their_view(&mut peer);
         assert_eq!(view, our_view(&world, &world.scan()), "round {round}");
         for _ in 0..rng.u32(1..4) {
             let op = op(&mut rng, world.scan().seen.len(), &mut made);
             theirs(&mut peer, "box", &op);
         }
-        // What is known from before is enough to find out what they did.
+        // The state known before suffices to detect their changes.
         known = known.and(world.try_scan(&known).unwrap());
         assert_eq!(known.seen, world.scan().seen, "round {round}");
         let view = their_view(&mut peer);

@@ -1,4 +1,4 @@
-//! Scans of mailboxes that others change.
+//! Scans of mailboxes that other programs change.
 
 use barid_mailbox::{EmptyKnown, Error, SyncContext};
 use barid_vfs::{OpenOptions, Vfs};
@@ -11,7 +11,7 @@ fn write(world: &World, bytes: &[u8], offset: u64) {
     world.pass_time();
 }
 
-/// Appends as c-client does: the time of the last change stays.
+/// Appends as c-client does: the modification time stays.
 fn append(world: &World, bytes: &[u8]) {
     let file = world.vfs.open(&world.path, OpenOptions::WRITE).unwrap();
     let before = file.metadata().unwrap();
@@ -55,7 +55,7 @@ fn reading_only_counts_in_memory() {
     assert_eq!(found.uids(), [1, 2, 3]);
     assert_eq!(found.report.uidnext.get(), 4);
     assert_eq!(world.bytes(), before);
-    // Who may write gives the same numbers, also to what came since.
+    // A scan that may write assigns the same UIDs, also to messages delivered since.
     append(&world, &record(&text(9), 0, 0, 0));
     world.read_only = false;
     let again = world.scan_again(&found);
@@ -189,7 +189,7 @@ fn damage_in_the_middle_is_refused() {
         let (_, world) = World::of(&file);
         let error = world.try_scan(&EmptyKnown::default()).unwrap_err();
         let Error::Damaged { offset, .. } = error else { panic!("{at}: {error}") };
-        // What a wrong size leads to is not where it stands.
+        // A wrong size leads to another offset than that of the line.
         let expected = if at == second + 28 { second + 344 } else { second };
         assert_eq!(offset, expected as u64);
         assert_eq!(world.bytes(), file);
@@ -202,7 +202,7 @@ fn what_a_tail_makes_void_is_read_anew() {
     let found = world.scan();
     world.pass_time();
     let found = world.scan_again(&found);
-    // A UID that was given out already: as at c-client, all are void from there on.
+    // A UID that was assigned already: as in c-client, all are void from there on.
     append(&world, &record(&text(9), 0, 0, 2));
     let next = world.scan_again(&found);
     assert!(next.report.reset);
@@ -211,7 +211,7 @@ fn what_a_tail_makes_void_is_read_anew() {
     assert_eq!(next.seen, world.scan().seen);
 }
 
-/// Returns the bytes that an append of ours leaves when it is interrupted before its commit point.
+/// Returns the bytes that an append by barid leaves if it is interrupted before its commit point.
 fn left(texts: &[String], uid: u32) -> Vec<u8> {
     let records = texts.iter().zip(uid..).map(|(text, uid)| record(text, 0, 0, uid));
     let mut bytes: Vec<u8> = records.collect::<Vec<_>>().concat();
@@ -221,7 +221,7 @@ fn left(texts: &[String], uid: u32) -> Vec<u8> {
 }
 
 #[test]
-fn mail_behind_an_interrupted_append_is_found() {
+fn mail_after_an_interrupted_append_is_found() {
     let lefts = [vec![text(7)], vec![text(7), text(8)], vec!["x".repeat(1 << 20)]];
     for texts in lefts {
         let all = [
@@ -267,7 +267,7 @@ fn lines_in_an_interrupted_append_are_not_believed() {
 fn nothing_is_numbered_over_what_was_begun() {
     let (disk, world) = World::of(&three());
     let before = world.bytes();
-    // A journal that was never whole, of some change.
+    // A journal that was never complete.
     let journal = disk.open("/mail/.box.barid-journal".as_ref(), OpenOptions::create(0o600));
     journal.unwrap().write_all_at(b"baridRDO", 0).unwrap();
     assert_eq!(world.scan().uids(), [1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Test support of these tests: a mailbox on some disk.
+//! Support for these tests: a mailbox on a disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl World {
         Self { vfs, path: path.to_owned(), read_only: false, full_check: false, lock_timeout }
     }
 
-    /// A mailbox in memory.
+    /// Makes a mailbox in memory.
     pub(crate) fn of(bytes: &[u8]) -> (MemVfs, Self) {
         let disk = MemVfs::new();
         for folder in ["/mail", "/state", "/tmp"] {
@@ -115,7 +115,7 @@ impl World {
         let count = followed.seen.len();
         assert_eq!(followed.seen, fresh.seen[..count], "what was told is what is there");
         assert_eq!(cache.keywords, fresh.report.keywords);
-        // With the reported changes the next scan finds nothing but the appended messages.
+        // With the reported changes, the next scan finds only the appended messages.
         let again = self.try_scan(&followed).unwrap();
         assert_eq!(again.seen, fresh.seen[count..]);
         assert!(!again.report.reset && again.report.changed.is_empty());
@@ -162,7 +162,7 @@ fn follow(known: &Cached, report: &SyncReport, moved: &[barid_mailbox::MovedMess
     all
 }
 
-/// The header of an empty file.
+/// Returns the header of an empty file.
 pub(crate) fn empty() -> Vec<u8> {
     header(0x544a_adf6, 0, &[])
 }
@@ -177,14 +177,14 @@ pub(crate) fn header(uidvalidity: u32, uid_last: u32, keywords: &[&str]) -> Vec<
     bytes
 }
 
-/// A line and its message.
+/// Returns a line and its message.
 pub(crate) fn record(text: &str, keywords: u32, flags: u16, uid: u32) -> Vec<u8> {
     let len = text.len();
     let line = format!(" 2-Dec-1992 05:53:22 -0700,{len};{keywords:08x}{flags:04x}-{uid:08x}\r\n");
     format!("{line}{text}").into_bytes()
 }
 
-/// Some messages that are unlike each other.
+/// Returns a text that depends on the number.
 pub(crate) fn text(number: usize) -> String {
     let body = format!("Line of {number}.\r\n").repeat(1 + number * 7 % 60);
     format!("Subject: number {number}\r\nMessage-ID: <{number}@example.org>\r\n\r\n{body}")

@@ -77,7 +77,7 @@ fn appends_flags_and_expunges_are_seen_by_the_next_scan() {
     let left: Vec<u32> = mailbox.contents(&known).into_keys().collect();
     assert_eq!(left, [1, 3, 4]);
     assert_eq!(known.report.uidnext, uid(6));
-    // Nothing is left of what was expunged.
+    // Nothing of the expunged messages is left.
     let files = mailbox.files();
     assert_eq!(files.len(), 4, "{:?}", files.keys());
     assert_eq!(files[".mix5f000000"].len() as u64, known.report.size_bytes);
@@ -91,7 +91,8 @@ fn data_files_roll() {
     let known = mailbox.scan();
     let file = |at: usize| known.seen[at].location.offset() >> 32;
     assert_eq!(file(0), 0x5f00_0000);
-    // The second still fits below 1 MiB, the third does not, a large one is alone.
+    // The second still fits below 1 MiB, the third does not, and a large one gets a file of its
+    // own.
     assert_eq!(file(1), file(0));
     let rolled: Vec<bool> = (1..5).map(|at| file(at) != file(at - 1)).collect();
     assert_eq!(rolled, [false, true, true, true]);
@@ -201,7 +202,7 @@ fn many_messages_are_read_with_one_open() {
     });
     // Two threads may open it at once.
     assert!(opened() - before <= 3, "{}", opened() - before);
-    // Nobody is kept out by what is held open.
+    // Files that are kept open do not lock out others.
     let meta = vfs.open("/mail/box/.mixmeta".as_ref(), OpenOptions::WRITE).unwrap();
     assert!(meta.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
     drop(meta);

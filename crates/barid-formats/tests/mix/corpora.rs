@@ -22,7 +22,7 @@ fn all_of_c_client_s_messages_are_there() {
     assert_eq!(cached.report.defects, []);
     let contents = mailbox.contents(&cached);
     assert_eq!(contents.len(), corpora::either("dev-formats", 411, 120));
-    // c-client has rotated the messages by one, and keeps none of the order of keywords.
+    // c-client has rotated the messages by one, and does not preserve the order of keywords.
     let lines: Vec<&str> = manifest.lines().skip(1).collect();
     let first = *contents.keys().min().unwrap();
     let mut matched = 0;
@@ -62,7 +62,7 @@ fn all_of_c_client_s_messages_are_there() {
     assert!(matched > corpora::either("dev-formats", 300, 80), "{matched}");
 }
 
-/// The Message-ID of a text.
+/// Returns the Message-ID of a text.
 fn header_id(text: &str) -> Option<String> {
     let header = text.split("\r\n\r\n").next()?;
     let at = header.to_lowercase().find("\r\nmessage-id:")?;

@@ -1,5 +1,5 @@
-//! The crash world: a change that is interrupted leaves each message there once, byte for byte,
-//! with its old flags or its new ones.
+//! The crash world: an interrupted change leaves each message there once, byte for byte, with its
+//! old flags or its new ones.
 //!
 //! The environment variable `BARID_CRASH_POINTS` sets the number of crash points; the default is
 //! 1,500.
@@ -78,7 +78,7 @@ impl Scenario {
         scenario.states.push(on(&after).now());
         scenario.change(Arc::new(after.clone())).unwrap();
         scenario.states.push(on(&after).now());
-        // The same without the changes in between, which were made already: UIDs are the same.
+        // The same without the changes in between, which were already made: UIDs are the same.
         scenario
     }
 
@@ -92,7 +92,7 @@ impl Scenario {
         mailbox.mailbox.sync(&self.changes, &appends, &mut context).map(drop)
     }
 
-    /// Recovers, and checks what is there.
+    /// Recovers, and checks the mailbox.
     fn check(&self, disk: &MemVfs, is_acknowledged: bool) -> Result<(), String> {
         let mailbox = on(disk);
         let known = barid_mailbox::EmptyKnown::default();
@@ -176,7 +176,7 @@ fn mail_delivered_after_a_crash_stays() {
             let begun = mailbox.mailbox.unfinished(None).unwrap();
             let moves = begun.and_then(|begun| disk.read(&begun.journal?, 1 << 24).ok());
             let moves = moves.is_some_and(|all| memchr::memmem::find(&all, b".mix5f").is_some());
-            // Of an index that is half written other programs make what they like.
+            // The behaviour of other programs with a half-written index is undefined.
             let nothing = barid_mailbox::EmptyKnown::default();
             let is_whole = |found: Cached| found.report.defects.len() <= 1;
             let is_read = || mailbox.scan_with(&nothing, false).is_ok_and(is_whole);
@@ -279,7 +279,7 @@ fn what_is_half_moved_is_not_read() {
             let Some(unfinished) = mailbox.mailbox.unfinished(None).unwrap() else { continue };
             let journal = disk.read(&unfinished.journal.unwrap(), 1 << 24).unwrap();
             let moves = memchr::memmem::find(&journal, b".mix5f000000").is_some();
-            // As it was known before the change: afterwards it may be elsewhere.
+            // As it was known before the change: it may have moved since.
             let Some(message) = cached.seen.first() else { continue };
             let (stamp, mut buffer) = (cached.report.stamp, Vec::new());
             let location = &message.location;
@@ -287,7 +287,7 @@ fn what_is_half_moved_is_not_read() {
             match read {
                 Ok(_) => readable += 1,
                 Err(Error::MessageGone { .. }) if moves => moving += 1,
-                // It was moved before that.
+                // It was moved before.
                 Err(Error::MessageGone { .. }) if !scenario.changes.expunge.is_empty() => {}
                 Err(error) => panic!("scenario {seed}, point {point}: {error}"),
             }

@@ -1,4 +1,4 @@
-//! Mailboxes that are damaged: what is whole is still there, and nothing is written over the rest.
+//! Damaged mailboxes: whole messages are still readable, and nothing is written over the rest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::support::{Contents, MixBox, add, create, new_message, uid, write_file
 
 const PATH: &str = "/mail/box";
 
-/// A mailbox of messages some of which were expunged.
+/// Returns a mailbox in which some messages were expunged.
 fn mailbox() -> (MixBox, Contents) {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let mut mailbox = create(&vfs, Path::new(PATH));
@@ -101,7 +101,7 @@ fn a_record_of_the_status_that_is_damaged_costs_its_own_flags_only() {
     let contents = mailbox.now();
     let status = mailbox.files()[".mixstatus"].clone();
     let at = memchr::memmem::find(&status, b":00000004:").unwrap();
-    // No record, one of a message that cannot be, one of a later message, one of an earlier.
+    // Not a record; a record of an impossible message, of a later one, and of an earlier one.
     for damage in [&b"!"[..], b":ffffffff", b":00000009", b":00000001"] {
         let mut damaged = status.clone();
         damaged[at..at + damage.len()].copy_from_slice(damage);
@@ -119,8 +119,8 @@ fn a_record_of_the_status_that_is_damaged_costs_its_own_flags_only() {
     }
 }
 
-/// Writes after all that is in the data file, as an append does before its commit point.
-fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
+/// Writes after the last message of the data file, as an append does before its commit point.
+fn write_after(mailbox: &MixBox, bytes: &[u8]) {
     let name = ".mix5f000000";
     let mut data = mailbox.files()[name].clone();
     data.extend_from_slice(bytes);
@@ -129,7 +129,8 @@ fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
 
 #[test]
 fn what_an_append_has_left_is_no_message_without_an_index() {
-    // All of a message, with the UID that the next one gets; all with more after it; beginnings.
+    // A whole message with the UID that the next one gets; a whole one with more after it;
+    // beginnings.
     let orphan = |uid: u32, size: usize, text: &str| {
         format!(":msg:{uid:08x}:20010909014640+0000:{size:08x}:\r\n{text}").into_bytes()
     };
@@ -144,7 +145,7 @@ fn what_an_append_has_left_is_no_message_without_an_index() {
     ];
     for left in lefts {
         let (mut mailbox, _) = mailbox();
-        write_behind(&mailbox, &left);
+        write_after(&mailbox, &left);
         for number in 13..17 {
             let text = format!("Subject: {number}\r\n\r\n{}\r\n", "z".repeat(700));
             let appended = mailbox.sync(&ChangeSet::default(), &[new_message(text.as_bytes())]);

@@ -1,4 +1,4 @@
-//! The same script of operations, by c-client and by us, makes the same bytes.
+//! The same script of operations produces the same bytes in c-client and in barid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use barid_vfs::{Host as _, OsVfs, Vfs};
 
 use super::support::{MixBox, add, new_message, uid, write_files};
 
-/// The files of a mailbox with times replaced by their ranks, and dates by one date.
+/// Returns the files of a mailbox with times replaced by their ranks, and dates by one date.
 fn normalized(mailbox: &MixBox) -> BTreeMap<String, String> {
     let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
     let mut files: BTreeMap<String, String> =
@@ -85,7 +85,7 @@ impl Both {
         Some(Self { peer, theirs, ours, steps: 0 })
     }
 
-    /// Gives them a time of their own for the next step.
+    /// Waits until the next step gets a time of its own.
     fn wait(&self) {
         OsVfs.sleep(Duration::from_millis(2_100));
     }
@@ -176,7 +176,7 @@ fn the_same_operations_make_the_same_bytes() {
     };
     both.change("expunge", expunge(&[2, 5]));
     both.command("close");
-    // Rolling, and files that go.
+    // New data files, and removed ones.
     both.append(&[text(5, 600_000)], false);
     both.append(&[text(6, 500_000)], false);
     both.append(&[text(7, 1_100_000)], false);
@@ -190,7 +190,7 @@ fn the_same_operations_make_the_same_bytes() {
     both.command("close");
     both.same("the end");
     println!("mix: {} steps, the same bytes", both.steps);
-    // Each opens the other's.
+    // Each program opens the other's mailbox.
     assert_eq!(both.ours.now().len(), 2);
     assert_eq!(texts(&both.ours), texts(&both.theirs));
     assert_eq!(both.peer.open("ours").unwrap(), 2);
@@ -275,7 +275,7 @@ fn a_session_of_c_client_sees_what_we_change() {
     peer.command("close").unwrap();
     let bad = peer.messages.iter().find(|message| message.starts_with("2 "));
     assert_eq!(bad, None);
-    // Now that nobody has it open, c-client has reclaimed the space.
+    // Now that no session is open, c-client has reclaimed the space.
     let cached = mailbox.scan();
     assert_eq!(cached.report.defects, []);
     assert_eq!(size(&mailbox) as u64, cached.report.size_bytes);

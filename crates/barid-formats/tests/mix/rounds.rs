@@ -1,4 +1,4 @@
-//! barid and c-client change one mailbox in turn: neither of them loses anything.
+//! barid and c-client change one mailbox in turn: neither loses anything.
 //!
 //! The environment variable `BARID_MIX_ROUNDS` sets the number of rounds; the default is 20.
 

@@ -1,4 +1,4 @@
-//! Test support of these tests.
+//! Support for these tests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,14 +53,14 @@ impl MixBox {
         Cached::scan(&*self.mailbox, known, &mut context)
     }
 
-    /// Scans without knowing anything.
+    /// Scans without known messages.
     pub(super) fn scan(&self) -> Cached {
         let found = self.scan_with(&EmptyKnown::default(), false).unwrap();
         assert!(found.report.reset);
         found
     }
 
-    /// Scans on what is known; what a cache would know then must be what a whole scan finds.
+    /// Scans with known messages; a cache must then know what a complete scan finds.
     pub(super) fn rescan(&self, known: &Cached) -> (ScanReport, Cached) {
         let new = self.scan_with(known, false).unwrap();
         let report = new.report.clone();
@@ -106,7 +106,8 @@ impl MixBox {
         self.mailbox.sync(changes, appends, &mut SyncContext::new(&known))
     }
 
-    /// Changes, and follows the change as a cache does: what it knows then must be what is there.
+    /// Changes the mailbox, and follows the change as a cache does: the result must match the
+    /// mailbox.
     pub(super) fn sync_following(
         &mut self,
         known: &Cached,
@@ -137,7 +138,7 @@ impl MixBox {
         (report, after)
     }
 
-    /// All files, by name.
+    /// Returns all files, by name.
     pub(super) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         let dir = self.vfs.open_dir(&self.path).unwrap();
@@ -165,7 +166,7 @@ pub(super) fn write_files<'a>(
     }
 }
 
-/// A mailbox as c-client creates it.
+/// Creates a mailbox as c-client does.
 pub(super) fn create(vfs: &Arc<dyn Vfs>, path: &Path) -> MixBox {
     let meta = "S5f000000\r\nV5f000000\r\nL00000000\r\nN5f000000\r\n";
     let files: [(&str, &[u8]); 4] = [

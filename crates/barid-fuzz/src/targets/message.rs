@@ -3,7 +3,7 @@
 use barid_charset::Charset;
 use barid_message::limits::MESSAGE_IDS_MAX;
 use barid_message::{
-    AddressRef, CrlfPieces, HeaderFields, LinePieces, Profile, Section, address_display_name,
+    AddressRef, CrlfPieces, HeaderScan, LinePieces, Profile, Section, address_display_name,
     attachments, base_subject, body_offset, body_structure, casemap, crlf_size, decode_charset,
     decode_plain, decode_words, display_name, display_name_as, envelope, field, fields, file_name,
     first_mailbox, first_mailbox_as, header_key, is_known_encoding, media_type, message_id,
@@ -17,14 +17,14 @@ const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Dovecot, Profile::CClient
 
 /// Fields of a header: all scanners agree on them.
 pub(crate) fn headers(bytes: &[u8]) {
-    let header = HeaderFields::scan(bytes);
+    let header = HeaderScan::new(bytes);
     assert_eq!(header.body_offset, body_offset(bytes));
     assert!(header.body_offset <= bytes.len());
-    assert_eq!(HeaderFields::scan_with_key(bytes), (header, header_key(bytes)));
+    assert_eq!(HeaderScan::with_key(bytes), (header, header_key(bytes)));
     let mut all = fields(bytes);
     let first_subject = all.by_ref().find(|field| field.name.eq_ignore_ascii_case(b"subject"));
-    assert_eq!(header.subject, first_subject.map(|field| field.body));
-    assert_eq!(field(bytes, b"Subject").map(|field| field.body), header.subject);
+    assert_eq!(header.fields.subject, first_subject.map(|field| field.body));
+    assert_eq!(field(bytes, b"Subject").map(|field| field.body), header.fields.subject);
     all.by_ref().for_each(drop);
     assert!(all.offset() <= bytes.len());
     let stripped = strip_owned(bytes);

@@ -4,6 +4,7 @@ pub(crate) mod auth;
 pub(crate) mod cache;
 pub(crate) mod folders;
 pub(crate) mod imap;
+pub(crate) mod lmtp;
 pub(crate) mod mailbox;
 pub(crate) mod message;
 pub(crate) mod query;

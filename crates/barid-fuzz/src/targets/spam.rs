@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use barid_bayes::{Distinct, Options, Profile, Tokenizer};
-use barid_spam::{Filter, Lesson, Source, SpamOptions};
+use barid_spam::{Filter, Source, SpamOptions, TrainingKind};
 use barid_types::Uid;
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use barid_wordlist::remote::Frame;
@@ -32,9 +32,9 @@ static SCORED: LazyLock<World> = LazyLock::new(|| {
         let texts: Vec<&[u8]> =
             messages.iter().skip(skipped).step_by(2).map(Vec::as_slice).collect();
         let mut trainer =
-            filter.trainer(Lesson::Train(class)).expect("because the disk does not fail");
-        let taught = trainer.add(Source::Messages(&texts), &mut |_, _| {});
-        taught.expect("because the disk does not fail");
+            filter.trainer(TrainingKind::Train(class)).expect("because the disk does not fail");
+        let trained = trainer.add(Source::Messages(&texts), &mut |_, _| {});
+        trained.expect("because the disk does not fail");
         trainer.finish(&mut |_, _| {}).expect("because the disk does not fail");
     }
     let parameters = filter.options().parameters;

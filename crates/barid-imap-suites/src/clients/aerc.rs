@@ -20,13 +20,14 @@ pub(super) fn run(context: &ClientContext<'_>) -> io::Result<()> {
     chmod(&path, Mode::RUSR | Mode::WUSR)?;
     PeerUser::get()?.take(&path)?;
     let piped = context.home().join("piped");
-    // The last message is at the top.
+    // The last message is at the top. aerc 0.14 can block for ever if it gets a command while
+    // another one is being answered, so that each is sent after the result of the one before.
     let pipe = format!(":pipe -m -b tee {}\r", piped.display());
     let keys = [
         ("first", ":select -1\r"),
         ("", ":flag -t\r"),
-        ("", ":copy Archive\r"),
-        ("", pipe.as_str()),
+        ("successful", ":copy Archive\r"),
+        ("copied", pipe.as_str()),
         ("", ":select 0\r"),
         ("", ":archive flat\r"),
         ("", ":select 0\r"),

@@ -171,18 +171,17 @@ impl<'s> ClientContext<'s> {
         command.stdout(file.try_clone()?).stderr(file);
         command.stdin(if keys.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.spawn()?;
-        let input = child.stdin.take();
-        let deadline = Instant::now() + CLIENT_TIMEOUT;
-        if let Some(mut input) = input {
+        // The terminal stays open until the program has ended.
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
             let mut seen = 0;
             for (text, keys) in keys {
                 seen = wait_for(&log, seen, text)?;
                 // The program may have ended by itself, which the results show.
                 drop(input.write_all(keys.as_bytes()).and_then(|()| input.flush()));
             }
-            wait_until(&mut child, deadline)?;
         }
-        let status = wait_until(&mut child, deadline)?;
+        let status = wait_until(&mut child, Instant::now() + CLIENT_TIMEOUT)?;
         let output = disk::read_text(&log)?;
         let shown = output.replace(['\u{1b}', '\r', '\0'], "");
         self.record.borrow_mut().push_str(&format!("$ {name} {args:?}: {status:?}\n{shown}\n"));

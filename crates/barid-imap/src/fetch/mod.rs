@@ -5,6 +5,6 @@ mod write;
 
 pub use self::items::{FetchError, FetchItem, FetchItems, Partial};
 pub use self::write::{
-    EnvelopeFields, literal, nstring, number, string, write_bytes, write_date, write_envelope,
+    literal, nstring, number, string, write_bytes, write_date, write_envelope,
     write_fields_envelope, write_structure,
 };

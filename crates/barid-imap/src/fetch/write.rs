@@ -1,35 +1,9 @@
 //! Writers of the values in a FETCH response (RFC 9051 §7.5.2 and §9).
 
-use barid_message::{AddressRef, is_message, unfold, visit_addresses};
+use barid_message::{AddressRef, HeaderFields, is_message, unfold, visit_addresses};
 use barid_types::{Address, BodyStructure, CivilDay, Envelope, InternalDate, Parameter};
 
 use super::Partial;
-
-/// Bodies of the header fields of an envelope, folded as in the message; `None` where the message
-/// does not have the field.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EnvelopeFields<'a> {
-    /// `Date`.
-    pub date: Option<&'a [u8]>,
-    /// `Subject`.
-    pub subject: Option<&'a [u8]>,
-    /// `From`.
-    pub from: Option<&'a [u8]>,
-    /// `Sender`.
-    pub sender: Option<&'a [u8]>,
-    /// `Reply-To`.
-    pub reply_to: Option<&'a [u8]>,
-    /// `To`.
-    pub to: Option<&'a [u8]>,
-    /// `Cc`.
-    pub cc: Option<&'a [u8]>,
-    /// `Bcc`.
-    pub bcc: Option<&'a [u8]>,
-    /// `In-Reply-To`.
-    pub in_reply_to: Option<&'a [u8]>,
-    /// `Message-ID`.
-    pub message_id: Option<&'a [u8]>,
-}
 
 /// Writes a number.
 pub fn number(number: u64, out: &mut Vec<u8>) {
@@ -192,7 +166,7 @@ pub fn write_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
 }
 
 /// Writes the envelope from the cached fields, which must be complete.
-pub fn write_fields_envelope(fields: &EnvelopeFields<'_>, out: &mut Vec<u8>) {
+pub fn write_fields_envelope(fields: &HeaderFields<'_>, out: &mut Vec<u8>) {
     let text = |raw: Option<&[u8]>, out: &mut Vec<u8>| nstring(raw.map(unfold).as_deref(), out);
     out.push(b'(');
     text(fields.date, out);

@@ -86,15 +86,15 @@ impl<'a> ImapLexer<'a> {
         match self.next()? {
             ImapToken::Atom(bytes) => utf8(bytes.to_vec()),
             ImapToken::Text(bytes) => utf8(bytes),
-            _ => Err(SearchError::Missing { what: "a value", behind: key.to_owned() }),
+            _ => Err(SearchError::Missing { what: "a value", after: key.to_owned() }),
         }
     }
 }
 
 fn unclosed(inside: &[u8]) -> SearchError {
     let line = inside.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n'));
-    let behind = String::from_utf8_lossy(&inside[..line.unwrap_or(inside.len())]).into_owned();
-    SearchError::Missing { what: "a closing quote", behind }
+    let after = String::from_utf8_lossy(&inside[..line.unwrap_or(inside.len())]).into_owned();
+    SearchError::Missing { what: "a closing quote", after }
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<String, SearchError> {

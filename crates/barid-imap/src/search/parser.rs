@@ -25,10 +25,10 @@ pub(crate) fn parse_keys(lexer: ImapLexer<'_>) -> Result<SearchProgram, SearchEr
     };
     parser.tokens()?;
     let Some(Frame::List(nodes)) = parser.open.pop() else {
-        return Err(SearchError::Missing { what: "a search key", behind: "NOT or OR".into() });
+        return Err(SearchError::Missing { what: "a search key", after: "NOT or OR".into() });
     };
     if nodes.is_empty() {
-        return Err(SearchError::Missing { what: "a search key", behind: "SEARCH".into() });
+        return Err(SearchError::Missing { what: "a search key", after: "SEARCH".into() });
     }
     let root = parser.builder.and(nodes)?;
     Ok(parser.builder.finish(root))
@@ -41,7 +41,7 @@ fn shown(bytes: &[u8]) -> String {
 /// Parses `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
 pub(super) fn parse_returns(lexer: &mut ImapLexer<'_>) -> Result<ReturnOptions, SearchError> {
     if lexer.next()? != ImapToken::Open {
-        return Err(SearchError::Missing { what: "a list", behind: "RETURN".into() });
+        return Err(SearchError::Missing { what: "a list", after: "RETURN".into() });
     }
     let mut options = ReturnOptions::default();
     loop {
@@ -55,7 +55,7 @@ pub(super) fn parse_returns(lexer: &mut ImapLexer<'_>) -> Result<ReturnOptions, 
                 b"SAVE" => options.save = true,
                 _ => return Err(SearchError::bad("RETURN", "result option", shown(name))),
             },
-            _ => return Err(SearchError::Missing { what: ")", behind: "RETURN (".into() }),
+            _ => return Err(SearchError::Missing { what: ")", after: "RETURN (".into() }),
         }
     }
     if options == ReturnOptions::default() {
@@ -90,12 +90,12 @@ impl ImapParser<'_> {
             }
         }
         if self.open.len() > 1 {
-            let (what, behind) = match self.open.last() {
+            let (what, after) = match self.open.last() {
                 Some(Frame::List(_)) => (")", "("),
                 Some(Frame::Not) => ("a search key", "NOT"),
                 _ => ("a search key", "OR"),
             };
-            return Err(SearchError::Missing { what, behind: behind.to_owned() });
+            return Err(SearchError::Missing { what, after: after.to_owned() });
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl ImapParser<'_> {
             }
         };
         if nodes.is_empty() {
-            return Err(SearchError::Missing { what: "a search key", behind: "(".into() });
+            return Err(SearchError::Missing { what: "a search key", after: "(".into() });
         }
         let node = self.builder.and(nodes)?;
         self.complete(node)

@@ -108,7 +108,7 @@ fn check_len(len: usize, max: usize) -> Result<(), Defect> {
     if len > max { Err(Defect::TooLong { len, max }) } else { Ok(()) }
 }
 
-/// Transposes rows to columns; bytes behind the last whole row stay at the end.
+/// Transposes rows to columns; bytes after the last whole row stay at the end.
 fn transpose(rows: &[u8], stride: usize, columns: &mut [u8]) {
     let count = rows.len() / stride;
     let (rows_by_8, bytes_by_8) = (count / 8 * 8, stride / 8 * 8);

@@ -126,7 +126,8 @@ impl Trainer {
         self.raw_seen.max(mean.saturating_mul(self.records_expected))
     }
 
-    /// Trains a dictionary; `None` if it would not pay. Takes some 30 ms when the samples are full.
+    /// Trains a dictionary; `None` if it would not be worth its cost. Takes some 30 ms when the
+    /// samples are full.
     pub fn train(&self) -> Option<Vec<u8>> {
         if self.lens.len() < RECORDS_MIN {
             return None;

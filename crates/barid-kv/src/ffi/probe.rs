@@ -20,14 +20,14 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 /// The exit code of a child that could not be confined.
 const UNCONFINED: c_int = 113;
-/// The first descriptor behind the standard streams.
+/// The first descriptor after the standard streams.
 const BEYOND_STREAMS: RawFd = 3;
 
 /// The end of a child.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It sent this answer.
-    Told(Vec<u8>),
+    Answered(Vec<u8>),
     /// It ended in this way before it answered.
     Died(String),
     /// It was killed at one of its time limits.
@@ -64,7 +64,7 @@ impl Child {
     /// # Errors
     /// Returns the error of the system.
     pub(crate) fn begin(bounds: Bounds, work: impl FnOnce() -> Vec<u8>) -> io::Result<Self> {
-        let (answer, told) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (answer, answer_end) = pipe_with(PipeFlags::CLOEXEC)?;
         // The C library's call, since `rustix` does not run its handlers of a fork.
         // SAFETY: the child does not return from here: it only runs `work`, and ends. It has one
         // thread. The allocator is usable in it (the C library sees to that), and a lock that
@@ -72,11 +72,12 @@ impl Child {
         match unsafe { libc::fork() } {
             0 => {
                 let done = catch_unwind(AssertUnwindSafe(|| {
-                    let confined = keep_only(&told).and_then(|told| confine(bounds).map(|()| told));
-                    let Ok(told) = confined else { return UNCONFINED };
+                    let confined = keep_only(&answer_end)
+                        .and_then(|answer_end| confine(bounds).map(|()| answer_end));
+                    let Ok(answer_end) = confined else { return UNCONFINED };
                     // SAFETY: it stays open until the process ends.
-                    let told = unsafe { BorrowedFd::borrow_raw(told) };
-                    c_int::from(say(told, &work()).is_err())
+                    let answer_end = unsafe { BorrowedFd::borrow_raw(answer_end) };
+                    c_int::from(write_answer(answer_end, &work()).is_err())
                 }));
                 // SAFETY: ends the process without running its exit handlers.
                 unsafe { libc::_exit(done.unwrap_or(1)) }
@@ -105,7 +106,7 @@ impl Child {
         let code = status.and_then(WaitStatus::exit_status);
         Ok(match (heard?, signal, code) {
             (false, ..) => Ending::Hung,
-            _ if !said.is_empty() => Ending::Told(said),
+            _ if !said.is_empty() => Ending::Answered(said),
             (_, Some(signal), _) if signal == Signal::XCPU.as_raw() => Ending::Hung,
             (_, Some(signal), _) => Ending::Died(format!("was killed by {}", name_of(signal))),
             (.., Some(UNCONFINED)) => {
@@ -158,13 +159,13 @@ fn name_of(signal: c_int) -> String {
     found.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
 
-/// Closes all descriptors of this process, a child, except `told` and the standard streams: a lock
-/// or a pipe end that another thread of the parent closes must not stay open in the child. Returns
-/// the number of `told`. On Linux before 5.9 the others stay open.
-fn keep_only(told: &OwnedFd) -> io::Result<RawFd> {
-    let mut kept = told.as_raw_fd();
+/// Closes all descriptors of this process, a child, except `answer_end` and the standard streams: a
+/// lock or a pipe end that another thread of the parent closes must not stay open in the child.
+/// Returns the number of `answer_end`. On Linux before 5.9 the others stay open.
+fn keep_only(answer_end: &OwnedFd) -> io::Result<RawFd> {
+    let mut kept = answer_end.as_raw_fd();
     if kept < BEYOND_STREAMS {
-        kept = fcntl_dupfd_cloexec(told, BEYOND_STREAMS)?.into_raw_fd();
+        kept = fcntl_dupfd_cloexec(answer_end, BEYOND_STREAMS)?.into_raw_fd();
     }
     for (first, last) in [(BEYOND_STREAMS, kept - 1), (kept + 1, RawFd::MAX)] {
         if first <= last {
@@ -222,9 +223,9 @@ fn act(signal: Signal, action: libc::sighandler_t) -> io::Result<()> {
     }
 }
 
-fn say(told: BorrowedFd<'_>, mut answer: &[u8]) -> rustix::io::Result<()> {
+fn write_answer(answer_end: BorrowedFd<'_>, mut answer: &[u8]) -> rustix::io::Result<()> {
     while !answer.is_empty() {
-        answer = &answer[rustix::io::write(told, answer)?..];
+        answer = &answer[rustix::io::write(answer_end, answer)?..];
     }
     Ok(())
 }
@@ -241,8 +242,8 @@ mod tests {
     #[test]
     fn every_end_is_told() {
         let long = Duration::from_secs(600);
-        check(long, || b"fine".to_vec(), &Ending::Told(b"fine".to_vec()));
-        check(long, || vec![7; 300_000], &Ending::Told(vec![7; 300_000]));
+        check(long, || b"fine".to_vec(), &Ending::Answered(b"fine".to_vec()));
+        check(long, || vec![7; 300_000], &Ending::Answered(vec![7; 300_000]));
         check(long, || std::process::abort(), &Ending::Died("was killed by SIGABRT".to_owned()));
         check(long, || std::process::exit(9), &Ending::Died("ended with 9".to_owned()));
         check(long, || panic!("a panic"), &Ending::Died("ended with 1".to_owned()));
@@ -273,7 +274,11 @@ mod tests {
         // SAFETY: asks about a number.
         let is_open = move || unsafe { libc::fcntl(number, libc::F_GETFD) } != -1;
         assert!(is_open());
-        check(Duration::from_secs(600), move || vec![u8::from(is_open())], &Ending::Told(vec![0]));
+        check(
+            Duration::from_secs(600),
+            move || vec![u8::from(is_open())],
+            &Ending::Answered(vec![0]),
+        );
     }
 
     #[test]
@@ -285,7 +290,7 @@ mod tests {
                 .unwrap();
             getrlimit(Resource::As).maximum.unwrap().to_le_bytes().to_vec()
         };
-        check(time, work, &Ending::Told((1_u64 << 40).to_le_bytes().to_vec()));
+        check(time, work, &Ending::Answered((1_u64 << 40).to_le_bytes().to_vec()));
     }
 
     #[test]
@@ -308,6 +313,6 @@ mod tests {
             vec![u8::from(large.try_reserve_exact(1 << 40).is_ok())]
         };
         let child = Child::begin(bounds, work).unwrap();
-        assert_eq!(child.end().unwrap(), Ending::Told(vec![0]));
+        assert_eq!(child.end().unwrap(), Ending::Answered(vec![0]));
     }
 }

@@ -113,6 +113,8 @@ impl Data {
         Self { dptr: bytes.as_ptr(), dsize: bytes.len() }
     }
 
+    /// Returns the bytes of the library as a slice.
+    ///
     /// # Safety
     /// The bytes do not change during `'a`; the pointer is that of `dsize` bytes, or null.
     unsafe fn bytes<'a>(self) -> &'a [u8] {

@@ -1,6 +1,6 @@
 //! SQLite, with the table in which bogofilter stores its word list.
 //!
-//! It is for such files only, and users cannot choose it. Only here sessions are transactions under
+//! It is for such files only, and users cannot choose it. Only here are sessions transactions under
 //! the library's own locks, so that other programs may read and write meanwhile: a reader sees the
 //! state at its beginning, a writer has the file exclusively until it is closed.
 
@@ -357,7 +357,7 @@ mod tests {
         writer.apply(&batch).unwrap();
         writer.close().unwrap();
         let whole = folder.vfs.read(&path, 1 << 20).unwrap();
-        let (mut told, mut silent) = (0, 0);
+        let (mut found, mut silent) = (0, 0);
         for _ in 0..150 {
             let mut bytes = whole.clone();
             for _ in 0..random.usize(1..20) {
@@ -374,7 +374,7 @@ mod tests {
             let mut reader = match Sqlite.read(&place(&folder, &path)) {
                 Ok(reader) => reader,
                 Err(_) => {
-                    told += 1;
+                    found += 1;
                     continue;
                 }
             };
@@ -392,11 +392,11 @@ mod tests {
                 .and_then(|mut writer| writer.apply(&batch));
             match scanned.and(asked).and(written) {
                 Ok(()) => silent += 1,
-                Err(_) => told += 1,
+                Err(_) => found += 1,
             }
         }
-        println!("{told} told, {silent} harmless");
-        assert!(told > 20 && silent > 0);
+        println!("{found} found, {silent} harmless");
+        assert!(found > 20 && silent > 0);
     }
 
     /// Reading a file that is being written does not release the writer's lock.

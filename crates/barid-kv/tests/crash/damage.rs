@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use barid_kv::{Batch, Choice, Error, Result, Store};
-use barid_testkit::child::{Child, ChildEvent, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, print_line};
 use barid_testkit::disk;
 
 use crate::world::{Session, World, choices, content, for_each_store, framed, seeds, store, text};
@@ -196,7 +196,7 @@ pub(crate) fn child(args: &[&str]) {
     for nth in args[2].parse().unwrap()..Case::count(seeds) {
         let case = Case::new(nth, seeds, &own);
         let path = &own[case.file].0;
-        tell(&format!("case {nth}: {:?} of {}", case.damage, path.display()));
+        print_line(&format!("case {nth}: {:?} of {}", case.damage, path.display()));
         if case.at_once {
             // The damage must be to the present files; names in folders differ between runs.
             store.remove().unwrap();
@@ -213,7 +213,7 @@ pub(crate) fn child(args: &[&str]) {
         let mut counts = run(&store, nth);
         counts.millis_max = started.elapsed().as_millis() as usize;
         left = files(Path::new(args[3]));
-        tell(&counts.to_string());
+        print_line(&counts.to_string());
     }
 }
 

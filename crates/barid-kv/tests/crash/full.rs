@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Result, Store, Writer};
-use barid_testkit::child::{Child, ChildEvent, ended, tell};
+use barid_testkit::child::{Child, ChildEvent, ended, print_line};
 
 use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
 
@@ -94,11 +94,11 @@ pub(crate) fn child(args: &[&str]) {
     let at = |name: &str| store(choice, &Path::new(args[1]).join(name));
     let (old, new) = (at("old"), at("new"));
     small(&old).unwrap();
-    tell("an old generation is there");
+    print_line("an old generation is there");
 
     let mut applied = 0;
     let error = new.create().and_then(|writer| apply_all(writer, &mut applied)).unwrap_err();
-    tell(&format!("creating: {applied} batches, then {error}"));
+    print_line(&format!("creating: {applied} batches, then {error}"));
     is_clear(&error);
     assert_eq!(count(&old).unwrap(), 64);
     new.remove().unwrap();
@@ -108,20 +108,20 @@ pub(crate) fn child(args: &[&str]) {
 
     let mut applied = 0;
     let error = old.write().and_then(|writer| apply_all(writer, &mut applied)).unwrap_err();
-    tell(&format!("updating: {applied} batches, then {error}"));
+    print_line(&format!("updating: {applied} batches, then {error}"));
     is_clear(&error);
     match count(&old) {
         Ok(count) if choice.kv.capabilities().atomic => {
             assert_eq!(count as u32, 64 + 64 * applied);
         }
-        Ok(count) => tell(&format!("{count} records are there")),
+        Ok(count) => print_line(&format!("{count} records are there")),
         Err(error) => {
-            tell(&format!("afterwards: {error}"));
+            print_line(&format!("afterwards: {error}"));
             assert!(!choice.kv.capabilities().atomic, "{error}");
         }
     }
     old.remove().unwrap();
     small(&old).unwrap();
     assert_eq!(count(&old).unwrap(), 64);
-    tell("done");
+    print_line("done");
 }

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store, Writer};
-use barid_testkit::child::{Child, ChildEvent, tell};
+use barid_testkit::child::{Child, ChildEvent, print_line};
 use barid_testkit::disk;
 
 use crate::world::{
@@ -45,18 +45,18 @@ pub(crate) fn child(args: &[&str]) {
     let store = store(Choice::parse(args[0]).unwrap(), Path::new(args[1]));
     let (mut nth, create): (u32, bool) = (args[2].parse().unwrap(), args[3] == "create");
     let mut batch = Batch::new();
-    tell("begins");
+    print_line("begins");
     loop {
         let mut writer = if create { store.create() } else { store.write() }.unwrap();
         for _ in 0..BATCHES {
             nth += 1;
             fill(&mut batch, nth);
             writer.apply(&batch).unwrap();
-            tell(&nth.to_string());
+            print_line(&nth.to_string());
         }
         writer.close().unwrap();
         if create {
-            tell("closed");
+            print_line("closed");
             return;
         }
     }

@@ -45,8 +45,8 @@ pub(super) fn scan(
     if report.reset {
         sinks.expect_whole();
     } else {
-        let behind = compare(&head, known, &mut report)?;
-        new = &head.messages[behind..];
+        let after = compare(&head, known, &mut report)?;
+        new = &head.messages[after..];
     }
     read_new(store, new, sinks, &mut report)?;
     Ok(report)
@@ -56,7 +56,7 @@ pub(super) fn scan(
 /// messages have higher UIDs than all that were known.
 fn compare(head: &Head, known: &dyn Known, report: &mut ScanReport) -> Result<usize> {
     let last_given = known.uidnext().unwrap_or(Uid::MIN);
-    let behind = head.messages.partition_point(|message| message.uid < last_given);
+    let after = head.messages.partition_point(|message| message.uid < last_given);
     let visited = known.visit(0, &mut |message| {
         match head.messages.binary_search_by_key(&message.uid, |message| message.uid) {
             Err(_) => report.expunged.push(message.uid),
@@ -70,7 +70,7 @@ fn compare(head: &Head, known: &dyn Known, report: &mut ScanReport) -> Result<us
         true
     });
     sink_error(visited)?;
-    Ok(behind)
+    Ok(after)
 }
 
 fn read_new(

@@ -9,10 +9,11 @@ use crate::{decode_charset, decode_plain, unfold};
 /// The longest encoded word that is decoded, in bytes (RFC 2047 §2).
 const WORD_LEN_MAX: usize = 75;
 
-/// The shortest.
+/// The shortest encoded word, in bytes.
 const WORD_LEN_MIN: usize = 9;
 
-/// c-client's base subject of a raw field body, into `text`, and whether it had a mark.
+/// Writes c-client's base subject of a raw field body into `text`; returns its range, and `true` if
+/// it had a mark.
 ///
 /// Differs from RFC 5256: a subject with a malformed encoded word keeps its case; after white space
 /// was packed, trailing marks and spaces stay, since c-client still looks for the end at its offset
@@ -32,7 +33,7 @@ pub(crate) fn base_subject(raw: &[u8], text: &mut Vec<u8>) -> (Range<usize>, boo
     }
     text.retain(|byte| *byte != 0);
     let unpacked = text.len();
-    // The text after the packed text stays there, behind a NUL, and is read once.
+    // The text after the packed text stays there, after a NUL, and is read once.
     let end = pack(text);
     strip(text, end, unpacked)
 }

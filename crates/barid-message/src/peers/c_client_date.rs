@@ -118,7 +118,7 @@ fn time(text: &mut &[u8]) -> Option<(u64, u64, u64)> {
     (hour <= 23 && minute <= 59 && second <= 60).then_some((hour, minute, second))
 }
 
-/// Minutes east of UTC of what follows the time.
+/// Returns the minutes east of UTC of the text after the time.
 fn zone(mut text: &[u8]) -> i64 {
     if text.first() == Some(&b' ') {
         skip_spaces(&mut text);

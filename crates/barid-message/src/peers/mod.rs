@@ -13,7 +13,7 @@ use barid_types::SentDate;
 use crate::casemap::casemap_into;
 use crate::{Profile, parse_date};
 
-/// [`crate::casemap()`] by the rules of another program.
+/// Returns [`crate::casemap()`] by the rules of another program.
 ///
 /// Dovecot takes the first step of a decomposition only; c-client follows the RFC.
 pub fn casemap_as(text: &str, profile: Profile) -> String {
@@ -25,7 +25,7 @@ pub fn casemap_as(text: &str, profile: Profile) -> String {
     key
 }
 
-/// [`parse_date`] by the rules of another program.
+/// Returns [`parse_date`] by the rules of another program.
 pub fn parse_date_as(raw: &[u8], profile: Profile) -> Option<SentDate> {
     match profile {
         Profile::Rfc => parse_date(raw),

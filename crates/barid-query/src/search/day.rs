@@ -54,16 +54,6 @@ impl Day {
     }
 }
 
-/// Returns the number of days of a month from 1 to 12.
-pub(crate) fn month_len(year: i32, month: u32) -> u32 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
 /// Parses a number that consists of digits only.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -21,12 +21,12 @@ pub enum SearchError {
     #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`text:{0}`)")]
     Numbers(String),
     /// A missing part of the program.
-    #[error("{what} is missing after `{behind}`")]
+    #[error("{what} is missing after `{after}`")]
     Missing {
         /// The missing part.
         what: &'static str,
         /// The text before it.
-        behind: String,
+        after: String,
     },
     /// A byte in an invalid place.
     #[error("`{found}` is out of place at byte {at}")]

@@ -60,7 +60,7 @@ impl Needle {
     }
 
     /// Returns `true` if white space after a folded text could complete a match.
-    pub(crate) fn may_end_behind(&self, folded: &[u8]) -> bool {
+    pub(crate) fn may_end_after(&self, folded: &[u8]) -> bool {
         let needle = self.finder.needle();
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let blanks = needle.iter().rev().take_while(|byte| blank(byte)).count();

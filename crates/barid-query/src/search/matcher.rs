@@ -367,6 +367,6 @@ fn is_in_field(
     buffers.folded.clear();
     push(raw, &mut buffers.line, &mut buffers.folded);
     let is_in = needle.is_in(&buffers.folded);
-    let is_open = matches!(text, FieldText::Trimmed(_)) && needle.may_end_behind(&buffers.folded);
+    let is_open = matches!(text, FieldText::Trimmed(_)) && needle.may_end_after(&buffers.folded);
     (is_in || !is_open).then_some(is_in)
 }

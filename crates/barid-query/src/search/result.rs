@@ -5,15 +5,15 @@ use std::io::Write as _;
 /// The results that a client requests (RFC 4731 §3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnOptions {
-    /// The lowest number.
+    /// `true` for the lowest number.
     pub min: bool,
-    /// The highest number.
+    /// `true` for the highest number.
     pub max: bool,
-    /// All numbers.
+    /// `true` for all numbers.
     pub all: bool,
-    /// The number of matches.
+    /// `true` for the number of matches.
     pub count: bool,
-    /// Save the result for `$` (RFC 5182).
+    /// `true` to save the result for `$` (RFC 5182).
     pub save: bool,
 }
 

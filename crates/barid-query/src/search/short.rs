@@ -13,7 +13,7 @@
 
 use barid_types::{Flag, Keyword};
 
-use super::day::{month_len, number};
+use super::day::number;
 use super::program::DateRange;
 use super::{
     AddressField, DateColumn, Day, NodeId, NumberSet, ProgramBuilder, SearchError, SearchKey,
@@ -92,7 +92,7 @@ impl QueryLexer<'_> {
                             Some((_, c)) => text.push(c),
                             None => {
                                 let what = "a closing quote";
-                                return Err(SearchError::Missing { what, behind: text });
+                                return Err(SearchError::Missing { what, after: text });
                             }
                         }
                     }
@@ -164,7 +164,7 @@ impl QueryParser<'_> {
                 QueryToken::Word { key, text, .. } => self.term(key, text)?,
             }
         }
-        let missing = |what, behind: &str| SearchError::Missing { what, behind: behind.into() };
+        let missing = |what, after: &str| SearchError::Missing { what, after: after.into() };
         match (self.open.pop(), self.open.is_empty()) {
             (Some(level), true) if level.is_negated => Err(missing("a search key", "not")),
             (Some(level), true) if level.ors.is_empty() && level.ands.is_empty() => {
@@ -206,8 +206,8 @@ impl QueryParser<'_> {
     fn or(&mut self) -> Result<(), SearchError> {
         let level = self.level();
         if level.ands.is_empty() || level.is_negated {
-            let behind = if level.ors.is_empty() { "(" } else { "or" };
-            return Err(SearchError::Missing { what: "a search key", behind: behind.into() });
+            let after = if level.ors.is_empty() { "(" } else { "or" };
+            return Err(SearchError::Missing { what: "a search key", after: after.into() });
         }
         let ands = std::mem::take(&mut level.ands);
         let node = self.builder.and(ands)?;
@@ -217,8 +217,8 @@ impl QueryParser<'_> {
 
     fn join(&mut self, mut level: Level) -> Result<NodeId, SearchError> {
         if level.ands.is_empty() || level.is_negated {
-            let behind = if level.ors.is_empty() { "(" } else { "or" };
-            return Err(SearchError::Missing { what: "a search key", behind: behind.into() });
+            let after = if level.ors.is_empty() { "(" } else { "or" };
+            return Err(SearchError::Missing { what: "a search key", after: after.into() });
         }
         let last = self.builder.and(level.ands)?;
         level.ors.push(last);
@@ -245,7 +245,7 @@ impl QueryParser<'_> {
             return self.add(node);
         }
         if text.is_empty() && !may_be_empty(&key) {
-            return Err(SearchError::Missing { what: "a value", behind: format!("{key}:") });
+            return Err(SearchError::Missing { what: "a value", after: format!("{key}:") });
         }
         let (found, is_set) = simple(&key, text, self.today)?;
         let mut node = self.builder.key(found)?;
@@ -385,7 +385,8 @@ fn period(text: &str, today: Day) -> Option<(Day, Day)> {
         (Some(month), None, _) => {
             let month = number(month)?;
             let first = Day::of(year, month, 1)?;
-            Some((first, first.plus(i64::from(month_len(year, month)))))
+            let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+            Some((first, Day::of(next.0, next.1, 1)?))
         }
         (Some(month), Some(date), None) => day(Day::of(year, number(month)?, number(date)?)?),
         _ => None,

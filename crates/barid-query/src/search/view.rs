@@ -1,6 +1,6 @@
 //! The data of a message that a search requests, on demand.
 
-use barid_message::{HeaderFields, RawField, fields};
+use barid_message::{HeaderFields, HeaderScan, RawField, fields};
 use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
 /// The fixed-size facts of a message, which cost nothing.
@@ -80,7 +80,8 @@ impl CachedField {
     }
 
     /// Returns the first such field of a header.
-    fn of<'a>(self, fields: &HeaderFields<'a>) -> Option<&'a [u8]> {
+    #[must_use]
+    pub fn of<'a>(self, fields: &HeaderFields<'a>) -> Option<&'a [u8]> {
         match self {
             Self::Date => fields.date,
             Self::From => fields.from,
@@ -146,7 +147,7 @@ impl SearchView for FactsView {
 pub struct MessageView<'a> {
     facts: Facts,
     bytes: &'a [u8],
-    fields: Option<HeaderFields<'a>>,
+    header: Option<HeaderScan<'a>>,
 }
 
 impl<'a> MessageView<'a> {
@@ -154,7 +155,7 @@ impl<'a> MessageView<'a> {
     /// they are not searched.
     #[must_use]
     pub fn new(facts: Facts, bytes: &'a [u8]) -> Self {
-        Self { facts, bytes, fields: None }
+        Self { facts, bytes, header: None }
     }
 }
 
@@ -169,9 +170,10 @@ impl SearchView for MessageView<'_> {
         holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
     ) -> Option<bool> {
         let bytes = self.bytes;
-        let first = self.fields.get_or_insert_with(|| HeaderFields::scan(bytes));
-        if !first.has_repeats {
-            let found = field.of(first).map_or(Some(false), |raw| holds(FieldText::Trimmed(raw)));
+        let header = self.header.get_or_insert_with(|| HeaderScan::new(bytes));
+        if !header.has_repeats {
+            let value = field.of(&header.fields);
+            let found = value.map_or(Some(false), |raw| holds(FieldText::Trimmed(raw)));
             if found.is_some() {
                 return found;
             }

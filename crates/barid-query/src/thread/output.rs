@@ -139,7 +139,7 @@ impl Threads {
         bytes
     }
 
-    /// Reads the form that [`Threads::to_bytes`] writes. Linear; one look at each node.
+    /// Reads the form that [`Threads::to_bytes`] writes. Linear; visits each node once.
     ///
     /// # Errors
     /// Returns [`QueryError::Stored`] if the bytes are not complete threads.

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use barid::vfs::Vfs;
 use toml::de::DeTable;
 
+pub(crate) use self::delivery::system_flag;
 pub use self::delivery::{
     AddressPattern, DeliverySettings, HeaderTest, Pattern, Rule, RuleCondition, SpamSettings,
 };
@@ -41,6 +42,14 @@ use crate::limits::CONFIG_SIZE_MAX;
 
 /// The path of the configuration file unless another one is named.
 pub const CONFIG_PATH: &str = "/etc/barid/barid.toml";
+
+/// Parses a time with its unit, such as `7 days`.
+///
+/// # Errors
+/// The reason for which it is not a time.
+pub fn parse_time(text: &str) -> Result<std::time::Duration, String> {
+    values::time(text)
+}
 
 /// The settings of a server.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ pub(super) enum Role {
     /// Not used.
     Out,
     /// Trains all folds.
-    Teaches,
+    Trains,
     /// Tested in this fold, and trains all others.
     Tested(usize),
 }
@@ -93,7 +93,7 @@ impl Matrix {
     }
 
     /// Returns the numbers of training messages, as the mean of all folds.
-    pub(super) fn taught(&self) -> Counts {
+    pub(super) fn trained(&self) -> Counts {
         let mean = |of: fn(&Counts) -> u32| {
             let sum: u64 = self.totals.iter().map(|totals| u64::from(of(totals))).sum();
             (sum / self.totals.len().max(1) as u64) as u32

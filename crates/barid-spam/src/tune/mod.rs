@@ -1,4 +1,4 @@
-//! Choosing the parameters of scoring by labelled messages.
+//! Choosing the parameters of scoring from labelled messages.
 //!
 //! The tokens of each message are made once and stored as numbers. Messages are divided into folds
 //! by the hash of their text, and each is scored by a training with the other folds: for each token
@@ -18,7 +18,7 @@ use barid_bayes::{Counts, Parameters};
 use barid_wordlist::{Class, keys};
 
 pub use self::curve::{Errors, Point};
-pub use self::samples::{Samples, Taken, TellTaken};
+pub use self::samples::{OnSampleTaken, Samples, Taken};
 
 use self::curve::Cut;
 use self::matrix::{Matrix, Role};
@@ -68,7 +68,7 @@ pub struct Tuned {
     /// Numbers of scored messages, by class.
     pub tested: Counts,
     /// Numbers of training messages, by class; with folds, the mean of all folds.
-    pub taught: Counts,
+    pub trained: Counts,
     /// Number of distinct tokens of all messages.
     pub tokens: usize,
     /// Number of sets of parameters tried.
@@ -112,10 +112,10 @@ impl Samples<'_> {
         let mut search = Search::new(self, &matrix, options.false_positives);
         let now = self.trial(&mut search, now, options)?;
         let (recut, recommended, expected) = (now.recut, now.recommended, now.expected);
-        let (tested, taught) = (matrix.tested(), matrix.taught());
+        let (tested, trained) = (matrix.tested(), matrix.trained());
         let (tokens, tried) = (self.tokens(), search.tried());
         let now = now.now;
-        Ok(Tuned { tested, taught, tokens, tried, undated: 0, now, recut, recommended, expected })
+        Ok(Tuned { tested, trained, tokens, tried, undated: 0, now, recut, recommended, expected })
     }
 
     /// Chooses by the folds of the older half, and counts errors on the newer.
@@ -140,7 +140,7 @@ impl Samples<'_> {
             .iter()
             .map(|is| match is {
                 None => Role::Out,
-                Some(true) => Role::Teaches,
+                Some(true) => Role::Trains,
                 Some(false) => Role::Tested(0),
             })
             .collect();
@@ -149,9 +149,9 @@ impl Samples<'_> {
         let now = test.look(now);
         let recut = test.look(chosen.recut.parameters);
         let recommended = test.look(chosen.recommended.parameters);
-        let (tested, taught, tokens) = (newer.tested(), newer.taught(), self.tokens());
+        let (tested, trained, tokens) = (newer.tested(), newer.trained(), self.tokens());
         let expected = recommended.errors;
-        Ok(Tuned { tested, taught, tokens, tried, undated, now, recut, recommended, expected })
+        Ok(Tuned { tested, trained, tokens, tried, undated, now, recut, recommended, expected })
     }
 
     fn trial(

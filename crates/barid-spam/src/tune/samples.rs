@@ -16,7 +16,7 @@ use crate::source::{At, Source, each};
 use crate::worker::Makers;
 use crate::{Error, Filter, Result};
 
-/// ReadOutcome for a message.
+/// Outcome of adding one message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Taken {
@@ -33,7 +33,7 @@ pub enum Taken {
 }
 
 /// Called with the outcome for each message, in order.
-pub type TellTaken<'a> = dyn FnMut(At, Taken) + 'a;
+pub type OnSampleTaken<'a> = dyn FnMut(At, Taken) + 'a;
 
 /// Messages of known classes.
 #[derive(Debug)]
@@ -78,12 +78,12 @@ impl<'a> Samples<'a> {
     ///
     /// # Errors
     /// [`Error::TooManySamples`]; errors of the mailbox; a message that cannot be read is passed to
-    /// `tell` instead.
+    /// `report` instead.
     pub fn add(
         &mut self,
         class: Class,
         source: Source<'_>,
-        tell: &mut TellTaken<'_>,
+        report: &mut OnSampleTaken<'_>,
     ) -> Result<()> {
         let (filter, total) = (self.filter, source.len());
         let (profile, makers) = (filter.options.profile, Makers::default());
@@ -105,7 +105,7 @@ impl<'a> Samples<'a> {
                 ReadOutcome::Gone => Taken::Gone,
                 ReadOutcome::Unreadable(error) => Taken::Unreadable(error.into()),
             };
-            tell(at, taken);
+            report(at, taken);
             Ok(!filter.is_stopped())
         })
     }
@@ -192,8 +192,8 @@ impl<'a> Samples<'a> {
         roles
     }
 
-    /// Returns for each message whether it is of the older half, `None` if it has no date; and the
-    /// number of messages without a date.
+    /// Returns one value for each message: `true` if it is in the older half, `None` if it has no
+    /// date; and the number of messages without a date.
     pub(super) fn older_half(&self) -> (Vec<Option<bool>>, usize) {
         let mut dates: Vec<i64> = self.messages.iter().filter_map(|message| message.date).collect();
         dates.sort_unstable();

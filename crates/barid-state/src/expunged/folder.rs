@@ -101,7 +101,7 @@ impl KeptFolder {
             total = total.saturating_add(bytes);
             left += 1;
             if !is_safe && (total > bounds.bytes || left > bounds.count) {
-                // All older expunges go, too, even if a small one would fit.
+                // All older expunges are removed, too, even if a small one would fit.
                 total = u64::MAX;
                 self.remove(number)?;
             }
@@ -109,8 +109,8 @@ impl KeptFolder {
         Ok(())
     }
 
-    /// Returns the bytes of an expunge, its links included, and the time at which it expires. A
-    /// damaged file has its size and no time; a missing one has 0 bytes.
+    /// Returns the bytes of an expunge, its links included, and the time at which it expires. For a
+    /// damaged file it returns its size and no time; for a missing one, 0 bytes.
     fn bytes_and_end(&self, number: u64) -> Result<(u64, Option<Timestamp>)> {
         match self.open(number) {
             Ok(Some(kept)) => Ok((kept.len(), Some(kept.from().until))),
@@ -241,11 +241,11 @@ pub struct KeptSummary {
 /// Limits on the kept expunges of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptBounds {
-    /// Bytes of all of them.
+    /// Maximum size of all expunges, in bytes.
     pub bytes: u64,
-    /// Number of expunges.
+    /// Maximum number of expunges.
     pub count: usize,
-    /// Keeps the newest expunge, whatever the other limits and its age.
+    /// `true` to keep the newest expunge, whatever the other limits and its age.
     pub keeps_last: bool,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! One folder per mailbox, `<state dir>/<id>.kept`, and one numbered file per expunge, whose layout
 //! `docs/formats/expunged.md` maps. A file is written whole and durable before its messages are
-//! expunged, so that at no time a message is in neither place, and it never replaces another file.
-//! The mailbox shows whether the expunge then happened: it still has the messages, or has not.
-//! Every message has its own checksum, so that damage affects only the messages it hits. A message
-//! that is a file of its own may be hard-linked into a folder beside the file instead of copied.
+//! expunged, so that a message is always in the mailbox, in the file, or in both; and a file never
+//! replaces another. The mailbox shows whether the expunge then happened: it still has the
+//! messages, or no longer has them. Every message has its own checksum, so that damage affects only
+//! the messages it hits. A message that is a file of its own may be hard-linked into a folder
+//! beside the file instead of copied.
 
 mod folder;
 mod layout;
@@ -37,7 +38,7 @@ pub struct KeptFrom {
     pub uidnext: Uid,
     /// Time at which the messages were kept.
     pub kept: Timestamp,
-    /// Time from which on they may be removed.
+    /// Time from which they may be removed.
     pub until: Timestamp,
     /// `true` if this continues the expunge kept before it, which was interrupted.
     pub continues: bool,

@@ -58,7 +58,7 @@ impl fmt::Debug for LargeMessage {
 struct Links {
     is_made: bool,
     bytes: u64,
-    /// The folder, if its file system is synced in the end. It is opened before the first link, so
+    /// The folder, if its file system is synced at the end. It is opened before the first link, so
     /// that `syncfs` reports every write error since then.
     dir: Option<Box<dyn Dir>>,
 }

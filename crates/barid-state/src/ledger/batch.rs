@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
         self.vanished = vanished;
     }
 
-    /// Adds the mailbox's path, and its place to `summary`. Must be the last record added.
+    /// Adds the mailbox's path, and its position to `summary`. Must be the last record added.
     pub(super) fn path(&mut self, path: &'a [u8], summary: &mut Summary) {
         if path.len() > PATH_LEN_MAX {
             return;

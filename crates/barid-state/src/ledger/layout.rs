@@ -80,11 +80,11 @@ pub(super) const VANISHED: u32 = 5;
 pub(super) struct Summary {
     /// Number of the batch, from 1; 0 before the first.
     pub(super) sequence: u64,
-    /// 0 if there is none.
+    /// The UIDVALIDITY; 0 if there is none.
     pub(super) uidvalidity: u32,
     /// The highest UIDVALIDITY ever.
     pub(super) uidvalidity_max: u32,
-    /// 0 if there is none.
+    /// UIDNEXT; 0 if there is none.
     pub(super) uidnext: u32,
     /// The highest UID pushed under this UIDVALIDITY.
     pub(super) uid_last: u32,

@@ -94,9 +94,9 @@ pub struct Ledger {
     pending: UncommittedChanges,
     lock: Option<Box<dyn File>>,
     stop: Option<Arc<AtomicBool>>,
-    /// The next commit must replace the file instead of appending to it.
+    /// `true` if the next commit must replace the file instead of appending to it.
     lost: bool,
-    /// There is no file, although there must have been one.
+    /// `true` if there is no file, although there must have been one.
     is_missing: bool,
     /// Offset in the file of the damage; `None` if the file in place is sound.
     damage: Option<u64>,
@@ -106,7 +106,7 @@ pub struct Ledger {
 /// A state of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LedgerFile {
-    /// 0 if it is absent.
+    /// Its inode; 0 if the file is absent.
     inode: u64,
     size: u64,
     layout: LedgerLayout,
@@ -126,7 +126,7 @@ impl Default for LedgerFile {
 struct UncommittedChanges {
     /// `true` if there is any change.
     dirty: bool,
-    /// All entries in the file are void: `Ledger::entries` replaces them.
+    /// `true` if all entries in the file are void: `Ledger::entries` replaces them.
     replaced: bool,
     /// Pushed entries, unless `Ledger::entries` is loaded and has them.
     pushed: Vec<LedgerEntry>,
@@ -189,8 +189,8 @@ impl Ledger {
         self.poisoned
     }
 
-    /// Reads the file again if another process committed. Costs a stat. Does nothing under the
-    /// lock.
+    /// Reads the file again if another process committed. Costs a stat. Does nothing while the lock
+    /// is held.
     ///
     /// # Errors
     /// As [`Ledger::open`].
@@ -358,9 +358,9 @@ impl Ledger {
         self.summary.notices |= lost;
     }
 
-    /// Notes that an absent file must have existed, because something else records its UIDVALIDITY.
-    /// If the mailbox then gets another one, [`Ledger::notice`] reports that. Has no effect if the
-    /// file exists.
+    /// Records that an absent file must have existed, because something else records its
+    /// UIDVALIDITY. If the mailbox then gets another one, [`Ledger::notice`] reports that. Has no
+    /// effect if the file exists.
     pub fn note_missing(&mut self, uidvalidity: UidValidity) {
         if self.found.inode == 0 && self.summary.uidvalidity == 0 {
             self.is_missing = true;

@@ -151,7 +151,7 @@ fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
 }
 
 /// Returns `true` if a part of a batch may never have reached the disk: the range is shorter than
-/// any batch or than a head says, or a copy of it has a sector of zeros.
+/// any batch or than a head states, or a copy of it has a sector of zeros.
 fn is_torn(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     let least = (BATCH_HEAD_LEN + stream.layout.footer_len()) as u64;
     if len < least {

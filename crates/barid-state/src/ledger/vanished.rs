@@ -25,7 +25,7 @@ impl Ledger {
     /// mod-sequence to that. `uids` ascend.
     ///
     /// The number of records is bounded: the oldest are forgotten when the ledger is compacted. A
-    /// commit with too many ranges of UIDs forgets everything, as [`Ledger::forget_vanished`].
+    /// commit with too many ranges of UIDs forgets everything, as [`Ledger::forget_vanished`] does.
     pub fn record_vanished(&mut self, modseq: ModSeq, uids: &[Uid]) {
         self.raise_modseq(modseq);
         let ranges = ranges(uids);

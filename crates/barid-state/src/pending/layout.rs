@@ -185,8 +185,8 @@ fn is_payload_whole(batch: &[u8], layout: PendingLayout, random: u64) -> bool {
 }
 
 /// Returns `true` if the batch at the start of `bytes`, the rest of a file from `offset` on, was
-/// never whole on the disk: it is shorter than its head says or than any batch, or has a sector of
-/// zeros.
+/// never whole on the disk: it is shorter than its head states or than any batch, or has a sector
+/// of zeros.
 pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: PendingLayout, random: u64) -> bool {
     bytes.len() < layout.batch_head_len()
         || batch_len(bytes, layout, random).is_some_and(|len| len > bytes.len())

@@ -6,8 +6,9 @@
 //!
 //! **Invariant**: no batch follows one that is not durable. So a batch at the end that is not
 //! completely on the disk was never acknowledged, and is cut off before the next is written. Any
-//! other batch that is not whole is damaged: the others are used, the file gets a second name when
-//! the journal is written next, and [`Pending::damage`] reports it until [`Pending::acknowledge`].
+//! other batch that is not whole is damaged: the whole ones are used, the file gets a second name
+//! when the journal is written next, and [`Pending::damage`] reports it until
+//! [`Pending::acknowledge`].
 //!
 //! Sequence numbers are never reused, not even in a new file, because the journal of a change of
 //! the mailbox may refer to one. A new file begins with the microseconds since 1970.
@@ -47,9 +48,9 @@ pub struct FlagDelta {
 /// Kind of a change of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PendingKind {
-    /// Change its flags and keywords.
+    /// A change of its flags and keywords.
     Flags(FlagDelta),
-    /// Expunge it.
+    /// Its expunge.
     Expunge,
 }
 
@@ -296,8 +297,8 @@ impl Pending {
     }
 
     /// Renumbers these changes above all others, durably and in their order, so that
-    /// [`Pending::drop_through`] of the number that is the last now does not drop them. Takes the
-    /// lock unless it is held.
+    /// [`Pending::drop_through`] with the present last number does not drop them. Takes the lock
+    /// unless it is held.
     ///
     /// # Errors
     /// As [`Pending::accept`].

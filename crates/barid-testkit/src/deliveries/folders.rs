@@ -65,7 +65,7 @@ fn next_uid(content: &[u8]) -> Option<u32> {
 /// # Errors
 /// Errors of the file system.
 pub fn deliver_to_mh(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<bool> {
-    link_behind_last(vfs, path, text).map(|_| true)
+    link_after_last(vfs, path, text).map(|_| true)
 }
 
 /// Delivers to an MH folder as nmh's rcvstore does, which then adds the message to the sequence
@@ -80,7 +80,7 @@ pub fn deliver_with_nmh(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<b
         read => read?,
     };
     let Ok(sequences) = String::from_utf8(sequences) else { return Ok(false) };
-    let new = link_behind_last(vfs, path, text)?;
+    let new = link_after_last(vfs, path, text)?;
     let there = numbers(vfs, path)?;
     let mut lines = Vec::new();
     let mut unseen = vec![new];
@@ -105,7 +105,7 @@ pub fn deliver_with_nmh(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<b
 }
 
 /// Writes a file and gives it the number after the last one; returns the number.
-fn link_behind_last(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<u32> {
+fn link_after_last(vfs: &dyn Vfs, path: &Path, text: &[u8]) -> io::Result<u32> {
     let draft = path.join("_4711.host.example");
     vfs.open(&draft, OpenOptions::create_new(0o600))?.write_all_at(text, 0)?;
     let mut number = numbers(vfs, path)?.last().map_or(1, |last| last + 1);

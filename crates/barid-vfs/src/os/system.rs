@@ -19,7 +19,7 @@ const XFS: u64 = 0x5846_5342;
 const ZFS: u64 = 0x2fc1_2fc1;
 
 /// File systems whose `syncfs` reports write errors, since Linux 5.8.
-pub(super) const TELLS_OF_ERRORS: [u64; 5] = [BTRFS, EXT, F2FS, TMPFS, XFS];
+pub(super) const SYNCFS_REPORTS_ERRORS: [u64; 5] = [BTRFS, EXT, F2FS, TMPFS, XFS];
 
 /// File systems whose `fsync` of a new file makes its name durable, because all metadata is in one
 /// ordered log. Of EXT only ext4, which without a journal syncs the folder itself.

@@ -2,9 +2,10 @@
 //!
 //! It has blocks of [`BLOCK_LEN`] bytes. The hash of a token determines its home block and a number
 //! of 46 bits, the tag. Blocks are filled in the order of the hashes; an entry that does not fit in
-//! its home goes to the next block, at most three further on, and the full blocks are marked. If
-//! two tokens of a list would have the same home and tag, another seed is chosen, so a token of the
-//! list is never mistaken for another; an unknown token is with a probability below 10^-11.
+//! its home is stored in the next block, at most three further on, and the full blocks are marked.
+//! If two tokens of a list would have the same home and tag, another seed is chosen, so a token of
+//! the list is never mistaken for another; for an unknown token, the probability of that is below
+//! 10^-11.
 //!
 //! A large table stores the most frequent tokens a second time, in separate blocks: three of four
 //! words of a message are among 8,192 tokens, whose blocks are read in one call and stay in the

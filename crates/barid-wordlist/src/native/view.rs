@@ -125,8 +125,8 @@ impl View {
         each(sources, visit)
     }
 
-    /// Like [`View::each`], but only of `changes`, the log and, if there is a base, the delta
-    /// table.
+    /// Visits keys as [`View::each`] does, but only those of `changes`, the log and, if there is a
+    /// base, the delta table.
     pub(crate) fn each_newer(
         &mut self,
         changes: &[(&[u8], TokenEntry)],

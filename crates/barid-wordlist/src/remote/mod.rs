@@ -1,4 +1,4 @@
-//! A client of the daemon that keeps a word list open (`docs/formats/spam-daemon.md`): it asks for
+//! A client of the daemon that keeps a word list open (`docs/formats/spam-daemon.md`): it requests
 //! counts, so that a process that classifies one message need not open the list. Everything else,
 //! and everything once the daemon does not answer, uses the list itself.
 

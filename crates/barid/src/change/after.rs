@@ -37,7 +37,7 @@ pub(super) struct MadeChange {
     pub(super) covered: ModSeq,
 }
 
-/// The way in which the cache learns of a change.
+/// The way in which the cache is updated after a change.
 pub(super) enum Next {
     /// There is no change.
     Nothing,

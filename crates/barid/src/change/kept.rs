@@ -107,7 +107,7 @@ impl Mailbox {
         }
     }
 
-    /// Keeps messages; no failure of keeping is an error.
+    /// Keeps messages; a failure to keep them is not an error.
     fn keep_if_possible(
         &mut self,
         expunge: &[Uid],

@@ -42,10 +42,10 @@ pub struct ChangeRequest<'a> {
     /// Keywords that the mailbox is to list, whether or not a message has them: in a format with a
     /// list, later messages find room in it.
     pub keywords: Vec<Keyword>,
-    /// Drop \Recent from every message (Maildir: move `new` to `cur`).
+    /// `true` to drop \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
-    /// Write the UID of every message into the mailbox, if the format can store them and it does
-    /// not have them yet.
+    /// `true` to write the UID of every message into the mailbox, if the format can store them and
+    /// it does not have them yet.
     pub write_uids: bool,
 }
 
@@ -66,7 +66,7 @@ pub enum WriteWhen {
 pub struct ChangeOptions {
     /// Time at which flags are written.
     pub write: WriteWhen,
-    /// Only report what would be done.
+    /// `true` to report the effect of the change without making it.
     pub dry_run: bool,
     /// Treatment of the expunged messages.
     pub keep_expunged: KeepExpunged,
@@ -78,7 +78,7 @@ pub struct ChangeOptions {
 }
 
 impl ChangeOptions {
-    /// Fails if the change is asked to stop, before any of its messages is processed.
+    /// Fails if the change is to stop, before any of its messages is processed.
     ///
     /// # Errors
     /// [`barid_mailbox::Error::Stopped`].
@@ -106,15 +106,15 @@ impl fmt::Debug for ChangeOptions {
 pub struct Changed {
     /// Cost of the change.
     pub figures: SyncFigures,
-    /// Messages whose flags or keywords changed, including written pending changes; if the change
-    /// is only accepted, the messages that it applies to.
+    /// Number of messages whose flags or keywords changed, including written pending changes; if
+    /// the change is only accepted, the number of messages that it applies to.
     pub flagged: u32,
-    /// Messages whose visible flags or keywords the request changed; the others had pending
-    /// changes.
+    /// Number of messages whose visible flags or keywords the request changed; the others had
+    /// pending changes.
     pub asked: u32,
-    /// Messages expunged.
+    /// Number of messages expunged.
     pub expunged: u32,
-    /// Messages appended.
+    /// Number of messages appended.
     pub appends: u32,
     /// UIDs of the appended messages, in their order; none in a dry run.
     pub appended: Vec<Uid>,
@@ -131,7 +131,7 @@ pub struct Changed {
     /// Number of such messages that the request itself was to change; the others had pending
     /// changes.
     pub unwritable_asked: u64,
-    /// Pending changes that stay because their message is ambiguous.
+    /// Number of pending changes that stay because their message is ambiguous.
     pub ambiguous: u32,
     /// Bytes of the expunged messages that were kept for [`Mailbox::undo`], or in a dry run would
     /// be; `None` if no messages were kept.
@@ -141,7 +141,7 @@ pub struct Changed {
     /// Bytes of the expunged messages, if they were to be kept and are too large for that; also set
     /// in a dry run.
     pub too_large: Option<u64>,
-    /// Accepted changes that are not written yet.
+    /// Number of accepted changes that are not written yet.
     pub pending: u32,
     /// Further information on a change that was made, a line each: work that was left for later,
     /// and pending changes that could not be written.
@@ -153,7 +153,7 @@ pub struct Changed {
 
 impl Changed {
     /// Counts the messages as expunged that an earlier attempt of the same change was to expunge,
-    /// and that are not there any more. `tried` ascends.
+    /// and that no longer exist. `tried` ascends.
     fn count_expunged(&mut self, tried: &[Uid]) {
         let before = self.gone.len();
         self.gone.retain(|uid| tried.binary_search(uid).is_err());
@@ -189,10 +189,10 @@ impl Mailbox {
     /// An unfinished change that cannot be completed; a lock of another program;
     /// [`crate::Error::ReadOnly`]; errors of the file system. [`barid_mailbox::Error::Unfinished`]
     /// means that the change continues at the next opening, [`barid_mailbox::Error::Stopped`] that
-    /// it was asked to stop after some of the messages, [`barid_mailbox::Error::NotAppended`] that
-    /// everything but the appends is done; after any other error nothing was changed in an mbox,
-    /// and in a Maildir each message was changed completely or not at all. Once the change is made,
-    /// problems of the cache or the ledger are not errors: [`Mailbox::notes`] reports them.
+    /// it was stopped on request after some of the messages, [`barid_mailbox::Error::NotAppended`]
+    /// that everything but the appends is done; after any other error nothing was changed in an
+    /// mbox, and in a Maildir each message was changed completely or not at all. Once the change is
+    /// made, problems of the cache or the ledger are not errors: [`Mailbox::notes`] reports them.
     pub fn change(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -227,7 +227,7 @@ impl Mailbox {
         self.undo_one(Undo::Last, options)
     }
 
-    /// As [`Mailbox::undo`], for any kept expunge.
+    /// Restores the messages of any kept expunge, as [`Mailbox::undo`] does for the last one.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchExpunge`]; as [`Mailbox::undo`].

@@ -83,7 +83,8 @@ impl Mailbox {
         result
     }
 
-    /// Takes the lock of the pending changes, unless asked to stop while another process has it.
+    /// Takes the lock of the pending changes, unless the change is to stop while another process
+    /// has it.
     fn wait_for_pending(&mut self, options: &ChangeOptions) -> Result<()> {
         let mut waited = LOCK_SLICE;
         loop {
@@ -219,7 +220,7 @@ impl Mailbox {
         refused.iter().map(line).collect()
     }
 
-    /// As [`Mailbox::attempt`], with or without the pending changes.
+    /// Makes an attempt as [`Mailbox::attempt`] does, with or without the pending changes.
     fn attempt_with(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -383,7 +384,7 @@ pub(super) fn hand_out_modseq(
     Ok(Some(modseq))
 }
 
-/// Returns the cache's error behind an error of a sink.
+/// Returns the cache's error that caused an error of a sink.
 fn from_sink(error: Error) -> Error {
     match error {
         Error::Mailbox(FormatError::Sink(cause)) => match cause.downcast() {

@@ -167,8 +167,8 @@ pub(crate) fn is_noop(change: &FlagChange, core: &Core, names: &KeywordTable) ->
         && !change.remove_keywords.iter().any(has)
 }
 
-/// Returns for each of some ascending UIDs whether it exists; calls `visit` for those that do, in
-/// order.
+/// Returns one value for each of some ascending UIDs: `true` if it exists; calls `visit` for those
+/// that do, in order.
 ///
 /// Looks each one up, or walks through all rows if that reads less.
 pub(crate) fn there(

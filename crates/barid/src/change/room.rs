@@ -15,8 +15,8 @@ pub enum KeepExpunged {
     /// They are not kept. An undo reports that if older expunges are kept.
     #[default]
     No,
-    /// They are kept for [`Mailbox::undo`] if possible, and expunged in any case: the choice of a
-    /// server, whose EXPUNGE must not fail for it.
+    /// They are kept for [`Mailbox::undo`] if possible, and expunged in any case: suits a server,
+    /// whose EXPUNGE must not fail because of that.
     WherePossible(KeepLimits),
     /// They are kept; otherwise the expunge fails with [`Error::CannotKeep`] and changes nothing.
     OrRefuse(KeepLimits),
@@ -34,7 +34,7 @@ pub struct KeepLimits {
 }
 
 impl Default for KeepLimits {
-    /// No fixed size, and 30 days.
+    /// Returns limits without a fixed size, and with 30 days.
     fn default() -> Self {
         Self { bytes_max: None, age_max: Duration::from_secs(30 * 86_400) }
     }

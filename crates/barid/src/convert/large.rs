@@ -344,10 +344,10 @@ mod tests {
                     let mut stored = Stored::new(texts.lines);
                     let mut rest = body.as_bytes();
                     while !rest.is_empty() {
-                        let (piece, behind) = rest.split_at(rng.usize(..=rest.len()));
+                        let (piece, after) = rest.split_at(rng.usize(..=rest.len()));
                         reader.push(piece);
                         out.extend_from_slice(stored.push(piece));
-                        rest = behind;
+                        rest = after;
                     }
                     out.extend_from_slice(stored.finish());
                     let (text, mut scratch) = (text.as_bytes(), Vec::new());

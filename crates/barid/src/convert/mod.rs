@@ -41,15 +41,16 @@ use crate::{Changed, Error, Mailbox, OpenOptions, ProgressFn, Result};
 /// Options of a copy or conversion.
 #[derive(Clone)]
 pub struct ConvertOptions {
-    /// Leave out messages that duplicate an earlier one, or in a copy one in the target.
+    /// Criterion for leaving out messages that duplicate an earlier one, or in a copy one in the
+    /// target; `None` to keep them.
     pub dedupe: Option<Dedupe>,
-    /// Read every message back from the target and compare it; [`ConvertEvent::Proof`] reports
-    /// each.
+    /// `true` to read every message back from the target and compare it; [`ConvertEvent::Proof`]
+    /// reports each.
     pub proof: bool,
     /// Bytes of messages that are written together, and so become durable together.
     pub batch_len: usize,
-    /// Leave the note of a finished conversion, so that the same call finds the conversion again:
-    /// for one of several that are to continue together. [`forget`] removes it.
+    /// `true` to leave the note of a finished conversion, so that the same call finds the
+    /// conversion again: for one of several that are to continue together. [`forget`] removes it.
     pub keeps_note: bool,
     /// Once `true`, a copy ends after its current step.
     pub stop: Option<Arc<AtomicBool>>,
@@ -179,7 +180,7 @@ impl ConvertReport {
 /// ([`ConvertReport::losses`]).
 ///
 /// The target must name its format, unless an empty mailbox is there. If the call is interrupted
-/// and repeated, it continues, also if messages failed; a complete target is refused as one with
+/// and repeated, it continues, even if messages failed; a complete target is refused as one with
 /// messages. **Commit points:** each batch of messages is durable before the next is written.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The note of an unfinished conversion, in the state folder (`docs/formats/convert-note.md`).
 //!
-//! It is durable before the target is created, and removed when the target is complete; so while
-//! there is a note, the mailbox at the target's path was made by a conversion, as far as that came.
+//! It is durable before the target is created, and removed when the target is complete; so while a
+//! note exists, the mailbox at the target's path was made by a conversion, perhaps incompletely.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;

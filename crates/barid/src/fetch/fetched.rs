@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use barid_cache::Record;
-use barid_message::{Section, body_structure, envelope, parse_addresses, unfold};
+use barid_message::{HeaderFields, Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
 
 use super::large::FetchedLargeMessage;
@@ -79,7 +78,7 @@ impl<'a> Fetched<'a> {
     /// Returns the message, if it was read because the cache does not have all header fields of the
     /// envelope.
     pub(super) fn whole(&self) -> Option<&'a [u8]> {
-        self.message.filter(|_| self.summary.fields.cut)
+        self.message.filter(|_| self.summary.is_cut)
     }
 
     /// Returns the structure; empty if no item needs it. The places of its parts are set only if a
@@ -125,7 +124,7 @@ impl<'a> Fetched<'a> {
 }
 
 /// Computes the envelope from the cached fields, which must be complete.
-pub(super) fn known_envelope(fields: &Record<'_>) -> Envelope {
+pub(super) fn known_envelope(fields: &HeaderFields<'_>) -> Envelope {
     let text = |field: Option<&[u8]>| field.map(|raw| unfold(raw).into_owned());
     let list = |field: Option<&[u8]>| field.map(parse_addresses).unwrap_or_default();
     let from = list(fields.from);

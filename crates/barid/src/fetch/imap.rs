@@ -4,10 +4,8 @@
 //! message-data = nz-number SP "FETCH" SP msg-att
 //! ```
 
-use barid_cache::Record;
 use barid_imap::fetch::{
-    EnvelopeFields, number, write_bytes, write_date, write_envelope, write_fields_envelope,
-    write_structure,
+    number, write_bytes, write_date, write_envelope, write_fields_envelope, write_structure,
 };
 use barid_message::envelope;
 use barid_types::Flag;
@@ -70,7 +68,7 @@ impl Fetched<'_> {
             FetchItem::Rfc822Size => number(self.rfc822_size().unwrap_or(0), out),
             FetchItem::Envelope => match self.whole() {
                 Some(message) => write_envelope(&envelope(message), out),
-                None => write_fields_envelope(&fields_of(summary.fields), out),
+                None => write_fields_envelope(summary.fields, out),
             },
             FetchItem::Body => write_structure(self.structure(), false, out),
             FetchItem::BodyStructure => write_structure(self.structure(), true, out),
@@ -93,22 +91,6 @@ impl Fetched<'_> {
                 out.extend_from_slice(b"NIL");
             }
         }
-    }
-}
-
-/// Returns the cached fields of an envelope.
-fn fields_of<'a>(record: &Record<'a>) -> EnvelopeFields<'a> {
-    EnvelopeFields {
-        date: record.date,
-        subject: record.subject,
-        from: record.from,
-        sender: record.sender,
-        reply_to: record.reply_to,
-        to: record.to,
-        cc: record.cc,
-        bcc: record.bcc,
-        in_reply_to: record.in_reply_to,
-        message_id: record.message_id,
     }
 }
 
@@ -135,10 +117,9 @@ mod tests {
             "In-Reply-To: <0@x>\n <9@x>\nFrom: <@route:a@b>\nTo: undisclosed-recipients:;\n",
         ] {
             let fields = HeaderFields::scan(header.as_bytes());
-            let record = Record::from(&fields);
             assert_eq!(
-                text(|out| write_fields_envelope(&fields_of(&record), out)),
-                text(|out| write_envelope(&known_envelope(&record), out)),
+                text(|out| write_fields_envelope(&fields, out)),
+                text(|out| write_envelope(&known_envelope(&fields), out)),
                 "{header:?}"
             );
         }

@@ -2,8 +2,8 @@
 //!
 //! Three passes, each over the messages that those before it could not answer: the fixed-size facts
 //! of the cache, the header fields of the cache, the messages themselves. The last two are shared
-//! among as many threads as there are cores, in stretches in mailbox order; a thread holds one
-//! message at a time, and of a message that is too large to be held no attachments.
+//! among as many threads as there are cores, in stretches in mailbox order. A thread has one
+//! message in memory at a time; of a message that is too large for that, it reads no attachments.
 
 mod passes;
 
@@ -26,7 +26,7 @@ pub struct FoundMessages {
 }
 
 impl Mailbox {
-    /// Searches like [`View::search`]; rebuilds the cache if it is damaged.
+    /// Searches as [`View::search`] does; rebuilds the cache if it is damaged.
     ///
     /// # Errors
     /// As [`View::search`]; [`Error::Renumbered`] if the UIDs in the program are no longer valid.

@@ -64,7 +64,8 @@ impl Passes<'_> {
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {
         let (flags, keywords, modseq) = self.view.shown.of_message(core);
-        // Stored lines may end in LF alone, and may be quoted; fields that formats own count not.
+        // Stored lines may end in LF alone, and may be quoted; fields that formats own are not
+        // counted.
         let bounds = match core.rfc822_size {
             Some(size) => (size, size),
             // A header that the scan has cut ends elsewhere.
@@ -202,24 +203,10 @@ impl SearchView for RecordView<'_> {
         field: CachedField,
         holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
     ) -> Option<bool> {
-        let record = self.record;
-        let found = match field {
-            CachedField::Date => record.date,
-            CachedField::From => record.from,
-            CachedField::Sender => record.sender,
-            CachedField::ReplyTo => record.reply_to,
-            CachedField::To => record.to,
-            CachedField::Cc => record.cc,
-            CachedField::Bcc => record.bcc,
-            CachedField::Subject => record.subject,
-            CachedField::MessageId => record.message_id,
-            CachedField::InReplyTo => record.in_reply_to,
-            CachedField::References => record.references,
-        };
         // The rest of a field that was cut, and further fields of the same name, are in the
         // message.
-        match found {
-            _ if record.cut => None,
+        match field.of(&self.record.fields) {
+            _ if self.record.cut => None,
             None => Some(false),
             Some(raw) => holds(FieldText::Trimmed(raw)),
         }

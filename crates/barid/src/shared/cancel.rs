@@ -35,14 +35,14 @@ impl Cancel {
         self.state().is_cancelled
     }
 
-    /// Notes that the request begins to use a mailbox whose flag is `stop`.
+    /// Records that the request begins to use a mailbox whose flag is `stop`.
     pub(super) fn begin(&self, stop: &Arc<AtomicBool>) {
         let mut state = self.state();
         stop.store(state.is_cancelled, Ordering::Relaxed);
         state.stop = Some(Arc::clone(stop));
     }
 
-    /// Notes that the request has ended.
+    /// Records that the request has ended.
     pub(super) fn end(&self) {
         if let Some(stop) = self.state().stop.take() {
             stop.store(false, Ordering::Relaxed);

@@ -27,7 +27,7 @@ use crate::{Error, Mailbox, OpenOptions, Result, View};
 /// A handle of a mailbox, for any number of threads. A copy is cheap, and is of the same mailbox.
 ///
 /// Reading goes through a [`View`], which never changes: [`SharedMailbox::view`] returns the newest
-/// one at once, [`SharedMailbox::refresh`] looks for changes of other programs first. Changes go
+/// one at once, [`SharedMailbox::refresh`] checks for changes by other programs first. Changes go
 /// through [`SharedMailbox::update`], one after another.
 #[derive(Clone)]
 pub struct SharedMailbox(Arc<Shared>);
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     has_newer: Condvar,
     listeners: Mutex<Vec<(u64, Arc<Listener>)>>,
     last_listener: AtomicU64,
-    /// Refreshes that have begun.
+    /// Number of refreshes that have begun.
     begun: AtomicU64,
     /// The latest of them that has succeeded.
     succeeded: AtomicU64,
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     _registered: Registered,
 }
 
-/// Calls a listener of a shared mailbox until it is dropped.
+/// A subscription to a shared mailbox: its listener is called until this value is dropped.
 #[must_use = "the listener is called until this is dropped"]
 pub struct Subscription {
     shared: Weak<Shared>,
@@ -95,13 +95,13 @@ impl SharedMailbox {
         })))
     }
 
-    /// Returns the newest view. Costs nothing, and looks for no change of other programs.
+    /// Returns the newest view. Costs nothing, and does not check for changes by other programs.
     pub fn view(&self) -> View {
         self.0.view()
     }
 
-    /// Looks for changes of other programs and returns the newest view. Costs a fixed number of
-    /// system calls if nothing changed. Threads that ask at the same time share one look.
+    /// Checks for changes by other programs and returns the newest view. Costs a fixed number of
+    /// system calls if nothing changed. Threads that call it at the same time share one check.
     ///
     /// # Errors
     /// As [`Mailbox::refresh`]; [`Error::Stopped`] if the request was cancelled;
@@ -126,8 +126,8 @@ impl SharedMailbox {
         self.0.with_mailbox(cancel, |mailbox| work(mailbox, &stop))
     }
 
-    /// Recovers from an error of the cache that an answer of `view` revealed, as [`Mailbox::heal`],
-    /// unless that was done since; returns the newest view.
+    /// Recovers from an error of the cache that an answer of `view` revealed, as [`Mailbox::heal`]
+    /// does, unless that was done since; returns the newest view.
     ///
     /// # Errors
     /// As [`Mailbox::heal`] and [`SharedMailbox::update`].
@@ -200,7 +200,7 @@ impl Shared {
     fn refresh(self: &Arc<Self>, cancel: &Cancel) -> Result<View> {
         let asked = self.begun.load(Ordering::SeqCst);
         self.with_mailbox(cancel, |mailbox| {
-            // Another thread may have looked since this one asked.
+            // Another thread may have checked since this call began.
             if self.succeeded.load(Ordering::SeqCst) <= asked {
                 let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
                 mailbox.refresh_path()?;
@@ -211,7 +211,7 @@ impl Shared {
         Ok(self.view())
     }
 
-    /// Scans the mailbox anew, unless a newer view than `tried` is there by then.
+    /// Scans the mailbox anew, unless there is a newer view than `tried` by then.
     fn rescan(self: &Arc<Self>, tried: &View) -> Result<View> {
         self.with_mailbox(&Cancel::new(), |mailbox| match mailbox.has_snapshot_of(tried) {
             true => mailbox.rescan(true),
@@ -253,7 +253,7 @@ impl Shared {
         is_changed
     }
 
-    /// Tells the listeners about the newest view.
+    /// Notifies the listeners of the newest view.
     fn notify_listeners(&self) {
         self.has_newer.notify_all();
         let listeners: Vec<_> =

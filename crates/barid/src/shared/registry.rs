@@ -70,8 +70,8 @@ impl Mailboxes {
         self.open_spec(&MailboxSpec::parse(spec))
     }
 
-    /// Returns the handle of a mailbox; opens it if it is not open. Costs, if it is, finding its
-    /// format and its identity.
+    /// Returns the handle of a mailbox; opens it if it is not open. For an open mailbox the cost is
+    /// that of finding its format and its identity.
     ///
     /// # Errors
     /// As [`crate::Mailbox::open_in`].

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use barid_message::body_structure;
 
-    /// The same without offsets.
+    /// Returns the structure without offsets.
     fn bare(mut part: BodyStructure) -> BodyStructure {
         (part.header_offset, part.body_offset, part.body_end) = (0, 0, 0);
         part.parts = part.parts.into_iter().map(bare).collect();

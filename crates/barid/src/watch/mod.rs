@@ -32,7 +32,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// Waits for changes of mailboxes.
+/// A watcher of changes of mailboxes.
 #[derive(Debug)]
 pub struct Watcher {
     events: Events,
@@ -76,7 +76,7 @@ impl Watcher {
         self.events.why_polled(number)
     }
 
-    /// Recovers a mailbox from an error of its cache, as [`Mailbox::heal`].
+    /// Recovers a mailbox from an error of its cache, as [`Mailbox::heal`] does.
     ///
     /// # Errors
     /// As [`Mailbox::heal`].
@@ -88,8 +88,8 @@ impl Watcher {
     }
 
     /// Waits for changes, and returns them by mailbox; returns nothing once `timeout` has passed,
-    /// or when asked to stop. A mailbox that cannot be read is reported once, and polled until it
-    /// can be read again.
+    /// or [`WatchOptions::stop`] is `true`. A mailbox that cannot be read is reported once, and
+    /// polled until it can be read again.
     ///
     /// Costs a refresh for each mailbox with an event, and, if that found changes, as much as
     /// [`View::changes_since`].

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use barid_spam::wordlist::Class;
-use barid_spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
+use barid_spam::{At, Became, Source, SpamOptions, Trained, Trainer, TrainingKind};
 use clap::{Args, ValueHint};
 
 use super::damage::warn_of;
@@ -137,8 +137,8 @@ struct WhatArgs {
 /// Trains messages.
 pub(crate) fn train(context: &mut Context, args: &TrainArgs) -> anyhow::Result<Outcome> {
     let class = args.class.class();
-    let lesson = if args.retrain { Lesson::Retrain(class) } else { Lesson::Train(class) };
-    teach(context, lesson, false, &args.what)
+    let kind = if args.retrain { TrainingKind::Retrain(class) } else { TrainingKind::Train(class) };
+    teach(context, kind, false, &args.what)
 }
 
 /// Undoes the training of messages.
@@ -148,12 +148,12 @@ pub(crate) fn untrain(context: &mut Context, args: &UntrainArgs) -> anyhow::Resu
         (_, true) => Some(Class::Ham),
         _ => None,
     };
-    teach(context, Lesson::Untrain(class), args.registered, &args.what)
+    teach(context, TrainingKind::Untrain(class), args.registered, &args.what)
 }
 
 /// Trains messages again as the given class.
 pub(crate) fn retrain(context: &mut Context, args: &RetrainArgs) -> anyhow::Result<Outcome> {
-    teach(context, Lesson::Retrain(args.class.class()), args.registered, &args.what)
+    teach(context, TrainingKind::Retrain(args.class.class()), args.registered, &args.what)
 }
 
 /// Messages that could not be trained, and notes on single messages.
@@ -182,7 +182,7 @@ impl SkippedMessages {
 
 fn teach(
     context: &mut Context,
-    lesson: Lesson,
+    kind: TrainingKind,
     registered: bool,
     args: &WhatArgs,
 ) -> anyhow::Result<Outcome> {
@@ -205,7 +205,7 @@ fn teach(
             ..SpamOptions::default()
         };
         let filter = args.list.filter(context, options)?;
-        let mut trainer = filter.trainer(lesson)?;
+        let mut trainer = filter.trainer(kind)?;
         if registered {
             trainer = trainer.taking_registered();
         }
@@ -217,8 +217,8 @@ fn teach(
         anyhow::Ok((filter, trained))
     })?;
     warn_of(context, &filter);
-    print(context, lesson, &trained)?;
-    finish(context, lesson, &trained, told)
+    print(context, kind, &trained)?;
+    finish(context, kind, &trained, told)
 }
 
 fn take(
@@ -283,17 +283,17 @@ fn name_of(class: Class) -> &'static str {
     }
 }
 
-/// Returns the names of a lesson and its class.
-fn words(lesson: Lesson) -> (&'static str, Option<&'static str>) {
-    match lesson {
-        Lesson::Train(class) => ("train", Some(name_of(class))),
-        Lesson::Untrain(class) => ("untrain", class.map(name_of)),
-        Lesson::Retrain(class) => ("retrain", Some(name_of(class))),
+/// Returns the names of a kind and its class.
+fn words(kind: TrainingKind) -> (&'static str, Option<&'static str>) {
+    match kind {
+        TrainingKind::Train(class) => ("train", Some(name_of(class))),
+        TrainingKind::Untrain(class) => ("untrain", class.map(name_of)),
+        TrainingKind::Retrain(class) => ("retrain", Some(name_of(class))),
     }
 }
 
-fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Result<()> {
-    let (verb, class) = words(lesson);
+fn print(context: &mut Context, kind: TrainingKind, trained: &Trained) -> anyhow::Result<()> {
+    let (verb, class) = words(kind);
     let counts = [
         ("messages", trained.messages),
         ("trained", trained.trained),
@@ -308,7 +308,7 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
     ];
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_trained");
-        json.key("lesson").str(verb);
+        json.key("kind").str(verb);
         json.key("class");
         match class {
             Some(class) => json.str(class),
@@ -346,14 +346,14 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
 }
 
 /// Warns of messages without a receipt, with which the list may have been trained nevertheless.
-fn warn_of_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
+fn warn_of_unreceipted(context: &Context, kind: TrainingKind, trained: &Trained) {
     if trained.unreceipted == 0 || context.global.quiet {
         return;
     }
     let what = "the list counts messages that have no receipt, such as those that `barid \
                 bogofilter` registered; these may be some of them";
-    let hint = match lesson {
-        Lesson::Retrain(class) => format!(
+    let hint = match kind {
+        TrainingKind::Retrain(class) => format!(
             "if they were registered as the other class, add --registered; if they were never \
              registered, use `barid spam train --{}`",
             name_of(class)
@@ -368,7 +368,7 @@ fn warn_of_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
 
 fn finish(
     context: &Context,
-    lesson: Lesson,
+    kind: TrainingKind,
     trained: &Trained,
     told: SkippedMessages,
 ) -> anyhow::Result<Outcome> {
@@ -378,8 +378,8 @@ fn finish(
         let why = "words were forgotten since, or the training used others";
         context.warn(&format!("{counts} would have gone below zero: {why}"));
     }
-    warn_of_unreceipted(context, lesson, trained);
-    if let Lesson::Train(class) = lesson
+    warn_of_unreceipted(context, kind, trained);
+    if let TrainingKind::Train(class) = kind
         && trained.otherwise > 0
     {
         let (count, class) = (counted(trained.otherwise, "message"), name_of(class));
@@ -410,11 +410,11 @@ fn finish(
             "run it again to continue: trained messages are skipped",
         ));
     }
-    let is_in_vain = matches!(lesson, Lesson::Untrain(_)) && trained.untrained == 0;
-    let is_left = match lesson {
-        Lesson::Retrain(_) => trained.unreceipted > 0,
-        Lesson::Train(_) => trained.otherwise > 0,
-        Lesson::Untrain(_) => false,
+    let is_in_vain = matches!(kind, TrainingKind::Untrain(_)) && trained.untrained == 0;
+    let is_left = match kind {
+        TrainingKind::Retrain(_) => trained.unreceipted > 0,
+        TrainingKind::Train(_) => trained.otherwise > 0,
+        TrainingKind::Untrain(_) => false,
     };
     Ok(match count {
         0 if is_in_vain => Outcome::NothingMatched,

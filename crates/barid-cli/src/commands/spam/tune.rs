@@ -176,7 +176,7 @@ fn warn_of_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
         let count = counted(otherwise, "message");
         context.warn(&format!("{count} given as spam and as ham: counted as spam"));
     }
-    let counts = [tuned.tested, tuned.taught];
+    let counts = [tuned.tested, tuned.trained];
     let least = counts.map(|counts| counts.spam.min(counts.ham)).into_iter().min().unwrap_or(0);
     if least < FEW_SAMPLES {
         let few = counted(least.into(), "message");
@@ -260,8 +260,8 @@ fn named(parameters: &Parameters) -> [(&'static str, f64); 7] {
 fn print(context: &mut Context, args: &TuneArgs, tuned: &Tuned) -> anyhow::Result<()> {
     let (spam, ham) = (tuned.tested.spam, tuned.tested.ham);
     let how = if args.chronological {
-        let taught = (grouped(tuned.taught.spam.into()), grouped(tuned.taught.ham.into()));
-        format!("scored by the {} spam and {} ham before them", taught.0, taught.1)
+        let trained = (grouped(tuned.trained.spam.into()), grouped(tuned.trained.ham.into()));
+        format!("scored by the {} spam and {} ham before them", trained.0, trained.1)
     } else {
         format!("in {} folds", args.folds)
     };
@@ -310,8 +310,8 @@ fn json(context: &mut Context, args: &TuneArgs, tuned: &Tuned, failed: usize) {
     let counts = [
         ("spam", tuned.tested.spam.into()),
         ("ham", tuned.tested.ham.into()),
-        ("taught_spam", tuned.taught.spam.into()),
-        ("taught_ham", tuned.taught.ham.into()),
+        ("taught_spam", tuned.trained.spam.into()),
+        ("taught_ham", tuned.trained.ham.into()),
         ("tokens", tuned.tokens as u64),
         ("tried", tuned.tried as u64),
         ("undated", tuned.undated as u64),

@@ -15,7 +15,7 @@ use crate::check::{
     uidvalidity_now,
 };
 
-/// Examines both.
+/// Examines both files.
 pub(super) fn look_at_lists(
     maildir: &Maildir,
     letters: u32,
@@ -179,7 +179,7 @@ impl List {
         is_sound
     }
 
-    /// Finds lines whose UIDs do not rise, and duplicate names.
+    /// Finds lines whose UIDs do not ascend, and duplicate names.
     fn order(&mut self, path: &Path, diagnosis: &mut Diagnosis) {
         let damage = |kind, severity| Damage::new(kind, severity, path);
         let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();

@@ -13,14 +13,14 @@ use super::support::{World, keyword, message, uid};
 
 const SEEDS: u64 = 16;
 
-/// Promises of an operation.
+/// /// What an operation promised.
 #[derive(Clone, Debug, Default)]
 struct Promise {
     /// UIDs that were announced, and their text.
     uids: BTreeMap<Uid, Vec<u8>>,
     /// The UIDVALIDITY under which they were announced.
     uidvalidity: Option<UidValidity>,
-    /// Texts that must be there, whatever their UID.
+    /// /// Texts that must exist, whatever their UIDs.
     texts: Vec<Vec<u8>>,
     /// Flags that must be set.
     flags: BTreeMap<Uid, FlagSet>,
@@ -28,7 +28,7 @@ struct Promise {
     gone: Vec<Uid>,
 }
 
-/// An operation; it returns what it promised in the end.
+/// /// An operation; it returns its promise when it succeeds.
 type Operation = fn(&mut World) -> barid_mailbox::Result<Promise>;
 
 /// The texts of all known messages by UID.
@@ -36,14 +36,14 @@ fn texts(world: &World) -> BTreeMap<Uid, Vec<u8>> {
     world.cache.messages.keys().map(|uid| (*uid, world.read(uid.get()).unwrap())).collect()
 }
 
-/// Returns what is announced now.
+/// /// Returns what the mailbox announces now.
 fn announced(world: &World) -> Promise {
     let uidvalidity = world.cache.report.as_ref().map(|report| report.uidvalidity);
     Promise { uids: texts(world), uidvalidity, ..Promise::default() }
 }
 
-/// Scans what a crash left, with the cache or without, and compares with `promise`. `before` was
-/// there all the time, but for what the operation may remove.
+/// /// Scans what a crash left, with or without the cache, and compares it with `promise`. The
+/// messages of `before` existed all the time, except for those that the operation may remove.
 fn verify(disk: &MemVfs, survivor: &World, before: &Promise, promise: Option<&Promise>, at: &str) {
     for with_cache in [true, false] {
         let copy: MemVfs = CrashVfs::new(disk).vfs();
@@ -82,14 +82,14 @@ fn verify(disk: &MemVfs, survivor: &World, before: &Promise, promise: Option<&Pr
     }
 }
 
-/// Crashes `operation` everywhere, then lets every one of its calls fail.
+/// /// Crashes `operation` at every call, then makes each of its calls fail.
 fn check(prepare: fn(&mut World), expunges: &[Uid], operation: Operation, points_min: usize) {
     let disk = MemVfs::new();
     let mut world = World::new(Arc::new(disk.clone()));
     world.threads = 1;
     prepare(&mut world);
     let before = announced(&world);
-    // Only what the operation is to remove may be missing before it is acknowledged.
+    // // Only the messages that the operation removes may be missing before it is acknowledged.
     let mut kept = before.clone();
     kept.uids.retain(|uid, _| !expunges.contains(uid));
 
@@ -134,7 +134,7 @@ fn check(prepare: fn(&mut World), expunges: &[Uid], operation: Operation, points
     }
 }
 
-/// Checks that every message is there that nobody removes.
+/// /// Checks that every message that nobody removes exists.
 fn must_be_there(disk: &MemVfs, survivor: &World, kept: &Promise, at: &str) {
     let copy: MemVfs = CrashVfs::new(disk).vfs();
     let mut world = World::at(Arc::new(copy), &survivor.path, &survivor.state_dir);
@@ -170,7 +170,8 @@ fn torn(world: &mut World) {
     world.put("dovecot-uidlist", format!("{text}9 :to").as_bytes());
 }
 
-/// A scan announces UIDs. Of a message that it says it could not read the text is not known.
+/// /// Scans; the promise consists of the announced UIDs, without those of messages that were
+/// reported as unreadable.
 fn scan(world: &mut World) -> barid_mailbox::Result<Promise> {
     let report = world.try_scan()?;
     let unread: Vec<Uid> = report.defects.iter().filter_map(|defect| defect.uid).collect();

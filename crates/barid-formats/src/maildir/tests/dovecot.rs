@@ -14,7 +14,7 @@ use super::support::{World, flagged, keyword, message};
 
 type Flags = BTreeMap<u32, BTreeSet<String>>;
 
-/// A Maildir that both work on, and how many answers were compared.
+/// /// A Maildir that both programs use, and the number of compared answers.
 struct Both {
     dovecot: Dovecot,
     world: World,
@@ -68,7 +68,7 @@ impl Both {
             .collect()
     }
 
-    /// Asks both, in either order.
+    /// /// Queries both programs, in either order.
     fn agree(&mut self, ours_first: bool, what: &str) {
         let (ours, theirs) = if ours_first {
             let ours = self.ours();
@@ -144,7 +144,8 @@ fn names_are_ordered_as_dovecot_orders_them() {
     let Some(mut both) = Both::new("order") else { return };
     let mut random = fastrand::Rng::with_seed(5);
     for number in 0..400 {
-        // Within a second all have microseconds or none has: else Dovecot's order is no order.
+        // // The names of one second either all have microseconds or all lack them: otherwise
+        // Dovecot's order is inconsistent.
         let second = random.u32(10..14);
         let kind = ["M", "PxM"][random.usize(..2)];
         let kind = if second < 12 { kind } else { "V" };
@@ -265,7 +266,7 @@ fn corrupt_uidlists_end_in_agreement() {
         for (number, case) in cases.iter().enumerate() {
             both.world.put("dovecot-uidlist", case.as_bytes());
             both.put_some(3000 + number as u32 * 2 + u32::from(ours_first), 1);
-            // Whoever comes second may still have to learn what the first one wrote.
+            // // The program that is second may still have to read what the first one wrote.
             both.ours();
             both.theirs();
             both.agree(ours_first, &format!("case {number}, ours first: {ours_first}"));

@@ -1,4 +1,5 @@
-//! Names that others hide from listings by renames: no message is taken to be gone for that.
+//! //! Names that other programs hide from listings by renaming files: no message is considered
+//! gone because of that.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ fn seen() -> FlagSet {
     [Flag::Seen].into_iter().collect()
 }
 
-/// Lets the next scan list a message whose file is renamed before it is read, and lets that many
-/// listings not show the new name.
+/// /// Renames the file of a message that the next scan has listed, before it is read, and hides
+/// the new name from that many listings.
 fn renamed_before_it_is_read(listings: u32) -> (World, MemVfs) {
     let (mut world, disk) = world();
     world.pass_time();
@@ -63,8 +64,8 @@ fn what_no_listing_shows_is_told_and_looked_for_again() {
     assert_eq!(world.lines()[1], "2 cur/2.h:2,FS Flagged,Seen");
 }
 
-/// Only `new` had changed when the scan began. Seen on a loaded machine, where whoever moves
-/// messages is sometimes slower than the racy interval.
+/// /// When the scan began, only `new` had changed. This was observed on a loaded machine, where a
+/// program that moves messages is sometimes slower than the racy interval.
 #[test]
 fn what_moves_to_cur_before_new_is_listed_is_found() {
     let (mut world, disk) = world();
@@ -107,7 +108,7 @@ fn a_long_header_is_whole_although_its_file_is_renamed_while_it_is_read() {
     world.pass_time();
     let others = disk.clone();
     world.vfs = Arc::new(MeanwhileVfs::new(disk, move |kind, path| {
-        // The header's first part was read, and its file is closed.
+        // // The first part of the header was read, and the file is closed.
         if kind == CallKind::Close && path == Path::new("/box/cur/2.h:2,S") {
             let _ = others.rename(path, Path::new("/box/cur/2.h:2,FS"));
         }
@@ -117,7 +118,8 @@ fn a_long_header_is_whole_although_its_file_is_renamed_while_it_is_read() {
     assert_eq!(world.cache.messages[&uid(2)].header, long);
 }
 
-/// Scans, then lets others rename message 2 and hide it from that many listings.
+/// /// Scans, then renames message 2 as another program would, and hides it from that many
+/// listings.
 fn renamed_since_the_scan(listings: u32) -> (World, MemVfs) {
     let (mut world, disk) = world();
     world.scan();
@@ -152,7 +154,7 @@ fn a_change_of_what_no_listing_shows_is_to_be_repeated() {
             world.vfs = Arc::new(disk);
             world.pass_time();
             world.scan();
-            // All else is done.
+            // // The other changes are made.
             assert_eq!(world.uids().len(), if dry_run { 2 } else { left });
             assert_eq!(world.lines().last().unwrap(), "2 cur/2.h:2,RS Answered,Seen");
             let known = ChangeSet { expunge: vec![uid(2)], ..changes.clone() };
@@ -161,7 +163,7 @@ fn a_change_of_what_no_listing_shows_is_to_be_repeated() {
     }
 }
 
-/// Two messages with one base name, which have been scanned.
+/// /// A scanned Maildir with two messages that share a base name.
 fn twins() -> (World, MemVfs) {
     let disk = MemVfs::new();
     let mut world = World::new(Arc::new(disk.clone()));

@@ -1,4 +1,5 @@
-//! Others at work while we scan: deliveries, moves, flag changes and expunges, on a real disk.
+//! //! Other programs that work on a Maildir during scans: deliveries, moves, flag changes and
+//! expunges, on a real disk.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -12,20 +13,20 @@ use barid_vfs::{OpenOptions, OsVfs, Vfs};
 use super::support::World;
 use crate::maildir::name;
 
-/// Deliveries of each of two writers.
+/// /// Number of deliveries by each of the two writers.
 const DELIVERIES: u32 = 2_000;
-/// Messages that are there from the beginning and never expunged, only renamed.
+/// /// Number of messages that exist from the beginning and are never expunged, only renamed.
 const LASTING: u32 = 1_500;
 
-/// Scans that each scanning thread must have made.
+/// /// Number of scans that each scanning thread must have made.
 const SCANS_MIN: u32 = 4;
 
-/// Certain content of the Maildir, as known to the threads that change it.
+/// /// Known content of the Maildir, shared by the threads that change it.
 #[derive(Default)]
 struct Truth {
-    /// Base names delivered and not about to be expunged.
+    /// /// Base names that were delivered and are not about to be expunged.
     there: Mutex<BTreeSet<String>>,
-    /// Scans of the thread that keeps a cache, and of the one that forgets.
+    /// /// Number of scans by the thread that keeps its cache, and by the one that discards it.
     scans: [AtomicU32; 2],
     stop: AtomicBool,
 }
@@ -76,7 +77,7 @@ fn move_and_flip(root: &Path, truth: &Truth, seed: u64) {
     }
 }
 
-/// Removes some of what was delivered until stopped.
+/// /// Removes some of the delivered messages until stopped.
 fn expunge(root: &Path, truth: &Truth) {
     let (vfs, mut random) = (vfs(), fastrand::Rng::with_seed(3));
     while !truth.stop.load(Ordering::Relaxed) {
@@ -85,7 +86,8 @@ fn expunge(root: &Path, truth: &Truth) {
             if base.starts_with('1') || random.u32(0..20) != 0 {
                 continue;
             }
-            // What is delivered just now does not count yet, and would count once it is gone.
+            // // A message that was delivered a moment ago is not registered yet, and would be
+            // registered after its removal.
             if !truth.there.lock().unwrap().remove(base) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Scans: what is found, what it costs, where UIDs come from.
+//! //! Scans: what they find, how many calls they need, and the source of UIDs.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,8 @@ fn messages_are_found_in_order_of_arrival() {
     assert_eq!(world.read(3).unwrap(), b"Subject: c\r\n\r\nbody\r\n");
 }
 
-/// Some programs deliver under the final name. Where they stop is a message after a while.
+/// /// Some programs deliver under the final name; an incomplete file counts as a message after
+/// some time.
 #[test]
 fn what_is_being_written_is_no_message_yet() {
     let mut world = ten();
@@ -67,7 +68,7 @@ fn what_is_being_written_is_no_message_yet() {
         world.scan();
         assert_eq!(world.uids().len(), 10, "{}", part.escape_ascii());
     }
-    // They have no UIDs yet: the one that is whole first gets the first.
+    // // The two files have no UIDs yet: the one that is complete first gets the first UID.
     world.put("new/400.M1P1.h", b"Subject: whole\n\nbody\n");
     let report = world.scan();
     assert_eq!((world.lines().len(), report.uidnext), (11, uid(12)));
@@ -203,13 +204,13 @@ fn uids_of_others_hold() {
             .text("dovecot-uidlist")
             .starts_with("3 V77 N50 G0123456789abcdef0123456789abcdef Px\n7 W20 :")
     );
-    // Another program gives the next one, which is read from the end of the file.
+    // // Another program assigns the next UID, which is read from the end of the file.
     world.put("new/300.M1P1.h", b"\n");
     let text = world.text("dovecot-uidlist");
     world.put("dovecot-uidlist", format!("{text}60 :300.M1P1.h\n").as_bytes());
     let report = world.scan();
     assert_eq!((report.reset, world.uids().last()), (false, Some(&60)));
-    // It rewrites the file under another UIDVALIDITY.
+    // // The program rewrites the file under another UIDVALIDITY.
     world.put("dovecot-uidlist", b"3 V78 N2 G0123456789abcdef0123456789abcdef\n1 :300.M1P1.h\n");
     let report = world.scan();
     assert!(report.reset && report.uidvalidity.get() == 78);
@@ -289,7 +290,7 @@ fn uids_that_only_a_lost_ledger_had_raise_uidvalidity() {
         }
         let second = world.scan();
         assert!(second.uidvalidity > first.uidvalidity);
-        // It is over with that.
+        // // The next scan keeps the UIDVALIDITY.
         world.put("new/400.M1P1.h", b"\n");
         assert_eq!(world.scan().uidvalidity, second.uidvalidity);
         assert!(!world.ledger().unwrap().is_lost());
@@ -344,7 +345,7 @@ fn twins_are_two_messages() {
     assert_eq!(world.uids(), [1, 2]);
     assert_eq!(world.read(1).unwrap(), b"Subject: one\n\n");
     assert_eq!(world.read(2).unwrap(), b"Subject: two\n\n");
-    // Each is followed, and nobody else gets the UID.
+    // // Each of them keeps its UID, and no other message gets it.
     world.rename("cur/1.h:2,F", "cur/1.h:2,FR");
     world.put("new/9.h", b"\n");
     assert!(!world.scan().reset);
@@ -379,7 +380,7 @@ fn long_headers_are_read_in_bounded_memory() {
     world.put("cur/2.h:2,", &long(HEADER_LEN_MAX + 5));
     world.put("cur/3.h:2,", &vec![b'x'; 50_000]);
     world.put("cur/4.h:2,", b"");
-    // Nobody is writing them any more.
+    // // After this time, no program is considered to be writing them.
     world.pass_time();
     let report = world.scan();
     let lens: Vec<usize> = world.cache.messages.values().map(|m| m.header.len()).collect();
@@ -387,8 +388,8 @@ fn long_headers_are_read_in_bounded_memory() {
     assert_eq!(report.defects.len(), 1);
     assert_eq!(report.defects[0].uid, Some(uid(2)));
 }
-
-/// Lets message 2 of three fail until it is over.
+/// Fails accesses to message 2 of three with `fault`, then lets them succeed.
+/// /// Makes every read of message 2 of three fail, then lets it succeed.
 fn check_unreadable(second: &[u8], fault: Fault, header_len: usize) {
     let disk = MemVfs::new();
     let mut world = World::new(Arc::new(disk.clone()));
@@ -572,7 +573,7 @@ fn a_full_check_sees_what_stamps_hide() {
     assert_eq!(world.scan().changed.len(), 1);
 }
 
-/// Another process scans while the first message is taken.
+/// /// Sinks during whose first call another process scans.
 struct Meanwhile(Mutex<Option<World>>);
 
 impl Sinks for Meanwhile {

@@ -39,7 +39,7 @@ fn an_expunge_stops_between_two_batches() {
     assert!((600..1200).contains(&done), "{done}");
     world.scan();
     assert_eq!(world.uids(), (done as u32 + 1..=MESSAGES).collect::<Vec<_>>());
-    // The same change goes on.
+    // // The same change is continued.
     assert_eq!(world.sync(&changes, &[]).unwrap().figures.messages_expunged, total - done);
 }
 

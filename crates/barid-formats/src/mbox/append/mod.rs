@@ -1,8 +1,8 @@
 //! Appending messages.
 //!
-//! Written messages can be read by all three programs of `from_line.rs`: they have a From_ line of
-//! a form that all accept, and the owned fields at the end of the header as c-client writes them.
-//! Owned fields and the `Content-Length` that a message came with are dropped, as in Dovecot.
+//! Written messages can be read by all three programs named in `from_line.rs`: they have a From_
+//! line of a form that all accept, and the owned fields at the end of the header as c-client writes
+//! them. Owned fields and the `Content-Length` that a message came with are dropped, as in Dovecot.
 //!
 //! **Order of writing.** With all locks held: (1) a journal that lists what will be appended
 //! (`change/intent.rs`), `fsync`; its folder, `fsync`, unless the first made its name durable
@@ -21,8 +21,10 @@
 //! those of messages that came with LF. In any other file a message keeps its line ends.
 //!
 //! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no
-//! more: they were never reported, and none is used again, since no `X-UID` is on the disk before
-//! the last UID that covers it.
+//! more: they were never reported, and none is assigned again. The raised last UID and the `X-UID`
+//! fields become durable by the same `fsync`; if a crash keeps complete messages without the
+//! raised number, recovery writes it (`change/mend.rs`). Without a journal the raised number is
+//! made durable first.
 
 mod compose;
 mod number;
@@ -211,11 +213,11 @@ pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Resu
 
 /// The end of a file before an append.
 struct End {
-    /// End of the last byte that is not such a NUL.
+    /// Size of the file without the NULs at its end.
     size: u64,
     /// The last bytes before `size`.
     tail: Vec<u8>,
-    /// The first line of the file ends with CRLF.
+    /// `true` if the first line of the file ends with CRLF.
     is_crlf: bool,
 }
 
@@ -265,9 +267,9 @@ struct AppendTexts<'a> {
 }
 
 impl AppendTexts<'_> {
-    /// Returns the length of the first text up to its From_ line, with an `X-IMAPbase` after that,
-    /// and on to where a piece of the journal ends in a file that was empty: remains that end
-    /// between two pieces could be those of another program.
+    /// Returns the length of the start of the first text: up to its From_ line, including an
+    /// `X-IMAPbase` after that, and, in a file that was empty, up to the end of a piece of the
+    /// journal: remains that end between two pieces could be those of another program.
     fn head_len(&self, text: &[u8]) -> usize {
         let separator = if self.form.variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
         let start = self.lead.len() + separator;

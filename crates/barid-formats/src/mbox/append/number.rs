@@ -40,8 +40,8 @@ pub(in crate::mbox) struct Believed {
 
 impl Believed {
     /// Returns the known state if the file still has the inode and size that it had then; `None`
-    /// also if nothing is known. A message that came and went meanwhile leaves both as they were,
-    /// and its UID in the ledger.
+    /// also if nothing is known. A message that was delivered and expunged meanwhile leaves both
+    /// unchanged, and its UID in the ledger.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &MboxWriteLocks,

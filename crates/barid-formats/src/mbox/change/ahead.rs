@@ -23,9 +23,9 @@ use super::work::{PlannedChange, decompress};
 
 /// Next action of the writer.
 enum WriterStep {
-    /// Begin a step: everything before must be durable first.
+    /// Begins a step: everything before must be durable first.
     Begin(WriteStep),
-    /// Write these bytes at this offset.
+    /// Writes these bytes at this offset.
     Bytes(u64, Vec<u8>),
 }
 

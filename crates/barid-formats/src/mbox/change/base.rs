@@ -32,7 +32,7 @@ pub(super) struct Wish<'a> {
     pub(super) known: &'a dyn Known,
     pub(super) changes: &'a ChangeSet,
     pub(super) targets: &'a Targets,
-    /// All messages are expunged: information that must survive has to be in the base.
+    /// `true` if all messages are expunged: information that must survive has to be in the base.
     pub(super) is_last_home: bool,
 }
 

@@ -65,8 +65,8 @@ enum Other {
     Piece(u64),
 }
 
-/// Finds the parts of `intent` in a file of `size` bytes. Returns `None` if they cannot be told
-/// from bytes that others wrote: then nothing may be removed.
+/// Finds the parts of `intent` in a file of `size` bytes. Returns `None` if they cannot be
+/// distinguished from bytes that others wrote: then nothing may be removed.
 pub(super) fn claim(
     file: &dyn File,
     size: u64,
@@ -141,7 +141,7 @@ impl InterruptedAppend<'_> {
         Ok(bytes[ends..].starts_with(self.separator))
     }
 
-    /// Returns the start of bytes of others, of which the one at `own` is the first that differs.
+    /// Returns the start of the bytes of others; the one at `own` is the first that differs.
     fn begin_of_other(&self, own: u64, complete: u64) -> io::Result<Option<u64>> {
         if self.begins(own)? {
             return Ok(Some(own));
@@ -181,8 +181,8 @@ impl InterruptedAppend<'_> {
         is_separator.then_some(len)
     }
 
-    /// Returns the start of bytes of others, of which the first that differs is somewhere in the
-    /// piece from `from` to `end`. A separator within the piece proves nothing.
+    /// Returns the start of the bytes of others; the first that differs is somewhere in the piece
+    /// from `from` to `end`. A separator within the piece proves nothing.
     fn begin_at_piece(&self, from: u64, end: u64) -> io::Result<Option<u64>> {
         let bytes = self.read(from, SENDER_LINE_LEN)?;
         let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -22,9 +22,9 @@ use super::work::PlannedChange;
 /// Returns the block size of the file system if it can collapse ranges of this file, of `size`
 /// bytes, and is known to leave only states that [`PlannedChange::find_midway`] understands.
 ///
-/// Costs a few system calls. The one that asks if the file can be collapsed always fails, with
-/// `InvalidInput` if it can. For a file that is open for reading only, which fails with `EBADF`,
-/// the answer is taken to be yes.
+/// Costs a few system calls. The one that tests if the file can be collapsed always fails, with
+/// `InvalidInput` if it can. A file that is open for reading only fails with `EBADF`; it counts as
+/// one that can be collapsed.
 pub(super) fn block(vfs: &dyn Vfs, path: &Path, file: &dyn File, size: u64) -> Option<u64> {
     if !vfs.collapses(path) {
         return None;
@@ -85,9 +85,9 @@ impl<'a> PlannedChange<'a> {
         Ok(())
     }
 
-    /// Determines the state of the collapse that may have been running when [`Stage::collapsed`] of
-    /// them were known to be complete; writes nothing. If all bytes have moved, it is counted as
-    /// complete.
+    /// Determines the state of the collapse that may have been running when [`Stage::collapsed`]
+    /// ranges were known to be complete; writes nothing. If all bytes have moved, that collapse
+    /// counts as complete.
     ///
     /// # Errors
     /// [`Error::Changed`] if the file is in a state that a collapse cannot have left.

@@ -8,18 +8,18 @@ use barid_mailbox::Result;
 /// The *shift* is the new position minus the old one. At the end, the old position is the end of
 /// the old file.
 pub(crate) trait Draft {
-    /// The next `len` bytes stay unchanged where they are; the shift must be 0. Costs nothing,
+    /// Leaves the next `len` bytes unchanged where they are; the shift must be 0. Costs nothing,
     /// however long.
     fn stay(&mut self, len: u64) -> Result<()>;
-    /// The next `len` bytes of the old file are copied.
+    /// Copies the next `len` bytes of the old file.
     fn copy(&mut self, len: u64) -> Result<()>;
-    /// The next `len` bytes of the old file are left out.
+    /// Leaves out the next `len` bytes of the old file.
     fn skip(&mut self, len: u64) -> Result<()>;
     /// Inserts new bytes.
     fn insert(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The file system removes the next `len` bytes from the file before anything is moved; `len`
-    /// and the old position are multiples of the file system's block. From then on the old file is
-    /// the one without them: the shift does not change.
+    /// Lets the file system remove the next `len` bytes from the file before anything is moved;
+    /// `len` and the old position are multiples of the file system's block. From then on the old
+    /// file is the one without them: the shift does not change.
     fn collapse(&mut self, len: u64) -> Result<()>;
     /// Returns the new position minus the old one.
     fn shift(&self) -> i64;

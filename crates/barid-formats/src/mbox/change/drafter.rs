@@ -67,7 +67,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
 
     /// Completes the draft.
     pub(super) fn finish(mut self) -> Result<Drafted> {
-        self.close_behind()?;
+        self.close_after()?;
         Ok(Drafted {
             read: self.readers.finish()?,
             collapses: self.collapses,
@@ -79,7 +79,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
     /// Prepares for a change: opens a unit that reaches to the position, or extends the open one.
     fn begin(&mut self) -> Result<()> {
         if self.is_full() {
-            self.close_behind()?;
+            self.close_after()?;
         }
         if self.open.is_some() && self.staying > 0 && self.staying <= self.stay_len {
             let len = std::mem::take(&mut self.staying);
@@ -96,7 +96,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
             return Ok(());
         }
         if self.staying > 0 {
-            self.close_behind()?;
+            self.close_after()?;
         }
         if self.open.is_none() {
             let lead = self.staying.min(CONTEXT_LEN);
@@ -115,7 +115,7 @@ impl<'scope, 'env> Drafter<'scope, 'env> {
     }
 
     /// Ends the open unit with the first of the bytes that stay after it.
-    fn close_behind(&mut self) -> Result<()> {
+    fn close_after(&mut self) -> Result<()> {
         if self.open.is_none() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use barid_mailbox::Result;
 
-/// Takes edits in file order; the bytes between them stay, or are copied where they move.
+/// Receives edits in file order; the bytes between them stay, or are copied if they move.
 pub(super) struct Editor<'d> {
     draft: &'d mut dyn Draft,
     /// Offset in the old file up to which the draft is written.
@@ -77,9 +77,9 @@ impl<'d> Editor<'d> {
             return Ok(());
         }
         let (old_rest, new_rest) = (&old[before..], &new[before..]);
-        let behind = same(&mut old_rest.iter().rev().zip(new_rest.iter().rev()));
+        let after = same(&mut old_rest.iter().rev().zip(new_rest.iter().rev()));
         self.keep_until(offset + before as u64)?;
-        self.skip((old_rest.len() - behind) as u64)?;
-        self.insert(&new_rest[..new_rest.len() - behind])
+        self.skip((old_rest.len() - after) as u64)?;
+        self.insert(&new_rest[..new_rest.len() - after])
     }
 }

@@ -126,9 +126,9 @@ pub(super) struct JournalHeader {
     pub(super) origin: Origin,
     /// Bytes of the mailbox before the change.
     pub(super) old_size: u64,
-    /// Bytes of it without the collapsed ranges.
+    /// Bytes of the mailbox before the change, without the collapsed ranges.
     pub(super) base_size: u64,
-    /// Bytes of it after the change.
+    /// Bytes of the mailbox after the change.
     pub(super) new_size: u64,
     /// See [`SyncContext::pending_through`](barid_mailbox::SyncContext::pending_through).
     pub(super) pending_through: Option<u64>,

@@ -39,7 +39,7 @@ impl Default for WritingOptions {
 /// Number of units into which a large file is split, so that their table is bounded.
 pub(super) const UNITS_MAX: u64 = 16 * 1024;
 
-/// Unchanged bytes beside a change that are hashed, to tell this file from another.
+/// Unchanged bytes beside a change that are hashed, to distinguish this file from another.
 pub(super) const CONTEXT_LEN: u64 = 64;
 
 /// Longest run of removed bytes that is still read and hashed; part of the journal's format.

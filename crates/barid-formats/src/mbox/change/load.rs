@@ -1,8 +1,8 @@
 //! Finds the journal of a mailbox, and reads its plan.
 //!
 //! The plan of a journal is carried out on the mailbox. So a journal counts only if a user wrote it
-//! who may change the mailbox anyway, if it is where journals do, and if it belongs to this
-//! very file (docs/protocol.md, "Three kinds of file").
+//! who may change the mailbox anyway, if it is at a path where journals are written, and if it
+//! belongs to this very file (docs/protocol.md, "Three kinds of file").
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -99,13 +99,13 @@ pub(super) enum Load {
     Whole(Box<LoadedPlan>),
     /// The journal of an append.
     Append(Box<Intent>),
-    /// Nothing of it was written: nothing was begun.
+    /// The journal is empty: nothing was begun.
     Nothing,
-    /// Not all of it was written: nothing was begun.
+    /// The journal was not written completely: nothing was begun.
     Incomplete,
-    /// It was whole, and was damaged since.
+    /// The journal was complete, and was damaged since.
     Damaged,
-    /// It cannot be used, for this reason.
+    /// The journal cannot be used, for this reason.
     Unusable(String),
 }
 

@@ -262,14 +262,14 @@ impl<'p> HeaderReaders<'p> {
         let separators = context.input.separators;
         let mut owned = Owned::default();
         status::head(self.headers.get(item.header(), len)?, true, separators, &mut owned);
-        let behind = self.headers.get_some(item.body(), PEEK_LEN)?;
-        let open = match separator_in(behind, true, separators).flatten() {
+        let after = self.headers.get_some(item.body(), PEEK_LEN)?;
+        let open = match separator_in(after, true, separators).flatten() {
             Some(_) => {
                 let is_mbox = separators != Separators::Mmdf;
                 let adds_blank = is_mbox && owned.content_length.is_none();
                 OpenHeader::Separator { adds_blank }
             }
-            None if behind.iter().all(|byte| *byte == 0) => OpenHeader::Eof,
+            None if after.iter().all(|byte| *byte == 0) => OpenHeader::Eof,
             None => return Err(context.changed()),
         };
         Ok(Some(open))

@@ -262,13 +262,13 @@ impl Cut<'_> {
         let len = from.min(3);
         let before = &mut before[..len as usize];
         file.read_exact_at(before, from - len).map_err(self.at())?;
-        let mut behind = [0; MMDF_SEPARATOR.len()];
-        let read = file.read_full_at(&mut behind, to).map_err(self.at())?;
-        let behind = &behind[..read];
+        let mut after = [0; MMDF_SEPARATOR.len()];
+        let read = file.read_full_at(&mut after, to).map_err(self.at())?;
+        let after = &after[..read];
         let ends_line = before.is_empty() || before.ends_with(b"\n");
         if self.variant == Variant::Mmdf {
             let line_end: &[u8] = if ends_line { b"" } else { b"\n" };
-            let separator: &[u8] = if behind == b"From " { MMDF_SEPARATOR } else { b"" };
+            let separator: &[u8] = if after == b"From " { MMDF_SEPARATOR } else { b"" };
             return Ok([line_end, separator].concat());
         }
         let is_blank = before.is_empty()
@@ -276,7 +276,7 @@ impl Cut<'_> {
             || before.ends_with(b"\n\n")
             || before.ends_with(b"\n\r\n");
         let missing = usize::from(!ends_line) + usize::from(!is_blank);
-        let there = behind.iter().take_while(|byte| **byte == b'\n').count();
+        let there = after.iter().take_while(|byte| **byte == b'\n').count();
         Ok(vec![b'\n'; missing.saturating_sub(there)])
     }
 }

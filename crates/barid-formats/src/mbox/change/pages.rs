@@ -167,16 +167,16 @@ mod tests {
         let before = vfs.counts().of(CallKind::Read);
         let pages = Pages::new(&*file, bytes.len() as u64, 100);
         assert!(!pages.read_ahead(), "nobody has asked for anything");
-        let (mut at, mut behind) = (0, 0);
+        let (mut at, mut after) = (0, 0);
         while at < bytes.len() as u64 {
             let page = pages.get(at).unwrap();
             assert_eq!(page.bytes, bytes[page.offset as usize..page.end() as usize]);
             let ahead = (0..PAGES_AHEAD + 1).take_while(|_| pages.read_ahead()).count();
             assert!(ahead as u64 <= PAGES_AHEAD);
             // The other is three pages behind.
-            while behind + 300 < at {
-                let page = pages.last(behind).unwrap();
-                behind = page.end();
+            while after + 300 < at {
+                let page = pages.last(after).unwrap();
+                after = page.end();
             }
             at = page.end() + 7;
         }

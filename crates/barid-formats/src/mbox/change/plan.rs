@@ -193,8 +193,8 @@ impl<'p> Planner<'p> {
 
     /// Fails unless a message lies between its neighbours.
     fn check_place(&mut self, index: u32, item: &CursorMessage) -> Result<()> {
-        let is_behind = item.offset >= self.told && item.offset >= self.editor.at();
-        match is_behind && item.end() <= self.end_of(index)? {
+        let is_after = item.offset >= self.told && item.offset >= self.editor.at();
+        match is_after && item.end() <= self.end_of(index)? {
             true => Ok(()),
             false => Err(self.context.changed()),
         }
@@ -403,12 +403,12 @@ impl<'p> Planner<'p> {
         surplus: u64,
     ) -> Result<(Mode, Range<u64>)> {
         let nothing = run.end..run.end;
-        let behind = self.context.input.size - run.end;
-        let is_much = self.expunged_left.saturating_mul(MOVE_FRACTION) >= behind;
+        let after = self.context.input.size - run.end;
+        let is_much = self.expunged_left.saturating_mul(MOVE_FRACTION) >= after;
         if is_much || kept == self.tools.cursor.len() {
             return Ok((Mode::Move, nothing));
         }
-        let worth = behind / COLLAPSE_FRACTION;
+        let worth = after / COLLAPSE_FRACTION;
         let absorbed_max = worth.clamp(ABSORB_TOTAL_MIN, ABSORB_TOTAL_MAX);
         let mut can = |surplus| self.search.can_absorb(&self.context, kept, surplus, absorbed_max);
         if surplus <= worth && can(surplus)? {

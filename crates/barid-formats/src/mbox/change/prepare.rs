@@ -165,11 +165,11 @@ fn end_of_last(
     if end > scanned {
         return Err(changed());
     }
-    let behind = tools.headers.get_some(end, PEEK_LEN)?;
-    let starts = |with: &[u8]| behind.starts_with(with);
+    let after = tools.headers.get_some(end, PEEK_LEN)?;
+    let starts = |with: &[u8]| after.starts_with(with);
     let len = match input.separators {
         Separators::Mmdf if starts(MMDF_SEPARATOR) => {
-            let second = &behind[MMDF_SEPARATOR.len()..];
+            let second = &after[MMDF_SEPARATOR.len()..];
             let is_own = second.iter().all(|byte| *byte == 0) || second.starts_with(MMDF_SEPARATOR);
             if is_own { MMDF_SEPARATOR.len() } else { 0 }
         }
@@ -177,7 +177,7 @@ fn end_of_last(
         Separators::From(_) if starts(b"\r\n") => 2,
         _ => 0,
     };
-    let rest = &behind[len..];
+    let rest = &after[len..];
     let follows = separator_in(rest, true, input.separators).flatten().is_some();
     let is_known = if input.size > scanned && follows {
         end + len as u64 >= scanned

@@ -50,7 +50,8 @@ pub(in crate::mbox) fn unfinished(
     Ok(Some(Unfinished { journal, what: what.to_owned() }))
 }
 
-/// As [`unfinished`], but without changes that a running process is still writing.
+/// Returns the unfinished change as [`unfinished`] does, unless a running process is still writing
+/// it.
 pub(in crate::mbox) fn abandoned(
     mailbox: &MboxMailbox,
     state_dir: Option<&Path>,

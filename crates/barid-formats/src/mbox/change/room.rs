@@ -101,7 +101,7 @@ enum RoomAhead {
     Enough,
     /// The mailbox ends, this number of bytes ahead.
     End(u64),
-    /// Not enough up to this offset.
+    /// Up to this offset there is not enough padding.
     Far(u64),
 }
 

@@ -103,7 +103,8 @@ impl PlannedChange<'_> {
         }
     }
 
-    /// As [`PlannedChange::run`], for a recovery: the journal is kept after any error.
+    /// Does the rest as [`PlannedChange::run`] does, for a recovery: the journal is kept after any
+    /// error.
     ///
     /// # Errors
     /// [`Error::Unfinished`].
@@ -184,7 +185,7 @@ impl PlannedChange<'_> {
         }
     }
 
-    /// Sets times of the mailbox that no later change leaves equal.
+    /// Sets the times of the mailbox so that every later change gives other times.
     fn renew_times(&mut self) -> Result<()> {
         let times = renew_times(self.places.vfs, self.file(), self.locks.modified(), false);
         self.times = times.map_err(self.at())?;

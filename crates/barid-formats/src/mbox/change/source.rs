@@ -48,7 +48,7 @@ impl<'a> BufferedFile<'a> {
         self.page.as_ref().map_or(&self.buffer, |page| &page.bytes)
     }
 
-    /// Skips a range from now on; earlier ranges are before it.
+    /// Skips a range from now on; it follows all ranges added before.
     pub(super) fn collapse(&mut self, collapse: Collapse) {
         self.collapses.push(collapse);
         self.forget();

@@ -29,8 +29,8 @@ pub(super) fn plan(
     let (mut old, mut new, mut script, mut window) = (0, 0, 0, 0u64);
     for unit in units {
         let ends = end(unit.old, unit.old_len).zip(end(unit.new, unit.new_len));
-        let is_behind = unit.old >= old && unit.new >= new;
-        let (old_end, new_end) = ends.filter(|_| is_behind).ok_or("the order of its units")?;
+        let is_after = unit.old >= old && unit.new >= new;
+        let (old_end, new_end) = ends.filter(|_| is_after).ok_or("the order of its units")?;
         ensure(old_end <= base_size && new_end <= new_size, "the places of its units")?;
         ensure(
             unit.write_len <= unit.new_len && unit.pieces <= unit.write_len,

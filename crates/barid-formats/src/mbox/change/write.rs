@@ -62,7 +62,7 @@ pub(super) fn write<'a, P>(
     write_with(journal, mailbox, places, file, locks, context, plan)
 }
 
-/// As [`write`], with a given journal.
+/// Writes a change as [`write`] does, with a given journal.
 pub(super) fn write_with<'a, P>(
     mut journal: JournalFile,
     mailbox: &'a MboxMailbox,
@@ -229,8 +229,8 @@ impl<'a> DraftPlan<'a> {
         };
         let cut_len = header.base_size.saturating_sub(header.new_size);
         // The bytes that are cut off must still be there when everything is collapsed.
-        let behind = last.map_or(u64::MAX, |last| header.base_size - last.offset);
-        let cut = self.tail(self.size, cut_len.min(behind))?;
+        let after = last.map_or(u64::MAX, |last| header.base_size - last.offset);
+        let cut = self.tail(self.size, cut_len.min(after))?;
         let inode = self.file.metadata().map_err(self.at())?.inode;
         let origin = Origin::of(inode, self.places.mailbox.as_os_str().as_bytes());
         Ok(JournalHeader { id, origin, tail, cut, ..header })

@@ -1,4 +1,4 @@
-//! Damage of an mbx file, and its repair.
+//! Damage of an mbox file, and its repair.
 //!
 //! The check covers bytes before the first message and after the last, zeros, and damaged
 //! separators (`raw.rs`), then every message as readers see it (`messages.rs`). Every repair
@@ -228,8 +228,8 @@ impl<'a> MboxCheck<'a> {
         Ok(())
     }
 
-    /// Repairs the lengths of bodies that no fix touches; others may turn out right. In variants
-    /// without lengths, a wrong field may be as old as the message and is only noted.
+    /// Repairs the lengths of bodies that no fix touches; the others may be right after the fixes.
+    /// In variants without lengths, a wrong field may be as old as the message and is only noted.
     fn lengths(&mut self) {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
         // Lengths are in headers, so fixing them changes no body.

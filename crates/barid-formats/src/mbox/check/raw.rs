@@ -64,8 +64,8 @@ fn zeros(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) -> io::R
         at = start + len;
         let run = from + start as u64..end;
         if run.end - run.start >= ZEROS_MIN {
-            let behind = bytes.get(at..at + MMDF_SEPARATOR.len());
-            run_of_zeros(look, run, behind)?;
+            let after = bytes.get(at..at + MMDF_SEPARATOR.len());
+            run_of_zeros(look, run, after)?;
         }
         if at >= own {
             break;
@@ -89,24 +89,20 @@ fn zeros_end(look: &MboxCheck<'_>, mut at: u64) -> io::Result<u64> {
     Ok(at)
 }
 
-/// Records a run of zeros. Before a separator they can be removed; `after` are the bytes after
-/// the run, read from the file if `None`.
-fn run_of_zeros(
-    look: &mut MboxCheck<'_>,
-    run: Range<u64>,
-    behind: Option<&[u8]>,
-) -> io::Result<()> {
+/// Records a run of zeros. Before a separator they can be removed; `behind` contains the bytes
+/// after the run, which are read from the file if it is `None`.
+fn run_of_zeros(look: &mut MboxCheck<'_>, run: Range<u64>, after: Option<&[u8]>) -> io::Result<()> {
     let what = format!("{} zeros in a row, probably from a crash", run.end - run.start);
     let damage = look.damage("zeros", Severity::Error, run.start).what(what);
     let mut read = [0; MMDF_SEPARATOR.len()];
-    let behind = match behind {
-        Some(behind) => behind,
+    let after = match after {
+        Some(after) => after,
         None => {
             let len = look.file.read_full_at(&mut read, run.end)?;
             &read[..len]
         }
     };
-    if behind != b"From " && behind != MMDF_SEPARATOR {
+    if after != b"From " && after != MMDF_SEPARATOR {
         look.diagnosis.note(damage);
         return Ok(());
     }
@@ -128,12 +124,12 @@ fn separators(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) {
         let Some(len) = memchr::memchr(b'\n', &rest[..rest.len().min(FROM_LINE_LEN_MAX)]) else {
             continue;
         };
-        let (line, behind) = (&rest[..len], &rest[len + 1..]);
+        let (line, after) = (&rest[..len], &rest[len + 1..]);
         if from_line::parse(line, FromProfile::Union).is_some() {
             continue;
         }
         let offset = from + start as u64;
-        let Some(fresh) = separator_of(line, behind) else { continue };
+        let Some(fresh) = separator_of(line, after) else { continue };
         let what = "the line looks like a separator between messages, but is not valid";
         let damage = look.damage("separator", Severity::Error, offset).what(what);
         let range = offset..offset + len as u64;
@@ -143,8 +139,8 @@ fn separators(look: &mut MboxCheck<'_>, bytes: &[u8], own: usize, from: u64) {
 }
 
 /// Reconstructs the separator from a damaged line; `None` if the line does not look like one.
-fn separator_of(line: &[u8], behind: &[u8]) -> Option<Vec<u8>> {
-    if !is_header(behind) || line.len() < 8 {
+fn separator_of(line: &[u8], after: &[u8]) -> Option<Vec<u8>> {
+    if !is_header(after) || line.len() < 8 {
         return None;
     }
     let first = [b"From ", &line[5..]].concat();
@@ -158,7 +154,7 @@ fn separator_of(line: &[u8], behind: &[u8]) -> Option<Vec<u8>> {
     let sender = line[5..].split(|byte| *byte == b' ').next().unwrap_or_default();
     let is_plain = |sender: &&[u8]| !sender.is_empty() && sender.iter().all(u8::is_ascii_graphic);
     let sender = Some(sender).filter(is_plain).unwrap_or(b"MAILER-DAEMON");
-    let date = sent_date(behind).unwrap_or_default();
+    let date = sent_date(after).unwrap_or_default();
     Some([b"From ", sender, b" ", asctime(date).as_bytes()].concat())
 }
 
@@ -191,8 +187,8 @@ fn asctime(date: InternalDate) -> String {
 mod tests {
     use super::*;
 
-    fn check(line: &str, behind: &str, expected: Option<&str>) {
-        let found = separator_of(line.as_bytes(), behind.as_bytes());
+    fn check(line: &str, after: &str, expected: Option<&str>) {
+        let found = separator_of(line.as_bytes(), after.as_bytes());
         let found = found.map(|found| String::from_utf8(found).unwrap());
         assert_eq!(found.as_deref(), expected, "{line}");
     }

@@ -27,7 +27,7 @@ const COMMENT: u8 = 1 << 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GzipState {
-    /// Before a member, which is worth a stop if that is wanted.
+    /// Before a member, where decoding stops if the caller wants stops.
     Between,
     Header,
     Text,
@@ -108,7 +108,7 @@ impl Gzip {
             self.skip(2)?;
         }
         *self.inflate = DecompressorOxide::default();
-        // So that a damaged member which refers to text before its own gives the same result
+        // This gives the same result for a damaged member that refers to text before its own,
         // whether the member before was read or not.
         self.buffer.fill(0);
         self.at = 0;

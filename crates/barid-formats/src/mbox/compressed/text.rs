@@ -40,7 +40,7 @@ impl Text {
         Self { file, compression, decoder, recent, start, is_ended, damage, new_spill, spill }
     }
 
-    /// Lets it use a spill file where reading goes back.
+    /// Lets it use a spill file when a reader goes back.
     pub(super) fn with_spill(self, new_spill: Box<NewSpill>) -> Self {
         Self { new_spill: Some(new_spill), ..self }
     }
@@ -60,7 +60,7 @@ impl Text {
         match self.spill.as_ref().map(|spill| spill.read(buffer, offset)) {
             Some(Ok(true)) => return Ok(buffer.len()),
             Some(Ok(false)) | None => {}
-            // What is wrong with it is nothing to the mailbox.
+            // Its errors do not concern the mailbox.
             Some(Err(_)) => (self.spill, self.new_spill) = (None, None),
         }
         self.go_to(offset, points)?;
@@ -79,8 +79,8 @@ impl Text {
         }
     }
 
-    /// Moves to where decompression reaches an offset soonest: onwards from here, or from a restart
-    /// point.
+    /// Moves to the position from which decompression reaches an offset soonest: the present one,
+    /// or a restart point.
     fn go_to(&mut self, offset: u64, points: &Mutex<Points>) -> io::Result<()> {
         let point = lock(points).offset_before(offset);
         let is_near = (self.start..=self.end()).contains(&offset)
@@ -90,7 +90,7 @@ impl Text {
             let is_far = self.end().saturating_sub(text) >= SPILL_LEN_MIN;
             let is_there = self.spill.as_ref().is_some_and(|spill| spill.start() == text);
             if is_far && !is_there && lock(points).offset_before(self.end()) == text {
-                // Its room is free before the new one asks for some.
+                // Frees its space before the new one measures the free space.
                 self.spill = None;
                 self.spill = self.new_spill.as_ref().and_then(|new_spill| new_spill(text));
             }

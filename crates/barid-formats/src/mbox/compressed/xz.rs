@@ -44,7 +44,7 @@ struct XzBlock {
 }
 
 impl Xz {
-    /// Begins at the block or stream at which `raw` stands.
+    /// Begins at the block or stream at the offset of `raw`.
     pub(super) fn new(file: &Arc<dyn File>, raw: Raw) -> io::Result<Self> {
         let blocks = blocks(&**file)?;
         let begin =
@@ -240,8 +240,8 @@ fn records(index: &[u8], flags: [u8; 2]) -> Option<Vec<XzBlock>> {
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for at in 0..9 {
-        let (byte, behind) = rest.split_first()?;
-        *rest = behind;
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
         number |= u64::from(byte & 0x7f) << (at * 7);
         if byte & 0x80 == 0 {
             return Some(number);

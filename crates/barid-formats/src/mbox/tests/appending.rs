@@ -294,7 +294,7 @@ fn a_crash_of_the_first_append_leaves_a_mailbox() {
 }
 
 #[test]
-fn what_others_deliver_behind_zeros_is_seen() {
+fn what_others_deliver_after_zeros_is_seen() {
     for zeros in [1, 600] {
         let zeros = "\0".repeat(zeros);
         for lead in ["", "\n"] {

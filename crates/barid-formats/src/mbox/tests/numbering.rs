@@ -167,7 +167,7 @@ fn a_base_of_a_stranger_leaves_numbers_to_give() {
 }
 
 #[test]
-fn a_message_keeps_its_uid_when_one_is_put_behind_its_header() {
+fn a_message_keeps_its_uid_when_one_is_put_after_its_header() {
     let world = World::new(format!("{FROM}A: 1").as_bytes());
     let cached = world.scan();
     world.append(format!("\n\n{FROM}A: 2\n\nbody\n").as_bytes());

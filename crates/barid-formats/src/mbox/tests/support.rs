@@ -1,4 +1,4 @@
-//! Shared by the tests of mbox: a mailbox in memory, and sinks that remember.
+//! //! Helpers shared by the mbox tests: a mailbox in memory, and sinks that record messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
 use crate::remembered::{Remembered, known_of_remembered};
 
-/// A message as a sink got it.
+/// /// A message as passed to a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) offset: u64,
@@ -40,7 +40,7 @@ impl Seen {
     }
 }
 
-/// Remembers the messages of finished chunks.
+/// /// Records the messages of finished chunks.
 #[derive(Debug, Default)]
 pub(super) struct Remember {
     chunks: Mutex<Vec<(u32, Vec<Seen>)>>,
@@ -139,7 +139,7 @@ impl Cached {
         self.uids.iter().map(|uid| uid.get()).collect()
     }
 
-    /// Returns the cache after a scan that knew this one.
+    /// /// Returns the cache after a scan that started with this cache.
     pub(super) fn and(&self, next: Self) -> Self {
         if next.report.reset {
             return next;

@@ -139,7 +139,7 @@ fn texts(lines: usize) -> Vec<String> {
 }
 
 #[test]
-fn an_append_that_was_cut_is_taken_back_and_mail_behind_it_stays() {
+fn an_append_that_was_cut_is_taken_back_and_mail_after_it_stays() {
     for variant in [Variant::Mboxo, Variant::Mboxrd, Variant::Mmdf] {
         let begun = Begun::new(variant, &texts(2));
         let theirs = stored(variant, THEIRS);

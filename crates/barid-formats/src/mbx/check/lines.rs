@@ -139,7 +139,8 @@ impl<'a> Lines<'a> {
         Damage::new(kind, severity, self.path).at(at)
     }
 
-    /// Handles a message whose date cannot be read, with everything else sound. Returns its end.
+    /// Handles a message whose date cannot be read and whose line is otherwise sound. Returns its
+    /// end.
     fn without_date(&mut self, at: u64) -> io::Result<u64> {
         if let Some(next) = self.within_the_last(at)? {
             return self.resize(next);

@@ -2,7 +2,7 @@
 //!
 //! The check covers the header of the file, line by line (`header.rs`), the line before each
 //! message with its offset (`lines.rs`), and UIDs, flags and keywords of all messages (here). A
-//! message whose bytes are all there is kept: lines that can be reconstructed are rewritten, and
+//! message whose bytes all exist is kept: lines that can be reconstructed are rewritten, and
 //! bytes between messages that are not messages are removed.
 
 mod header;

@@ -116,7 +116,7 @@ fn what_a_renumbering_hides_from_listings_is_not_gone() {
 }
 
 #[test]
-fn messages_are_appended_behind_the_last() {
+fn messages_are_appended_after_the_last() {
     let mut world = world();
     // Left by a crash, or by a program that does not clear it.
     world.put(".mh_sequences", b"unseen: 2 5-9\nflagged: 1 6-7\n");

@@ -3,7 +3,6 @@
 //! The index contains the offset of each message, and the line before the message contains its UID.
 //! If they disagree, the one that agrees with its neighbours is right: messages follow each other
 //! without a gap.
-//! other without a gap.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +26,7 @@ type FreshLines = BTreeMap<u32, Vec<(u64, Vec<u8>)>>;
 /// Present and new state of the index.
 pub(super) struct Indexed {
     pub(super) seq: u32,
-    /// Ascending by UID.
+    /// The messages, ascending by UID.
     pub(super) messages: Vec<MixMessage>,
     /// The highest UID that it has listed, of any message.
     pub(super) highest: u32,
@@ -114,7 +113,7 @@ impl Indexed {
                     is_incomplete |= !line.is_empty();
                     let what = "a record cannot be read, so that c-client refuses the mailbox";
                     let damage = damage("index-record", Severity::Error).at(offset).what(what);
-                    diagnosis.note(damage.repair("its message is searched in the data files"));
+                    diagnosis.note(damage.repair("its message is searched for in the data files"));
                 }
             }
         }
@@ -382,7 +381,7 @@ impl RecordCheck<'_> {
         message.pos == 0 || self.records.iter().any(ends_there)
     }
 
-    /// Handles a message after whose beginning the data file ends: what is left of it is kept.
+    /// Handles a message of which the data file lacks the end: the rest of it is kept.
     fn cut(&mut self, at: usize, size: u64) -> Result<()> {
         let message = self.records[at].1;
         let line = self.data.line(&message)?;

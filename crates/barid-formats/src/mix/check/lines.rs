@@ -63,7 +63,7 @@ impl CheckedMeta {
         (offset, line, has_end): (u64, &[u8], bool),
         diagnosis: &mut Diagnosis,
     ) {
-        let mut tell = |kind, severity, what: &str, repair| {
+        let mut note = |kind, severity, what: &str, repair| {
             let damage = damage(folder, META, kind, severity).at(offset).what(what).repair(repair);
             diagnosis.note(damage);
             self.is_damaged = true;
@@ -77,16 +77,16 @@ impl CheckedMeta {
             b'V' if is_number => {
                 let what = unreadable("UIDVALIDITY");
                 self.is_told.0 = true;
-                tell("uidvalidity", Severity::Error, &what, "a new UIDVALIDITY is assigned");
+                note("uidvalidity", Severity::Error, &what, "a new UIDVALIDITY is assigned");
             }
             b'L' if is_number => {
                 let what = unreadable("last UID");
                 self.is_told.1 = true;
-                tell("uid-last", Severity::Error, &what, "it becomes that of the last message");
+                note("uid-last", Severity::Error, &what, "it becomes that of the last message");
             }
             b'N' if is_number => {
                 let what = unreadable("data file for new messages");
-                tell("meta-current", Severity::Error, &what, "it becomes that of the last message");
+                note("meta-current", Severity::Error, &what, "it becomes that of the last message");
             }
             b'V' => self.meta.uidvalidity = number.unwrap_or(0),
             b'L' => (self.meta.uid_last, self.has_last) = (number.unwrap_or(0), true),
@@ -101,7 +101,7 @@ impl CheckedMeta {
                 if words.len() > KEYWORDS_MAX || !words.iter().all(is_word) {
                     let what = "a keyword is too long or invalid, or there are more than 30";
                     let repair = "invalid keywords are renamed to `unknown` with their number";
-                    tell("keyword-line", Severity::Warning, what, repair);
+                    note("keyword-line", Severity::Warning, what, repair);
                 }
                 let named = words.into_iter().take(KEYWORDS_MAX).enumerate();
                 let name = |(at, word): (usize, Vec<u8>)| match is_word(&word) {
@@ -110,7 +110,7 @@ impl CheckedMeta {
                 };
                 self.meta.keywords = named.map(name).collect();
             }
-            _ => tell(
+            _ => note(
                 "meta-line",
                 Severity::Error,
                 "a line is unknown, so that c-client refuses the mailbox",

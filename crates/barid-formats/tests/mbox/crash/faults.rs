@@ -63,7 +63,7 @@ impl<'a> FaultTrial<'a> {
         Self { subject, scenario, expected, tally: FaultTally::default() }
     }
 
-    /// Every `stride`-th call fails, once or from then on.
+    /// Makes every `stride`-th call fail, once or from then on.
     pub(super) fn calls(&mut self, first: u64, stride: usize) -> Result<(), String> {
         for n in (first..).step_by(stride) {
             let effect = EFFECTS[(n / stride as u64) as usize % EFFECTS.len()];
@@ -90,7 +90,7 @@ impl<'a> FaultTrial<'a> {
         Ok(())
     }
 
-    /// The disk is full but for some bytes.
+    /// Fills the disk except for `free` bytes.
     pub(super) fn full_disk(&mut self, free: u64) -> Result<(), String> {
         let disk = self.scenario.disk.snapshot();
         disk.set_free_space(Some(free));
@@ -112,7 +112,8 @@ impl<'a> FaultTrial<'a> {
             match error {
                 Error::Unfinished { journal, .. } => {
                     self.tally.unfinished += 1;
-                    // What is left may be to see a journal off whose name is gone already.
+                    // The only remaining work may be to sync the removal of a journal whose name is
+                    // already gone.
                     let is_done = self.expected.check(content(disk), false) == Ok(State::New);
                     if disk.metadata(&journal).is_err() && !is_done {
                         return Err(format!("no journal {}: {shown}", journal.display()));
@@ -131,7 +132,7 @@ impl<'a> FaultTrial<'a> {
         Ok(acknowledged)
     }
 
-    /// The disk works again, and the mailbox is opened.
+    /// Opens the mailbox again on a disk that works.
     fn finish(&self, disk: &MemVfs, acknowledged: bool) -> Result<(), String> {
         disk.set_free_space(None);
         // Locks of a process that could not remove them are stale by then.
@@ -141,7 +142,7 @@ impl<'a> FaultTrial<'a> {
         recovered.map_err(|error| format!("recovery failed: {error}"))?;
         let state = match self.expected.check(content(disk), acknowledged) {
             Ok(state) => state,
-            // What fails may have made the writer go another way to the same end.
+            // The failure may have made the writer take another path to the same result.
             Err(_) if acknowledged => check_meaning(self.scenario, disk).map(|()| State::New)?,
             Err(what) => check_changed(self.scenario, disk)
                 .map(|()| State::New)

@@ -6,11 +6,11 @@ use fastrand::Rng;
 use super::scenario::{Size, Style};
 
 const KEYWORDS: [&str; 3] = ["Work", "NonJunk", "$Label1"];
-/// From how many bytes on a message of a huge mailbox is a large one.
+/// Length in bytes from which a message of a huge mailbox counts as large.
 pub(super) const LARGE_LEN: u64 = 66_000;
 const MMDF: &str = "\u{1}\u{1}\u{1}\u{1}";
 
-/// A message: header and body, which ends with a line end. `token` makes it unlike any other.
+/// Returns a message: header and body, which ends with a line end. `token` makes it unique.
 pub(super) fn text(rng: &mut Rng, token: &str, body_len: usize, eol: &str) -> Vec<u8> {
     let mut text = format!("From: {token}@example.org{eol}Subject: about {token}{eol}");
     if rng.bool() {
@@ -47,7 +47,7 @@ fn body(rng: &mut Rng, token: &str, len: usize, eol: &str) -> String {
     body
 }
 
-/// A file of `variant`.
+/// Returns a file of `variant`.
 pub(super) fn random(rng: &mut Rng, variant: Variant, style: Style, size: Size) -> Vec<u8> {
     let eol = if rng.u32(..8) == 0 && variant != Variant::Mmdf { "\r\n" } else { "\n" };
     let count = match size {
@@ -89,7 +89,7 @@ pub(super) fn random(rng: &mut Rng, variant: Variant, style: Style, size: Size) 
     file.into_bytes()
 }
 
-/// One message with what separates it from the next.
+/// Appends one message with its separators.
 pub(super) fn put(file: &mut String, variant: Variant, number: usize, text: &str, eol: &str) {
     let from = format!("From a@b Sun Sep  9 01:{:02}:40 2001{eol}", number % 60);
     match variant {
@@ -98,7 +98,7 @@ pub(super) fn put(file: &mut String, variant: Variant, number: usize, text: &str
     }
 }
 
-/// The headers that mailboxes own, of message `number` of `count`.
+/// Returns the header fields that mailboxes own, for message `number` of `count`.
 fn block(rng: &mut Rng, style: Style, number: usize, count: usize, eol: &str) -> String {
     let letters = |rng: &mut Rng, letters: &str| -> String {
         letters.chars().filter(|_| rng.bool()).collect()

@@ -1,4 +1,4 @@
-//! A mailbox as the crash world sees it: what a scan knows of it, and what is in its messages.
+//! A mailbox in the crash world: the results of a scan, and the content of its messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) use crate::support::{Cached, Seen};
 pub(super) const PATH: &str = "/mail/box";
 /// Its folder.
 pub(super) const DIR: &str = "/mail";
-/// Its journal, where the folder can be written.
+/// Its journal, if the folder can be written.
 pub(super) const JOURNAL: &str = "/mail/.box.barid-journal";
 /// The state folder.
 pub(super) const STATE: &str = "/state";
@@ -29,19 +29,19 @@ pub(super) struct Spec {
     pub(super) options: MboxOptions,
 }
 
-/// The mailbox on some disk.
+/// Opens the mailbox on a disk.
 pub(super) fn open(vfs: &Arc<dyn Vfs>, spec: &Spec) -> Result<MboxMailbox, Error> {
     let options = spec.options.clone();
     MboxMailbox::open_with(Arc::clone(vfs), Path::new(PATH), Some(spec.variant), options)
 }
 
-/// The ledger of the mailbox in some folder: [`STATE`], or one where nothing is known.
+/// Opens the ledger of the mailbox in a folder: [`STATE`], or an empty one.
 pub(super) fn ledger(vfs: &Arc<dyn Vfs>, folder: &str) -> Result<Ledger, Error> {
     let identity = Identity { id: 7, path: PATH.into(), inode: 1 };
     Ok(Ledger::open(Arc::clone(vfs), Path::new(folder), &identity, Access::ReadWrite)?)
 }
 
-/// Scans all of it.
+/// Scans the whole mailbox.
 pub(super) fn scan(vfs: &Arc<dyn Vfs>, spec: &Spec, folder: &str) -> Result<Cached, Error> {
     let mut ledger = ledger(vfs, folder)?;
     let mut context = ScanContext {
@@ -56,7 +56,8 @@ pub(super) fn scan(vfs: &Arc<dyn Vfs>, spec: &Spec, folder: &str) -> Result<Cach
     Ok(found)
 }
 
-/// The same bytes of every message, in order: nothing that formats own, no line end at the end.
+/// Returns the bytes of every message that no change may alter, in order: without the fields that
+/// formats own, and without a line end at the end.
 pub(super) fn texts(
     vfs: &Arc<dyn Vfs>,
     spec: &Spec,
@@ -71,7 +72,7 @@ pub(super) fn texts(
     cached.seen.iter().map(text).collect()
 }
 
-/// A message without `Content-Length`, which some variants add.
+/// Returns a message without `Content-Length`, which some variants add.
 fn without_lengths(text: &[u8]) -> Vec<u8> {
     let mut in_header = true;
     let kept = |line: &&[u8]| {

@@ -30,7 +30,7 @@ fn points() -> u64 {
     given.map_or(POINTS, |number| number.parse().expect("because it is a number"))
 }
 
-/// Returns `true` if the loss that a sabotage causes is noticed in one of some scenarios.
+/// Returns `true` if the loss that a sabotage causes is detected in one of some scenarios.
 fn is_noticed(subject: &dyn Subject, scenarios: u64, sabotage: &Sabotage) -> bool {
     let depth = Depth { seeds: 8, points_max: 200, foreign_of: 0, again_of: 0, next_of: 0 };
     (0..scenarios).any(|seed| {
@@ -57,7 +57,7 @@ fn a_crash_of_a_simple_writer_is_survived_and_every_sabotage_noticed() {
     let scenarios = 20;
     for seed in 0..scenarios {
         let mut scenario = Scenario::new(seed, Size::Small);
-        // It knows no other place for its journal.
+        // The naive writer has no other path for its journal.
         if scenario.folder_is_closed {
             continue;
         }

@@ -18,13 +18,13 @@ use super::subject::{Barid, Subject};
 /// Initial style of the headers that mailboxes own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// There are none.
+    /// No such headers.
     None,
     /// As Dovecot writes them.
     Dovecot,
-    /// As c-client does, the first message carrying X-IMAPbase.
+    /// As c-client writes them, with X-IMAPbase in the first message.
     CClient,
-    /// As c-client does, with a pseudo message.
+    /// As c-client writes them, with a pseudo message.
     Pseudo,
 }
 
@@ -33,19 +33,19 @@ pub(super) enum Style {
 pub(super) enum Kind {
     /// One flag of one message.
     OneFlag,
-    /// Flags and keywords of some.
+    /// Flags and keywords of some messages.
     Flags,
-    /// Some expunged.
+    /// Some messages are expunged.
     Expunge,
-    /// Everything written.
+    /// Everything is written.
     Everything,
-    /// Only appended.
+    /// Messages are only appended.
     Append,
-    /// Any of it.
+    /// Any combination of these.
     Mixed,
 }
 
-/// A mailbox on a disk, and a change to be made of it.
+/// A mailbox on a disk, and a change to be made to it.
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) seed: u64,
@@ -56,13 +56,13 @@ pub(super) struct Scenario {
     /// The file before the change.
     pub(super) old: Vec<u8>,
     pub(super) cached: Cached,
-    /// The same bytes of each message.
+    /// The bytes of each message that no change may alter.
     pub(super) texts: Vec<Vec<u8>>,
     pub(super) changes: ChangeSet,
     pub(super) appends: Vec<Vec<u8>>,
-    /// A message that came after the scan.
+    /// A message that was delivered after the scan.
     pub(super) delivered: Option<Vec<u8>>,
-    /// Nothing can be created in the folder of the mailbox.
+    /// `true` if nothing can be created in the folder of the mailbox.
     pub(super) folder_is_closed: bool,
     pub(super) pending_through: Option<u64>,
 }
@@ -74,14 +74,14 @@ pub(super) enum Size {
     Small,
     /// Up to some hundred KB.
     Large,
-    /// Somewhat more than a MB, most of which stays where it is or is collapsed over.
+    /// Slightly more than a MB, most of which stays in place or is removed by a collapse.
     Huge,
 }
 
 const KEYWORDS: [&str; 6] = ["$Forwarded", "todo", "NonJunk", "a", "Work", "$Label1"];
 
 impl Scenario {
-    /// The scenario of a seed.
+    /// Makes the scenario of a seed.
     pub(super) fn new(seed: u64, size: Size) -> Self {
         let mut rng = Rng::with_seed(seed);
         let variant = Variant::ALL[rng.usize(..5)];
@@ -114,7 +114,7 @@ impl Scenario {
         scenario
     }
 
-    /// Makes a scenario of what is on a disk; nothing is to be changed.
+    /// Makes a scenario from a disk; nothing is to be changed.
     pub(super) fn of(disk: MemVfs, spec: Spec) -> Self {
         disk.sleep(Duration::from_secs(3));
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
@@ -139,7 +139,7 @@ impl Scenario {
         }
     }
 
-    /// A mailbox that we have written ourselves, and another change of it.
+    /// Makes the scenario of a mailbox that barid has already written, and of another change.
     fn written(self, rng: &mut Rng) -> Self {
         let vfs: Arc<dyn Vfs> = Arc::new(self.disk.clone());
         Barid.change(&vfs, &self).unwrap();
@@ -149,7 +149,7 @@ impl Scenario {
         next
     }
 
-    /// Draws what is to be changed.
+    /// Chooses a random change.
     pub(super) fn change(&mut self, rng: &mut Rng) {
         let uids = self.cached.report.new_uids.clone();
         let mut changes = ChangeSet::default();
@@ -201,7 +201,7 @@ impl Scenario {
         self.pending_through = (rng.u32(..4) == 0).then(|| rng.u64(1..1000));
     }
 
-    /// Another program delivers a message that the change knows nothing of.
+    /// Delivers a message as another program does, unknown to the change.
     fn deliver(&mut self, rng: &mut Rng) {
         let text = file::text(rng, "delivered-before", 200, "\n");
         let text = String::from_utf8_lossy(&text).replace(">From", "from");
@@ -215,7 +215,7 @@ impl Scenario {
         self.delivered = Some(text.into_bytes());
     }
 
-    /// Expunges a large message that much follows, so that it is worth a collapse.
+    /// Expunges a large message with much text after it, so that a collapse is worthwhile.
     fn expunge_a_large_one(&mut self, rng: &mut Rng) {
         let len = |seen: &mailbox::Seen| seen.location.extent().map_or(0, |extent| extent.body_len);
         let large = self.cached.seen.iter().position(|seen| len(seen) >= file::LARGE_LEN);
@@ -242,7 +242,7 @@ impl Scenario {
         self.disk.set_syncs_names(self.seed.is_multiple_of(2));
     }
 
-    /// Returns a description by which it can be repeated.
+    /// Returns a description from which the scenario can be repeated.
     pub(super) fn name(&self) -> String {
         let Self { seed, spec, style, kind, .. } = self;
         let (len, appends) = (self.old.len(), self.appends.len());
@@ -268,7 +268,7 @@ fn flag_changes(rng: &mut Rng, uids: &[Uid]) -> FlagChanges {
         remove_keywords.retain(|name| !add_keywords.contains(name));
         FlagChange { add, remove, add_keywords, remove_keywords }
     };
-    // Neighbours that are changed alike are kept as one.
+    // Neighbours with the same change are stored as one.
     let mut last = change(rng);
     let mut next = |rng: &mut Rng| {
         if rng.u32(..3) > 0 {

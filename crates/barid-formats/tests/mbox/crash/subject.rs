@@ -13,14 +13,15 @@ use barid_vfs::{OpenOptions, Vfs};
 use super::mailbox::{self, DIR, JOURNAL, PATH, SIZE_MAX, STATE, Spec};
 use super::scenario::Scenario;
 
-/// Stands for the pending changes that a change writes: it is removed when they are dropped.
+/// File that represents the pending changes which a change writes: it is removed when they are
+/// dropped.
 pub(super) const PENDING: &str = "/state/pending";
 
 /// Something that changes a mailbox and completes a change after a crash.
 pub(super) trait Subject: Sync {
     /// Makes the change of a scenario.
     fn change(&self, vfs: &Arc<dyn Vfs>, scenario: &Scenario) -> Result<SyncReport, Error>;
-    /// Does what every opening does about a change that was begun.
+    /// Handles an unfinished change as every opening does.
     fn recover(&self, vfs: &Arc<dyn Vfs>, spec: &Spec) -> Result<Recovered, Error>;
 }
 
@@ -78,8 +79,8 @@ fn drop_pending(vfs: &Arc<dyn Vfs>) -> Result<(), Error> {
     dropped.map_err(Error::at(Path::new(PENDING)))
 }
 
-/// A writer as simple as can be: the whole new file goes to the journal, then over the old one. It
-/// flags every message.
+/// A minimal writer: it writes the whole new file to the journal, then over the old one. It flags
+/// every message.
 pub(super) struct Naive;
 
 impl Naive {
@@ -147,7 +148,7 @@ impl Subject for Naive {
     }
 }
 
-/// FNV-1a, and never that of zeros.
+/// Returns the FNV-1a hash, which differs from that of zeros.
 fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

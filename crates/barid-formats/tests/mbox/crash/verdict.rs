@@ -20,11 +20,11 @@ const ATTRIBUTE: &str = "user.barid.journal";
 pub(super) struct Expected {
     /// The file before it.
     old: Vec<u8>,
-    /// The file after it, without what was appended.
+    /// The file after it, without the appended bytes.
     new: Vec<u8>,
     /// The appended bytes.
     appended: Vec<u8>,
-    /// Nothing was changed but by appending.
+    /// `true` if the change only appends.
     only_appended: bool,
     pub(super) pending: bool,
 }
@@ -142,7 +142,7 @@ impl Expected {
     }
 }
 
-/// The last UID in `X-IMAPbase` may be raised before anything is appended.
+/// Masks the last UID in `X-IMAPbase`, which may be raised before anything is appended.
 fn mask_last_uid(content: &mut [u8]) {
     let head = &content[..content.len().min(4096)];
     let text = String::from_utf8_lossy(head);
@@ -183,7 +183,7 @@ pub(super) fn check_leftovers(
     if !left.is_empty() {
         return Err(format!("{left:?} is left"));
     }
-    // One in the state folder is nobody's unless the mailbox names it.
+    // A journal in the state folder counts only if the mailbox names it.
     let attribute = disk.xattr(Path::new(PATH), ATTRIBUTE).map_err(|error| error.to_string())?;
     if let Some(name) = attribute {
         return Err(format!("the attribute is left: {}", String::from_utf8_lossy(&name)));
@@ -196,14 +196,15 @@ pub(super) fn check_leftovers(
     }
 }
 
-/// Checks the result of a change against its meaning, message by message: all that were not
-/// expunged are there once, in order, with the same bytes, their flags and UIDs; so are those that
-/// were appended.
+/// Checks the result of a change by its meaning, message by message: all messages that were not
+/// expunged exist once, in order, with the same bytes, their flags and UIDs; so do those that were
+/// appended.
 pub(super) fn check_meaning(scenario: &Scenario, disk: &MemVfs) -> Result<(), String> {
     check_messages(scenario, disk, &scenario.appends)
 }
 
-/// [`check_meaning`] but for what was appended, of which anything may be there.
+/// Checks the result as [`check_meaning`] does, except for appended bytes, which may be there in
+/// any part.
 pub(super) fn check_changed(scenario: &Scenario, disk: &MemVfs) -> Result<(), String> {
     match scenario.appends.is_empty() {
         true => check_messages(scenario, disk, &[]),
@@ -264,12 +265,12 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
     }
 }
 
-/// A text without CRs: what is appended gets the line ends of the mailbox.
+/// Returns a text without CRs: appended bytes get the line ends of the mailbox.
 fn with_lf(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|byte| *byte != b'\r').collect()
 }
 
-/// The mailbox as it is on a disk.
+/// Returns the content of the mailbox file on a disk.
 pub(super) fn content(disk: &MemVfs) -> Vec<u8> {
     disk.read(Path::new(PATH), SIZE_MAX).unwrap_or_default()
 }

@@ -18,30 +18,30 @@ use super::verdict::{self, Expected, State, check_leftovers, content};
 /// Number and kind of crashes of a change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
-    /// Disks for each crash point.
+    /// Number of disks for each crash point.
     pub(super) seeds: u64,
-    /// Crash points of a change visited at most; more are sampled.
+    /// Maximum number of crash points visited per change; more are sampled.
     pub(super) points_max: usize,
-    /// Of how many disks one is handed to another program before the recovery; 0 for none.
+    /// One in this many disks is changed by another program before the recovery; 0 for none.
     pub(super) foreign_of: u64,
-    /// Of how many recoveries one is crashed as well; 0 for none.
+    /// One in this many recoveries is crashed as well; 0 for none.
     pub(super) again_of: u64,
-    /// Of how many mailboxes that were recovered one is changed again; 0 for none.
+    /// One in this many recovered mailboxes is changed again; 0 for none.
     pub(super) next_of: u64,
 }
 
-/// After how many changes that lose something the rest is not tried any more.
+/// Number of losses after which no more changes are tried.
 const LOSSES_MAX: usize = 8;
 
-/// Sabotage of the world or of the writer, to prove that it is noticed.
+/// Sabotage of the world or of the writer, to prove that it is detected.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Sabotage {
-    /// Nothing.
+    /// No sabotage.
     #[default]
     None,
-    /// Every barrier.
+    /// Every barrier is skipped.
     LyingDisk,
-    /// These barriers of the writer.
+    /// These barriers of the writer are skipped.
     Skipped(Fault),
 }
 
@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
             _ => Arc::new(world.vfs()),
         };
         let report = match self.subject.change(&vfs, self.scenario) {
-            // The known end is not where the delivered message begins: to be scanned again.
+            // The known end is not where the delivered message begins: a scan is needed.
             Err(Error::Changed { .. }) if self.scenario.delivered.is_some() => {
                 let is_old = content(&world.vfs()) == self.scenario.old;
                 return if is_old { Ok(None) } else { Err("not changed, but changed".into()) };
@@ -152,7 +152,8 @@ impl<'a> Trial<'a> {
         Ok(Some(world.vfs()))
     }
 
-    /// A disk after a crash: another program may come first, then recovery, which may crash, too.
+    /// Recovers a disk after a crash: another program may run first, and the recovery may crash,
+    /// too.
     fn crashed(&mut self, disk: &MemVfs, acknowledged: bool, rng: &mut Rng) -> Result<(), String> {
         if one_of(rng, self.depth.foreign_of) {
             let disk = disk.snapshot();
@@ -161,7 +162,7 @@ impl<'a> Trial<'a> {
                 false => self.rewritten(&disk, rng)?,
             }
         }
-        // Drawn apart, so that what else is tried stays the same.
+        // A separate generator, so that the rest of the trial stays the same.
         let mut apart = rng.clone();
         if one_of(&mut apart, self.depth.foreign_of * 2) && self.scenario.appends.is_empty() {
             self.stranded(&disk.snapshot(), &mut apart)?;
@@ -190,11 +191,11 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// A recovered mailbox can be changed again.
+    /// Checks that a recovered mailbox can be changed again.
     fn go_on(&self, disk: &MemVfs, rng: &mut Rng) -> Result<(), String> {
         let mut next = Scenario::of(disk.snapshot(), self.scenario.spec.clone());
         next.change(rng);
-        // Behind a header that ends with the file an append makes another message of it.
+        // After a header that ends with the file, an append would turn it into another message.
         next.appends.clear();
         let vfs: Arc<dyn Vfs> = Arc::new(next.disk.clone());
         self.subject.change(&vfs, &next).map_err(|error| format!("the next change: {error}"))?;
@@ -216,8 +217,7 @@ impl<'a> Trial<'a> {
         check_leftovers(disk, &self.expected, self.pending_state(state), None)
     }
 
-    /// Returns the state that the pending changes must match; `None`, unknown, where there was
-    /// nothing to change.
+    /// Returns the state that the pending changes must match; `None` if nothing was to be changed.
     fn pending_state(&self, state: State) -> Option<State> {
         self.expected.is_change().then_some(state)
     }
@@ -230,7 +230,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A delivery agent appends before the recovery.
+    /// Lets a delivery agent append before the recovery.
     fn delivered(
         &mut self,
         disk: &MemVfs,
@@ -255,7 +255,7 @@ impl<'a> Trial<'a> {
         let before = content(disk);
         let mut tail = Vec::new();
         let mut mail = Vec::new();
-        // procmail does not look how the file ends; where only we have left it so, it is mended.
+        // procmail does not check how the file ends; an end that only barid left is completed.
         let Scenario { appends, changes, old, .. } = self.scenario;
         let only_appends = !appends.is_empty() && changes.is_empty() && old.ends_with(b"\n");
         let looks = !only_appends || rng.bool();
@@ -271,8 +271,9 @@ impl<'a> Trial<'a> {
         mail
     }
 
-    /// A delivery agent appends, the recovery is crashed, and before the next one another program
-    /// changes the mailbox: what was delivered is there once, whatever comes of the change.
+    /// Lets a delivery agent append, crashes the recovery, and lets another program change the
+    /// mailbox before the next recovery: the delivered mail exists once, whatever the result of the
+    /// change.
     fn stranded(&mut self, disk: &MemVfs, rng: &mut Rng) -> Result<(), String> {
         let mail = self.deliver(disk, rng);
         let world = CrashVfs::new(disk);
@@ -330,7 +331,7 @@ impl<'a> Trial<'a> {
         (theirs, rewrites)
     }
 
-    /// Another program rewrites the mailbox before the recovery, in place or by renaming.
+    /// Lets another program rewrite the mailbox before the recovery, in place or by renaming.
     fn rewritten(&mut self, disk: &MemVfs, rng: &mut Rng) -> Result<(), String> {
         let mut theirs = self.separators().0.to_vec();
         theirs.extend_from_slice(b"From z@y Sun Sep  9 01:46:40 2001\nSubject: rewritten\n\nnew\n");
@@ -356,7 +357,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// An extreme, or anything.
+/// Returns an extreme crash seed, or a random one.
 fn crash_seed(rng: &mut Rng) -> u64 {
     if rng.u32(..8) == 0 { rng.u64(..5) } else { rng.u64(5..) }
 }
@@ -407,7 +408,7 @@ pub(super) const STRATEGIES: [&str; 13] = [
     "pending",
 ];
 
-/// Scenarios from `first` on until `points` crash points were visited, in two threads.
+/// Runs scenarios from `first` on until `points` crash points were visited, in two threads.
 pub(super) fn visit(
     subject: &dyn Subject,
     size: Size,

@@ -132,6 +132,8 @@ fn hasty<T>(call: impl FnOnce() -> T) -> T {
     returned
 }
 
+/// Returns bytes that the library found.
+///
 /// # Safety
 /// The library filled `found`, and what it points to stays as it is for `'a`.
 unsafe fn bytes<'a>(found: &Bytes) -> &'a [u8] {

@@ -56,8 +56,8 @@ fn run(api: &'static Api) -> Result<(), String> {
 
 fn judged(name: &str, ending: Ending) -> Result<(), String> {
     match ending {
-        Ending::Told(answer) if answer == FINE => Ok(()),
-        Ending::Told(answer) => {
+        Ending::Answered(answer) if answer == FINE => Ok(()),
+        Ending::Answered(answer) => {
             let why = String::from_utf8_lossy(&answer).into_owned();
             Err(format!("{name} differs from the known releases: {why}"))
         }
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn a_library_that_answers_wrongly_is_refused() {
         let said = |ending: Ending| judged("libdb 5.3.28", ending).unwrap_err();
-        assert!(said(Ending::Told(b"it fails".to_vec())).contains("it fails"));
+        assert!(said(Ending::Answered(b"it fails".to_vec())).contains("it fails"));
         assert!(said(Ending::Died("was killed by SIGSEGV".to_owned())).contains("SIGSEGV"));
         assert!(said(Ending::Hung).contains("did not end"));
-        assert_eq!(judged("libdb 5.3.28", Ending::Told(FINE.to_vec())), Ok(()));
+        assert_eq!(judged("libdb 5.3.28", Ending::Answered(FINE.to_vec())), Ok(()));
     }
 }

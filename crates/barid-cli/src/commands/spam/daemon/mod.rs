@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use barid_spam::bayes::Status;
 use barid_spam::wordlist::remote::socket_of;
-use barid_spam::{Asker, Classified, Filter, SpamOptions};
+use barid_spam::{Classified, ConcurrentFilter, Filter, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::ScoringArgs;
@@ -125,7 +125,7 @@ fn line(kind: &str, text: &str) {
 
 /// The state that all connections share.
 struct Daemon<'a> {
-    asker: Asker<'a>,
+    asker: ConcurrentFilter<'a>,
     filter: &'a Filter,
     /// Number of places of damage of the list that were reported.
     told: AtomicUsize,
@@ -170,7 +170,7 @@ fn daemon<'a>(filter: &'a Filter, args: &DaemonArgs, log: Log) -> Daemon<'a> {
         quarantines: args.quarantine,
     };
     let turns = Turns::new(thread::available_parallelism().map_or(1, usize::from));
-    Daemon { asker: filter.asker(), filter, told: AtomicUsize::new(0), turns, rules, log }
+    Daemon { asker: filter.concurrent(), filter, told: AtomicUsize::new(0), turns, rules, log }
 }
 
 fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>> {

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, ErrorKind};
 use barid_spam::wordlist::Class;
 use barid_spam::wordlist::limits::TOKEN_LEN_MAX;
 use barid_spam::wordlist::remote::Frame;
-use barid_spam::{Became, Lesson};
+use barid_spam::{Became, TrainingKind};
 
 use super::super::name_of;
 use super::serve::Busy;
@@ -56,19 +56,19 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         Some(b"ham") => Some(Class::Ham),
         Some(_) => return failed("class must be spam or ham"),
     };
-    let lesson = match (request.verb.as_str(), class) {
+    let kind = match (request.verb.as_str(), class) {
         ("ping", _) => return Frame::new("ok").with("version", env!("CARGO_PKG_VERSION")),
         ("classify", _) => return classify(daemon, request),
         ("counts", _) => return counts(daemon, request),
-        ("train", Some(class)) => Lesson::Train(class),
-        ("retrain", Some(class)) => Lesson::Retrain(class),
-        ("untrain", class) => Lesson::Untrain(class),
+        ("train", Some(class)) => TrainingKind::Train(class),
+        ("retrain", Some(class)) => TrainingKind::Retrain(class),
+        ("untrain", class) => TrainingKind::Untrain(class),
         ("train" | "retrain", None) => return failed("class is missing: spam or ham"),
         _ => return failed("unknown request"),
     };
     let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
-    let lesson = (lesson, request.field("registered") == Some(b"yes"));
-    let taught = daemon.asker.teach(&request.body, lesson, &in_turn);
+    let kind = (kind, request.field("registered") == Some(b"yes"));
+    let taught = daemon.asker.train(&request.body, kind, &in_turn);
     daemon.warn_of_damage();
     match taught {
         Err(error) => failed(&error.to_string()),

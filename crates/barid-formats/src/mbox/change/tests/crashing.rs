@@ -1,5 +1,5 @@
-//! Power failures at every point: the file is the old one or the new one, with mail that others
-//! delivered meanwhile after it.
+//! //! Power failures at every point: the file has the old or the new content, followed by the mail
+//! that other programs delivered meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::support::{
     BOX, Case, SHAPES, Shape, case, check_clean, content, deliver, put, recover_on, with_foreign,
 };
 
-/// Event between crash and recovery.
+/// /// Event between the crash and the recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
     Nothing,
@@ -22,14 +22,14 @@ fn outcomes(case: &Case, meanwhile: Meanwhile) -> [Vec<u8>; 2] {
     let new = case.new_content();
     match meanwhile {
         Meanwhile::Nothing => [case.old.clone(), new],
-        // If nothing was begun, the mail stays where it was delivered.
+        // // If no change was begun, the mail remains where it was delivered.
         Meanwhile::Delivery => {
             [[&case.old[..], super::support::FOREIGN].concat(), with_foreign(&new)]
         }
     }
 }
 
-/// Removes NULs that a crash left behind the old end, before the change was begun.
+/// /// Removes the NULs that a crash before the beginning of the change left after the old end.
 fn without_nuls(content: &[u8], old: &[u8]) -> Vec<u8> {
     match content.get(old.len()..) {
         Some(rest) if content.starts_with(old) => {
@@ -40,7 +40,7 @@ fn without_nuls(content: &[u8], old: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Recovers `disk`, crashes the recovery too; returns `true` if the change was made.
+/// /// Recovers `disk`, also after a crash of the recovery; returns `true` if the change was made.
 fn verify(case: &Case, disk: &MemVfs, meanwhile: Meanwhile, depth: u32, at: &str) -> bool {
     if meanwhile == Meanwhile::Delivery && depth == 0 {
         deliver(disk);
@@ -68,8 +68,8 @@ fn verify(case: &Case, disk: &MemVfs, meanwhile: Meanwhile, depth: u32, at: &str
     found == new
 }
 
-/// Crashes a case at every point; returns the number of crashes, and of those after which the
-/// change was made.
+/// /// Crashes a case at every point; returns the number of crashes, and the number of those after
+/// which the change was made.
 fn check(case: &Case, meanwhile: Meanwhile, seeds: std::ops::Range<u64>) -> (usize, usize) {
     let disk = case.disk();
     let world = CrashVfs::new(&disk);
@@ -128,7 +128,7 @@ fn a_file_that_another_program_rewrote_is_not_touched() {
                 put(&disk, &rewritten);
                 let recovered = recover_on(&case, Arc::new(disk.clone())).unwrap();
                 if recovered.completed {
-                    // It was committed: the file is complete.
+                    // // The change was committed: the file is complete.
                     assert_eq!(recovered.quarantined, None);
                 }
                 quarantined += u32::from(recovered.quarantined.is_some());

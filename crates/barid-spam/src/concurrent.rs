@@ -4,24 +4,24 @@ use barid_wordlist::{Class, Counts};
 
 use crate::classify::{Rules, scored};
 use crate::worker::Pool;
-use crate::{Became, Classified, Filter, Lesson, Result, Source};
+use crate::{Became, Classified, Filter, Result, Source, TrainingKind};
 
 /// Classifies messages from any number of threads at once, with handles of the word list that stay
 /// open and follow what others train.
 #[derive(Debug)]
-pub struct Asker<'a> {
+pub struct ConcurrentFilter<'a> {
     filter: &'a Filter,
     pool: Pool<'a>,
 }
 
 impl Filter {
-    /// Creates an [`Asker`]. Reads nothing yet.
-    pub fn asker(&self) -> Asker<'_> {
-        Asker { filter: self, pool: Pool::new(self) }
+    /// Creates an [`ConcurrentFilter`]. Reads nothing yet.
+    pub fn concurrent(&self) -> ConcurrentFilter<'_> {
+        ConcurrentFilter { filter: self, pool: Pool::new(self) }
     }
 }
 
-impl Asker<'_> {
+impl ConcurrentFilter<'_> {
     /// Classifies a message with the current word list.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Asker<'_> {
     /// list.
     ///
     /// # Errors
-    /// As [`Asker::classify`].
+    /// As [`ConcurrentFilter::classify`].
     pub fn counts(&self, tokens: &[&[u8]]) -> Result<(Vec<Counts>, u64)> {
         self.pool.with_sound(|worker| {
             let _asking = self.pool.asking();
@@ -52,48 +52,49 @@ impl Asker<'_> {
         })
     }
 
-    /// Trains a message; with `registered` as [`crate::Trainer::taking_registered`]. The work for
-    /// the processor runs inside `in_turn`, which must call its argument once; waiting for other
-    /// writers does not. **Commit point:** durable when this returns.
+    /// Trains the filter with a message; with `registered`, as after
+    /// [`crate::Trainer::taking_registered`]. The work for the processor runs inside `in_turn`,
+    /// which must call its argument once; waiting for other writers does not. **Commit point:**
+    /// durable when this returns.
     ///
     /// # Errors
     /// Errors of the word list.
-    pub fn teach(
+    pub fn train(
         &self,
         message: &[u8],
-        (lesson, registered): (Lesson, bool),
+        (kind, registered): (TrainingKind, bool),
         in_turn: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<(Became, u64)> {
         if !self.pool.asks_one_by_one() {
-            return self.teach_now(message, (lesson, registered), in_turn);
+            return self.train_now(message, (kind, registered), in_turn);
         }
         // `classify` takes a turn before it waits for other callers; training must do the same.
         let mut taught = None;
-        let mut teach = || {
-            taught = Some(self.teach_now(message, (lesson, registered), &|work| work()));
+        let mut train = || {
+            taught = Some(self.train_now(message, (kind, registered), &|work| work()));
         };
-        in_turn(&mut teach);
+        in_turn(&mut train);
         taught.expect("because it was done in its turn")
     }
 
-    fn teach_now(
+    fn train_now(
         &self,
         message: &[u8],
-        (lesson, registered): (Lesson, bool),
+        (kind, registered): (TrainingKind, bool),
         in_turn: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<(Became, u64)> {
         // The trainer closes the list, which releases all locks of a file of bogofilter's.
         let _asking = self.pool.asking();
         let mut found = None;
-        let mut tell = |_, became| found = Some(became);
-        let mut trainer = self.filter.trainer(lesson)?;
+        let mut report = |_, became| found = Some(became);
+        let mut trainer = self.filter.trainer(kind)?;
         if registered {
             trainer = trainer.taking_registered();
         }
         let mut added = Ok(());
-        in_turn(&mut || added = trainer.add(Source::Messages(&[message]), &mut tell));
+        in_turn(&mut || added = trainer.add(Source::Messages(&[message]), &mut report));
         added?;
-        let trained = trainer.finish(&mut tell)?;
+        let trained = trainer.finish(&mut report)?;
         Ok((found.expect("because the message was given"), trained.generation))
     }
 }
