@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bogo, cache, check, completions, convert, deliver, demo, fetch, folders, lmtp, ls, man, search,
-    serve, show, spam, status, thread, watch,
+    admin, bogo, cache, check, completions, convert, deliver, demo, fetch, folders, lmtp, ls, man,
+    search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Folders(Lazy<folders::FoldersArgs>),
     Watch(Lazy<watch::WatchArgs>),
     Serve(Lazy<serve::ServeArgs>),
+    Admin(Lazy<admin::AdminArgs>),
     Deliver(Lazy<deliver::DeliverArgs>),
     Lmtp(Lazy<lmtp::LmtpArgs>),
     Flag(Lazy<flag::FlagArgs>),
@@ -101,6 +102,7 @@ impl Command {
             Self::Folders(args) => folders::run(context, args),
             Self::Watch(args) => watch::run(context, args),
             Self::Serve(args) => serve::run(context, args),
+            Self::Admin(args) => admin::run(context, args),
             Self::Deliver(args) => deliver::run(context, args),
             Self::Lmtp(args) => lmtp::run(context, args),
             Self::Flag(args) => flag::run(context, args),

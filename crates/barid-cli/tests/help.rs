@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 47] = [
     &[],
     &["status"],
     &["ls"],
@@ -13,6 +13,7 @@ const COMMANDS: [&[&str]; 46] = [
     &["folders"],
     &["watch"],
     &["serve"],
+    &["admin"],
     &["deliver"],
     &["lmtp"],
     &["flag"],

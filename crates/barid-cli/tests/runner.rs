@@ -32,6 +32,7 @@ mod serve;
 mod serve_crash;
 mod serve_qresync;
 mod serve_random;
+mod server;
 mod show;
 mod spam;
 mod spam_hostile;

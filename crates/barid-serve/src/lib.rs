@@ -8,15 +8,18 @@
 //! - [`log`] records what the server does.
 //! - [`serve_stdio`] serves one session over standard input and output, [`serve_try`] a folder of
 //!   users on the loopback interface.
+//! - [`server`] serves many users by several processes.
 
 pub mod config;
 mod connection;
 pub mod delivery;
+mod ffi;
 mod limits;
 mod listener;
 pub mod lmtp;
 pub mod log;
 pub mod mail;
+pub mod server;
 mod stdio;
 mod tls;
 mod try_dir;

@@ -12,8 +12,6 @@ pub(crate) const OUTPUT_PIECE_LEN: usize = 64 * 1024;
 pub(crate) const OUTPUT_PIECES_MAX: usize = 8;
 /// Bytes that are read from a client at a time.
 pub(crate) const INPUT_LEN: usize = 8 * 1024;
-/// The same from a client that waits, until it fills that.
-pub(crate) const INPUT_WAITING_LEN: usize = 256;
 /// Time without a command after which a session ends (RFC 9051 §5.4: at least 30 minutes).
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(31 * 60);
 /// Time in which a client must take what is sent to it.
@@ -82,3 +80,52 @@ pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
 pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
 pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes of a message between the processes of a server.
+pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;
+/// Messages that wait for a process that does not read them.
+pub(crate) const LINK_BACKLOG_MAX: usize = 16 * 1024;
+/// Exchanges that wait for their clients.
+pub(crate) const EXCHANGES_MAX: usize = 4096;
+/// Messages of clients that wait for a thread of the auth process.
+pub(crate) const LOGIN_JOBS_MAX: usize = 1024;
+/// Part of the connections that may be before login: one in so many, and at least as many.
+pub(crate) const BEFORE_LOGIN_PART: usize = 8;
+/// Threads that wait for PAM, or compute hashes.
+pub(crate) const LOGIN_THREADS: usize = 16;
+/// Time in which the front begins a session with its first bytes.
+pub(crate) const PRELUDE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Threads of a worker that wait for the disk.
+pub(crate) const WORKER_THREADS_MAX: usize = 512;
+/// Stack of a thread of a worker in bytes; only what is used takes memory.
+pub(crate) const WORKER_STACK_LEN: usize = 2 * 1024 * 1024;
+/// Bytes that are relayed at a time, and kept at most for a client that does not read.
+pub(crate) const RELAY_LEN: usize = 16 * 1024;
+/// Time without an answer of the client's machine after which its connection is dead.
+pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Time without traffic after which the client's machine is asked whether it is there.
+pub(crate) const KEEPALIVE_IDLE: Duration = Duration::from_secs(5 * 60);
+/// Time between such questions.
+pub(crate) const KEEPALIVE_PERIOD: Duration = Duration::from_secs(60);
+/// Time in which the auth process and the supervisor must answer the front.
+pub(crate) const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time that a process has to end before it is killed.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest time before a process that has died is started again.
+pub(crate) const RESTART_DELAY_MAX: Duration = Duration::from_secs(10);
+/// Time after which a process that has died is started again, if it had died before.
+pub(crate) const RESTART_DELAY: Duration = Duration::from_millis(250);
+/// Age at which the death of a process is forgotten.
+pub(crate) const RESTART_FORGET: Duration = Duration::from_secs(60);
+/// Lines of the log that `barid admin log` shows.
+pub(crate) const LOG_LINES_MAX: usize = 1000;
+/// Bytes of a request to the control socket.
+pub(crate) const CONTROL_LINE_LEN_MAX: usize = 16 * 1024;
+/// Connections to the control socket at once.
+pub(crate) const CONTROL_CONNECTIONS_MAX: usize = 32;
+/// Children that ask PAM at once.
+pub(crate) const PAM_CHILDREN_MAX: usize = 32;
+/// Bytes of a request for metrics.
+pub(crate) const HTTP_REQUEST_LEN_MAX: usize = 8 * 1024;
+/// Time for a request for metrics.
+pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);

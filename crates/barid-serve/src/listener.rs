@@ -12,17 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_rustls::server::TlsStream;
 
-use crate::connection::{LoginEnd, SessionEnd, login, serve};
+use crate::connection::{LocalVerifier, LoginEnd, SessionEnd, StopRequest, login, serve};
 use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT};
 use crate::mail::SessionAccount;
 use crate::server_id;
-use crate::tls::ServerTls;
+use crate::tls::{ServerTls, binding};
 use crate::users::Users;
-
-/// Label of the channel binding `tls-exporter` (RFC 9266 §3).
-const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 
 /// Parts that the connections of a server share.
 pub(crate) struct Service {
@@ -94,8 +90,9 @@ impl Service {
     ) -> io::Result<bool> {
         let mut known = is_greeted.then(Decoder::new);
         loop {
-            let sasl = Arc::clone(&self.sasl);
-            let end = login(stream, sasl, channel.clone(), can_start_tls, known.take()).await?;
+            let verifier = LocalVerifier::new(Arc::clone(&self.sasl), channel.clone());
+            let before = known.take();
+            let end = login(stream, verifier, can_start_tls, before, LOGIN_TIMEOUT).await?;
             let (tag, identity, decoder) = match end {
                 LoginEnd::Closed => return Ok(false),
                 LoginEnd::StartTls => return Ok(true),
@@ -112,22 +109,10 @@ impl Service {
                 ..SessionSettings::default()
             };
             let session = Session::new(account, settings, *decoder);
-            match serve(&mut *stream, session, Some(tag), cancel).await? {
+            match serve(&mut *stream, session, Some(tag), cancel, StopRequest::never()).await? {
                 SessionEnd::Closed => return Ok(false),
                 SessionEnd::Unauthenticated(decoder) => known = Some(*decoder),
             }
         }
-    }
-}
-
-/// Returns the channel with the data that binds SCRAM to this TLS connection.
-fn binding(stream: &TlsStream<TcpStream>, tls: &ServerTls, channel: Channel) -> Channel {
-    let (_, connection) = stream.get_ref();
-    let exporter = connection.export_keying_material([0; 32], EXPORTER_LABEL, None).ok();
-    let digest = ring::digest::digest(&ring::digest::SHA256, &tls.certificate);
-    Channel {
-        tls_exporter: exporter.map(|exporter| exporter.to_vec()),
-        tls_server_end_point: Some(digest.as_ref().to_vec()),
-        ..channel
     }
 }

@@ -11,7 +11,7 @@ use barid_imap::session::{Session, SessionSettings};
 use barid_imap::wire::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, Stdin, Stdout};
 
-use crate::connection::serve;
+use crate::connection::{StopRequest, serve};
 use crate::mail::{SessionAccount, UserMail};
 use crate::server_id;
 
@@ -62,7 +62,7 @@ pub fn serve_stdio(user: UserMail) -> io::Result<()> {
         SessionSettings { can_compress: true, id: server_id(), ..SessionSettings::default() };
     let session = Session::new(account, settings, Decoder::new());
     let stream = Stdio { input: tokio::io::stdin(), output: tokio::io::stdout() };
-    let end = runtime.block_on(serve(stream, session, None, cancel));
+    let end = runtime.block_on(serve(stream, session, None, cancel, StopRequest::never()));
     // A read of standard input cannot be cancelled, and must not keep the process alive.
     runtime.shutdown_background();
     end.map(drop)

@@ -5,36 +5,117 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid::vfs::{OpenOptions, Vfs};
+use barid_auth::sasl::Channel;
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
 use crate::config::TlsPair;
 use crate::limits::CERTIFICATE_LEN_MAX;
 
-/// A certificate with its key, ready to accept connections.
+/// Label of the channel binding `tls-exporter` (RFC 9266 §3).
+const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
+
+/// Certificates with their keys, ready to accept connections.
 #[derive(Clone)]
 pub(crate) struct ServerTls {
     pub(crate) acceptor: TlsAcceptor,
-    /// The certificate of the server, first of its chain.
-    pub(crate) certificate: CertificateDer<'static>,
+    certificates: Arc<Certificates>,
+}
+
+/// A certificate that is used for some names.
+#[derive(Debug)]
+pub(crate) struct CertificateChoice {
+    /// Names in lower case, `*.` before those of all hosts of a domain; those in the certificate if
+    /// empty.
+    names: Vec<String>,
+    key: Arc<CertifiedKey>,
+}
+
+impl CertificateChoice {
+    /// Uses a certificate, with those of its authorities, and its key, in PEM.
+    ///
+    /// # Errors
+    /// `InvalidData`.
+    pub(crate) fn from_pem(names: Vec<String>, certificate: &str, key: &str) -> io::Result<Self> {
+        let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+        let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(invalid)?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(invalid)?;
+        Self::new(names, chain, &key)
+    }
+
+    fn new(
+        names: Vec<String>,
+        chain: Vec<CertificateDer<'static>>,
+        key: &PrivateKeyDer<'static>,
+    ) -> io::Result<Self> {
+        if chain.is_empty() {
+            return Err(invalid("there is no certificate"));
+        }
+        let key = rustls::crypto::ring::sign::any_supported_type(key).map_err(invalid)?;
+        Ok(Self { names, key: Arc::new(CertifiedKey::new(chain, key)) })
+    }
+
+    fn is_for(&self, name: &str) -> bool {
+        if !self.names.is_empty() {
+            return self.names.iter().any(|known| match known.strip_prefix("*.") {
+                Some(domain) => name.split_once('.').is_some_and(|(_, rest)| rest == domain),
+                None => known == name,
+            });
+        }
+        let Ok(certificate) = self.key.end_entity_cert() else { return false };
+        let parsed = ParsedCertificate::try_from(certificate);
+        let wanted = ServerName::try_from(name);
+        match (parsed, wanted) {
+            (Ok(parsed), Ok(wanted)) => verify_server_name(&parsed, &wanted).is_ok(),
+            _ => false,
+        }
+    }
+}
+
+/// Certificates of which one is chosen by the name that a client gives.
+#[derive(Debug)]
+struct Certificates(Vec<CertificateChoice>);
+
+impl Certificates {
+    fn choose(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
+        let name = name.map(str::to_ascii_lowercase);
+        let found = name.and_then(|name| self.0.iter().find(|one| one.is_for(&name)));
+        found.or(self.0.first()).map(|one| &one.key)
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.choose(hello.server_name()).cloned()
+    }
 }
 
 impl ServerTls {
-    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> io::Result<Self> {
-        let certificate = chain.first().cloned();
-        let certificate = certificate.ok_or_else(|| invalid("there is no certificate"))?;
+    /// Chooses among certificates by the name that the client gives; the first is for those who
+    /// give none, or an unknown one.
+    ///
+    /// # Errors
+    /// No certificate.
+    pub(crate) fn choosing(certificates: Vec<CertificateChoice>) -> io::Result<Self> {
+        if certificates.is_empty() {
+            return Err(invalid("there is no certificate"));
+        }
+        let certificates = Arc::new(Certificates(certificates));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(invalid)?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(invalid)?;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate })
+            .with_cert_resolver(Arc::clone(&certificates) as _);
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificates })
     }
 
     /// Makes a certificate for this machine that no authority vouches for, and writes it to `path`
@@ -53,7 +134,22 @@ impl ServerTls {
         file.set_len(0)?;
         file.write_all_at(text.as_bytes(), 0)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        Self::new(vec![made.cert.der().clone()], key.into())
+        let chain = vec![made.cert.der().clone()];
+        Self::choosing(vec![CertificateChoice::new(Vec::new(), chain, &key.into())?])
+    }
+}
+
+/// Returns the channel with the data that binds SCRAM to this TLS connection.
+pub(crate) fn binding(stream: &TlsStream<TcpStream>, tls: &ServerTls, channel: Channel) -> Channel {
+    let (_, connection) = stream.get_ref();
+    let exporter = connection.export_keying_material([0; 32], EXPORTER_LABEL, None).ok();
+    let used = tls.certificates.choose(connection.server_name());
+    let certificate = used.and_then(|used| used.end_entity_cert().ok());
+    let digest = certificate.map(|one| ring::digest::digest(&ring::digest::SHA256, one));
+    Channel {
+        tls_exporter: exporter.map(|exporter| exporter.to_vec()),
+        tls_server_end_point: digest.map(|digest| digest.as_ref().to_vec()),
+        ..channel
     }
 }
 
@@ -91,4 +187,34 @@ fn at(path: &Path, kind: io::ErrorKind, error: impl std::fmt::Display) -> io::Er
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_chosen_by_name() {
+        let made = |in_it: &str, names: &[&str]| {
+            let made = rcgen::generate_simple_self_signed(vec![in_it.to_owned()]).unwrap();
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+            CertificateChoice::from_pem(names, &certificate, &key).unwrap()
+        };
+        let all = vec![made("a.example", &[]), made("b.example", &[]), made("c", &["*.d", "e"])];
+        let all = Certificates(all);
+        let check = |name: Option<&str>, expected: usize| {
+            let chosen = all.choose(name).unwrap();
+            assert!(Arc::ptr_eq(chosen, &all.0[expected].key), "{name:?}");
+        };
+        check(None, 0);
+        check(Some("a.example"), 0);
+        check(Some("B.example"), 1);
+        check(Some("x.d"), 2);
+        check(Some("e"), 2);
+        check(Some("c"), 0);
+        check(Some("x.y.d"), 0);
+        assert!(ServerTls::choosing(Vec::new()).is_err());
+        assert!(CertificateChoice::from_pem(Vec::new(), "", "").is_err());
+    }
 }

@@ -1,5 +1,6 @@
 //! The commands, one file each: the arguments (`Args`) and the function (`run`).
 
+pub(crate) mod admin;
 pub(crate) mod bogo;
 pub(crate) mod cache;
 pub(crate) mod change;

@@ -9,6 +9,7 @@ use barid::OpenOptions;
 use barid::vfs::{OsVfs, Vfs as _};
 use barid_serve::config::CONFIG_PATH;
 use barid_serve::mail::{UserMail, UserOptions};
+use barid_serve::server::{ServerStart, run_role, serve_config};
 use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try};
 use clap::{Args, ValueHint};
 
@@ -22,6 +23,7 @@ Examples:
   barid serve --stdio --mail ~/Maildir
   ssh host barid serve --stdio                 the same from another machine: as `Tunnel` of
                                                mbsync, `tunnel` of NeoMutt
+  barid serve --config /etc/barid/barid.toml   the users of a configuration file
   barid serve --try ~/users                    a first look: each folder in ~/users is a user
   barid serve --try ~/users --port 1143 --password secret
   barid serve --check-config                   the problems of /etc/barid/barid.toml";
@@ -34,14 +36,17 @@ Examples:
 /// With `--try` each folder in DIR is the mail of the user of its name, served on the loopback
 /// interface only, in clear and over TLS with a certificate made for it. All users have the same
 /// password, which is printed.
+///
+/// With `--config` it is a server of many users. SIGHUP makes it read the configuration and the
+/// certificates again, SIGTERM ends it; `barid admin` asks it what it does.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Serve one session over standard input and output
     #[arg(
         long,
-        required_unless_present_any = ["try_dir", "check_config"],
-        conflicts_with_all = ["try_dir", "check_config"]
+        required_unless_present_any = ["try_dir", "config", "role", "check_config"],
+        conflicts_with_all = ["try_dir", "config", "check_config"]
     )]
     stdio: bool,
     /// Folder of the mailboxes for --stdio; ~/Maildir by default
@@ -50,6 +55,13 @@ pub(crate) struct ServeArgs {
     /// Serve every folder in DIR to the user of its name, on this machine only
     #[arg(long = "try", value_name = "DIR", value_hint = ValueHint::DirPath)]
     try_dir: Option<PathBuf>,
+    /// Serve the users of a configuration file, or the file for --check-config
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "try_dir")]
+    config: Option<PathBuf>,
+    /// Run a part of a server, which the server itself starts
+    #[arg(long, value_name = "NAME", hide = true)]
+    role: Option<String>,
     /// Hierarchy separator of mailbox names; by default `.` for Maildir++, else `/`
     #[arg(long, value_name = "CHAR")]
     separator: Option<char>,
@@ -62,16 +74,20 @@ pub(crate) struct ServeArgs {
     /// Report all problems of the configuration file, and the effects of one without problems
     #[arg(long, conflicts_with = "try_dir")]
     check_config: bool,
-    /// Configuration file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "check_config")]
-    #[arg(default_value = CONFIG_PATH)]
-    config: PathBuf,
 }
 
 /// Serves until the client ends the session, or for ever.
 pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Outcome> {
+    if let Some(role) = &args.role {
+        run_role(role)?;
+        return Ok(Outcome::Done);
+    }
     if args.check_config {
-        return check_config::run(context, &args.config);
+        let config = args.config.as_deref().unwrap_or(Path::new(CONFIG_PATH));
+        return check_config::run(context, config);
+    }
+    if let Some(config) = &args.config {
+        return run_config(config);
     }
     let open = context.open_options()?;
     match &args.try_dir {
@@ -83,6 +99,23 @@ pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Out
             Ok(Outcome::Done)
         }
     }
+}
+
+fn run_config(path: &Path) -> anyhow::Result<Outcome> {
+    serve_config(ServerStart {
+        config: std::path::absolute(path)?,
+        sockets: passed_sockets(),
+        notify_socket: std::env::var_os("NOTIFY_SOCKET"),
+        open_stderr: || Box::new(io::stderr()),
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// Returns the number of sockets that the service manager has passed to this process.
+fn passed_sockets() -> i32 {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<i32>().ok());
+    let is_own = number("LISTEN_PID") == i32::try_from(std::process::id()).ok();
+    number("LISTEN_FDS").filter(|_| is_own).unwrap_or(0)
 }
 
 fn user_options(root: PathBuf, separator: Option<char>, open: &OpenOptions) -> UserOptions {

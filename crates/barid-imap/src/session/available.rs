@@ -18,10 +18,7 @@ impl<A: Account> Session<A> {
         let name = name.and_then(|(_, name)| name.as_deref()).unwrap_or_default();
         let known = QUIRKS.iter().filter(|(client, _)| client.eq_ignore_ascii_case(name));
         let known = known.map(|(_, capability)| (*capability).to_owned());
-        let by_settings = self.settings.disabled_for.iter();
-        let by_settings = by_settings.filter(|(client, _)| client.eq_ignore_ascii_case(name));
-        let by_settings = by_settings.flat_map(|(_, names)| names.iter().cloned());
-        self.disabled_for_client = known.chain(by_settings).collect();
+        self.disabled_for_client = known.chain(self.settings.disabled_for.of(name)).collect();
     }
 
     pub(super) fn is_available(&self, capability: &str) -> bool {

@@ -25,6 +25,8 @@ mod sync;
 mod tests;
 mod uid_batches;
 
+use std::sync::Arc;
+
 use barid_types::UidSet;
 
 pub use self::capability::Capabilities;
@@ -52,13 +54,38 @@ pub enum Next {
     Close,
 }
 
+/// Returns the capabilities, in capitals, that are not available to a client with a name, as ID
+/// gives it.
+#[derive(Clone, Default)]
+pub struct DisabledForClient(Option<Arc<CapabilitiesOf>>);
+
+/// Returns capabilities by the name of a client.
+type CapabilitiesOf = dyn Fn(&str) -> Vec<String> + Send + Sync;
+
+impl DisabledForClient {
+    /// Creates it from a function of the client's name.
+    pub fn new(of_name: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(of_name)))
+    }
+
+    fn of(&self, name: &str) -> Vec<String> {
+        self.0.as_ref().map(|of_name| of_name(name)).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for DisabledForClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DisabledForClient").field(&self.0.is_some()).finish()
+    }
+}
+
 /// Settings of a session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionSettings {
     /// Capabilities that are not advertised and not available, in capitals.
     pub disabled: Vec<String>,
-    /// Capabilities that are not available to clients of a name, as ID gives it.
-    pub disabled_for: Vec<(String, Vec<String>)>,
+    /// Further ones that depend on the client.
+    pub disabled_for: DisabledForClient,
     /// `true` to offer UIDONLY (RFC 9586), which some clients enable and cannot use.
     pub offers_uid_only: bool,
     /// `true` if the connection can be compressed.

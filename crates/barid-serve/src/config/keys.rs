@@ -16,7 +16,15 @@ pub struct ConfigSection {
 pub const SECTIONS: &[ConfigSection] = &[
     one(
         "server",
-        &["hostname", "state_dir", "cache_dir", "front_user", "admin_socket", "clear_logins"],
+        &[
+            "hostname",
+            "state_dir",
+            "cache_dir",
+            "front_user",
+            "auth_user",
+            "admin_socket",
+            "clear_logins",
+        ],
     ),
     many("listen", &["protocol", "address", "socket", "mode"]),
     many("tls", &["certificate", "key", "names"]),

@@ -21,6 +21,9 @@ pub struct ServerSettings {
     pub cache_dir: PathBuf,
     /// The user under whom the process runs that clients talk to before they have logged in.
     pub front_user: Option<String>,
+    /// The user under whom passwords are verified, who must be able to read passwd-files; that of
+    /// the front if `None`.
+    pub auth_user: Option<String>,
     /// The socket of `barid admin`.
     pub admin_socket: Option<PathBuf>,
     /// `true` if passwords are accepted on connections that others can read.
@@ -36,6 +39,7 @@ impl ServerSettings {
             state_dir: path("state_dir").unwrap_or_else(|| "/var/lib/barid".into()),
             cache_dir: path("cache_dir").unwrap_or_else(|| "/var/cache/barid".into()),
             front_user: text("front_user"),
+            auth_user: text("auth_user"),
             admin_socket: path("admin_socket"),
             clear_logins: section.and_then(|section| section.flag("clear_logins")) == Some(true),
         }
@@ -253,7 +257,9 @@ pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
             let why = "LMTP has no login: use a socket, or an address of this machine (127.0.0.1)";
             section.problem("address", why);
         }
-        if listeners.iter().any(|listener| listener.address == address) {
+        // Port 0 is any that is free, and another one each time.
+        let is_any = matches!(&address, ListenAddress::Tcp(tcp) if tcp.port() == 0);
+        if !is_any && listeners.iter().any(|listener| listener.address == address) {
             section.problem_here(format_args!("{address} stands in the file twice"));
         }
         listeners.push(Listener { protocol, address });

@@ -34,10 +34,13 @@ impl ServerConfig {
         {
             problems.push(format!("{}: {error}", client_secret_file.display()));
         }
-        if let Some(name) = &self.server.front_user
-            && !matches!(system(name), Some(User { uid: Some(uid), .. }) if uid != 0)
-        {
-            problems.push(format!("server.front_user: {name}: the system has no such user"));
+        let (front, auth) = (&self.server.front_user, &self.server.auth_user);
+        for (key, name) in [("front_user", front), ("auth_user", auth)] {
+            if let Some(name) = name
+                && !matches!(system(name), Some(User { uid: Some(uid), .. }) if uid != 0)
+            {
+                problems.push(format!("server.{key}: {name}: the system has no such user"));
+            }
         }
         if let Some(owner) = &self.mail.owner
             && let Err(error) = owner.ids()

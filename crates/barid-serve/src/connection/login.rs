@@ -1,27 +1,27 @@
 //! The life of a connection before login.
 
 use std::io;
-use std::sync::Arc;
+use std::time::Duration;
 
-use barid_auth::sasl::{Channel, Exchange, Failure, Identity, Mechanism, SaslService, Step, wire};
+use barid_auth::sasl::{Failure, Mechanism, wire};
 use barid_imap::backend::{Output, Refusal};
 use barid_imap::session::{Login, LoginRequest, LoginSettings};
 use barid_imap::wire::{Decoder, Event};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN, LOGIN_TIMEOUT};
+use super::verifier::{Verdict, Verifier};
+use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN};
 use crate::server_id;
 
 /// The end of the state before login.
-pub(crate) enum LoginEnd {
+pub(crate) enum LoginEnd<I> {
     /// A user has logged in.
     LoggedIn {
         /// Tag of the command, which is answered by the session.
         tag: String,
-        /// The user.
-        identity: Box<Identity>,
+        /// The user, or the way to his mail.
+        identity: I,
         /// The decoder with input that was not read yet.
         decoder: Box<Decoder>,
     },
@@ -43,45 +43,42 @@ impl Output for Buffer {
 }
 
 /// Serves a connection until a user has logged in. `known` is the decoder of a connection that was
-/// greeted before.
+/// greeted before, `time` that in which the client must log in.
 ///
 /// # Errors
 /// Errors of the connection.
-pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin, V: Verifier>(
     stream: &mut S,
-    sasl: Arc<SaslService>,
-    channel: Channel,
+    verifier: V,
     can_start_tls: bool,
     known: Option<Decoder>,
-) -> io::Result<LoginEnd> {
-    let work = LoginConnection { stream, sasl, channel, can_start_tls, failures: 0 };
-    match timeout(LOGIN_TIMEOUT, work.run(known)).await {
+    time: Duration,
+) -> io::Result<LoginEnd<V::Identity>> {
+    let work = LoginConnection { stream, verifier, can_start_tls, failures: 0 };
+    match timeout(time, work.run(known)).await {
         Ok(end) => end,
         Err(_) => Ok(LoginEnd::Closed),
     }
 }
 
-struct LoginConnection<'s, S> {
+struct LoginConnection<'s, S, V> {
     stream: &'s mut S,
-    sasl: Arc<SaslService>,
-    channel: Channel,
+    verifier: V,
     can_start_tls: bool,
     failures: u32,
 }
 
 /// The end of an exchange of SASL.
-enum ExchangeEnd {
-    Done(Box<Identity>),
-    Failed(Failure),
+enum ExchangeEnd<I> {
+    Done(I),
+    Failed(Refusal),
     Cancelled,
     Closed,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
-    async fn run(mut self, known: Option<Decoder>) -> io::Result<LoginEnd> {
-        let (sasl, channel) = (Arc::clone(&self.sasl), self.channel.clone());
-        // A user base may have to look at its file.
-        let offered = blocking(move || sasl.offered(&channel)).await?;
+impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
+    async fn run(mut self, known: Option<Decoder>) -> io::Result<LoginEnd<V::Identity>> {
+        let offered = self.verifier.offered().await?;
         let settings = LoginSettings {
             can_start_tls: self.can_start_tls,
             allows_passwords: offered.contains(&Mechanism::Plain),
@@ -133,8 +130,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
                     let refusal = Refusal::bad("Authentication cancelled");
                     login.refuse(&tag, &refusal, &mut out);
                 }
-                ExchangeEnd::Failed(failure) => {
-                    self.refuse(&mut login, &tag, &failure, &mut out).await;
+                ExchangeEnd::Failed(refusal) => {
+                    self.refuse(&mut login, &tag, &refusal, &mut out).await;
                     if self.failures == FAILURES_MAX {
                         out.write(b"* BYE Too many failed logins\r\n");
                         self.send(&mut out).await?;
@@ -146,11 +143,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
     }
 
     /// Counts a failed login, and writes its refusal after a while.
-    async fn refuse(&mut self, login: &mut Login, tag: &str, failure: &Failure, out: &mut Buffer) {
-        let (code, text) = failure.response();
+    async fn refuse(&mut self, login: &mut Login, tag: &str, refusal: &Refusal, out: &mut Buffer) {
         self.failures += 1;
         tokio::time::sleep(FAILURE_DELAY).await;
-        login.refuse(tag, &Refusal::new(code, text), out);
+        login.refuse(tag, refusal, out);
     }
 
     /// Runs the mechanism that a client names, with its initial response in base64.
@@ -159,11 +155,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
         login: &mut Login,
         mechanism: &str,
         initial: Option<Vec<u8>>,
-    ) -> io::Result<ExchangeEnd> {
+    ) -> io::Result<ExchangeEnd<V::Identity>> {
         let decoded = initial.map(|initial| wire::decode_initial(&initial).map(|m| m.to_vec()));
         match (Mechanism::named(mechanism), decoded.transpose()) {
             (Some(mechanism), Ok(initial)) => self.exchange(login, mechanism, initial).await,
-            _ => Ok(ExchangeEnd::Failed(Failure::Malformed("a response not in base64"))),
+            _ => Ok(ExchangeEnd::Failed(not_base64())),
         }
     }
 
@@ -173,16 +169,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
         login: &mut Login,
         mechanism: Mechanism,
         initial: Option<Vec<u8>>,
-    ) -> io::Result<ExchangeEnd> {
-        let (service, channel) = (Arc::clone(&self.sasl), self.channel.clone());
-        // Hashes take long, by intention.
-        let start = move || Exchange::start(service, channel, mechanism, initial.as_deref());
-        let (mut exchange, mut step) = blocking(start).await?;
+    ) -> io::Result<ExchangeEnd<V::Identity>> {
+        let mut verdict = self.verifier.start(mechanism, initial).await?;
         loop {
-            let challenge = match step {
-                Step::Done(identity) => return Ok(ExchangeEnd::Done(identity)),
-                Step::Failed(failure) => return Ok(ExchangeEnd::Failed(failure)),
-                Step::Challenge(challenge) => challenge,
+            let challenge = match verdict {
+                Verdict::Done(identity) => return Ok(ExchangeEnd::Done(identity)),
+                Verdict::Failed(refusal) => return Ok(ExchangeEnd::Failed(refusal)),
+                Verdict::Challenge(challenge) => challenge,
             };
             let mut out = Buffer::default();
             login.challenge(&wire::encode(&challenge), &mut out);
@@ -198,13 +191,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
                 return Ok(ExchangeEnd::Cancelled);
             }
             let Ok(message) = wire::decode_line(&line) else {
-                return Ok(ExchangeEnd::Failed(Failure::Malformed("a response not in base64")));
+                return Ok(ExchangeEnd::Failed(not_base64()));
             };
-            (exchange, step) = blocking(move || {
-                let step = exchange.respond(&message);
-                (exchange, step)
-            })
-            .await?;
+            verdict = self.verifier.respond(message.to_vec()).await?;
         }
     }
 
@@ -226,6 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LoginConnection<'_, S> {
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)
+fn not_base64() -> Refusal {
+    let (code, text) = Failure::Malformed("a response not in base64").response();
+    Refusal::new(code, text)
 }

@@ -9,6 +9,8 @@ mod compression;
 mod login;
 mod output;
 mod session;
+mod verifier;
 
 pub(crate) use self::login::{LoginEnd, login};
-pub(crate) use self::session::{SessionEnd, serve};
+pub(crate) use self::session::{SessionEnd, StopRequest, serve};
+pub(crate) use self::verifier::{LocalVerifier, Verdict, Verifier};

@@ -1,22 +1,25 @@
 //! The life of a connection after login.
 
+use std::future::{pending, poll_fn};
 use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use barid::{Cancel, Subscription};
 use barid_imap::backend::Output;
 use barid_imap::session::{Next, Session};
 use barid_imap::wire::{Decoder, Event};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::Notify;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::compression::Deflate;
 use super::output::output;
 use crate::limits::{
-    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, INPUT_WAITING_LEN, SESSION_TIMEOUT,
-    SLOW_READER_TIMEOUT,
+    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, SESSION_TIMEOUT, SLOW_READER_TIMEOUT,
 };
 use crate::mail::SessionAccount;
 
@@ -30,16 +33,40 @@ pub(crate) enum SessionEnd {
 
 type UserSession = Session<SessionAccount>;
 
+/// A request to end a session from outside, with a text for the client.
+#[derive(Clone, Debug)]
+pub(crate) struct StopRequest(watch::Receiver<Option<&'static str>>);
+
+impl StopRequest {
+    /// Creates a request that the sender makes by sending the text.
+    pub(crate) fn new() -> (watch::Sender<Option<&'static str>>, Self) {
+        let (sender, receiver) = watch::channel(None);
+        (sender, Self(receiver))
+    }
+
+    /// Creates a request that is never made.
+    pub(crate) fn never() -> Self {
+        Self::new().1
+    }
+
+    /// Waits until the request is made.
+    async fn made(&mut self) -> &'static str {
+        match self.0.wait_for(Option::is_some).await.map(|text| *text) {
+            Ok(Some(text)) => text,
+            _ => pending().await,
+        }
+    }
+}
+
 /// A connection with a session.
 struct Connection<S> {
     stream: S,
+    stop: StopRequest,
     /// `None` while the session runs on another thread, and after a panic there.
     session: Option<UserSession>,
     deflate: Option<Deflate>,
     /// Woken when the selected mailbox changes.
     changed: Arc<Notify>,
-    /// The last read filled its buffer: more will come.
-    reads_much: bool,
 }
 
 /// Serves a session until it ends. `login_tag` is that of the command that logged in; `None` for a
@@ -52,9 +79,10 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     session: UserSession,
     login_tag: Option<String>,
     cancel: Cancel,
+    stop: StopRequest,
 ) -> io::Result<SessionEnd> {
     let (session, changed) = (Some(session), Arc::new(Notify::new()));
-    let mut connection = Connection { stream, session, deflate: None, changed, reads_much: false };
+    let mut connection = Connection { stream, stop, session, deflate: None, changed };
     let end = connection.serve(login_tag).await;
     // Nothing is begun on behalf of the client any more.
     cancel.cancel();
@@ -82,23 +110,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn commands(&mut self) -> io::Result<Next> {
-        let mut buffer = Vec::new();
         loop {
             match self.drain().await? {
                 Next::Continue => {
-                    let len = timeout(SESSION_TIMEOUT, self.read(&mut buffer)).await;
-                    match len {
-                        Ok(Ok(0)) => return Ok(Next::Close),
-                        Ok(Ok(len)) => self.feed(&buffer[..len])?,
-                        Ok(Err(error)) => return Err(error),
-                        Err(_) => {
-                            self.send(b"* BYE Autologout: no command for long\r\n", true).await?;
-                            return Ok(Next::Close);
-                        }
-                    }
+                    let mut stop = self.stop.clone();
+                    let read = timeout(SESSION_TIMEOUT, read_piece(&mut self.stream));
+                    let bye = tokio::select! {
+                        read = read => match read {
+                            Ok(Ok(piece)) if piece.is_empty() => return Ok(Next::Close),
+                            Ok(Ok(piece)) => {
+                                self.feed(&piece)?;
+                                continue;
+                            }
+                            Ok(Err(error)) => return Err(error),
+                            Err(_) => "Autologout: no command for long",
+                        },
+                        text = stop.made() => text,
+                    };
+                    return self.bye(bye).await;
                 }
                 Next::Idle => {
-                    if !self.idle(&mut buffer).await? {
+                    if !self.idle().await? {
                         return Ok(Next::Close);
                     }
                 }
@@ -116,21 +148,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))
     }
 
-    /// Reads input into the buffer, which is small while the client waits, and large while it
-    /// sends.
-    async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        Self::make_room(buffer, self.reads_much);
-        let len = self.stream.read(buffer).await?;
-        self.reads_much = len == buffer.len();
-        Ok(len)
-    }
-
-    fn make_room(buffer: &mut Vec<u8>, reads_much: bool) {
-        let len = if reads_much { INPUT_LEN } else { INPUT_WAITING_LEN };
-        if buffer.len() != len {
-            // Not one that grew: a thousand idle clients have a buffer each.
-            *buffer = vec![0; len];
-        }
+    async fn bye(&mut self, text: &str) -> io::Result<Next> {
+        self.send(format!("* BYE {text}\r\n").as_bytes(), true).await?;
+        Ok(Next::Close)
     }
 
     /// Passes input to the session.
@@ -218,28 +238,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Waits in IDLE for input, and announces changes; `false` if the connection ends.
-    async fn idle(&mut self, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    async fn idle(&mut self) -> io::Result<bool> {
         let _subscription = self.subscribe()?;
         let end = Instant::now() + IDLE_TIMEOUT;
         // There may have been a change between the last look and the subscription.
         let mut is_changed = true;
+        let mut stop = self.stop.clone();
         loop {
             let announce = |session: &mut UserSession, out: &mut dyn Output| session.announce(out);
             if is_changed && self.run(announce).await? == Next::Close {
                 return Ok(false);
             }
-            Self::make_room(buffer, false);
             tokio::select! {
-                read = self.stream.read(buffer) => {
-                    let len = read?;
-                    self.feed(&buffer[..len])?;
-                    return Ok(len > 0);
+                read = read_piece(&mut self.stream) => {
+                    let piece = read?;
+                    self.feed(&piece)?;
+                    return Ok(!piece.is_empty());
                 }
+                text = stop.made() => return self.bye(text).await.map(|_| false),
                 () = self.changed.notified() => is_changed = true,
                 () = sleep(IDLE_NOTE_PERIOD) => {
                     if Instant::now() > end {
-                        self.send(b"* BYE IDLE lasted too long\r\n", true).await?;
-                        return Ok(false);
+                        return self.bye("IDLE lasted too long").await.map(|_| false);
                     }
                     self.send(b"* OK Still here\r\n", true).await?;
                     is_changed = false;
@@ -247,4 +267,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
     }
+}
+
+/// Reads what is there; empty at the end. A connection without input has no buffer.
+async fn read_piece<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
+    poll_fn(|context| {
+        let mut space = [MaybeUninit::uninit(); INPUT_LEN];
+        let mut piece = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
+        Poll::Ready(Ok(piece.filled().to_vec()))
+    })
+    .await
 }

@@ -2,13 +2,16 @@
 
 use super::{Client, MESSAGES};
 use crate::memory::MemoryAccount;
-use crate::session::SessionSettings;
+use crate::session::{DisabledForClient, SessionSettings};
 
 fn settings() -> SessionSettings {
     SessionSettings {
         offers_uid_only: true,
         disabled: vec!["SORT".to_owned()],
-        disabled_for: vec![("Some Client".to_owned(), vec!["MOVE".to_owned()])],
+        disabled_for: DisabledForClient::new(|name| match name {
+            "Some Client" => vec!["MOVE".to_owned()],
+            _ => Vec::new(),
+        }),
         ..SessionSettings::default()
     }
 }

@@ -1,0 +1,552 @@
+//! `barid serve --config`: the processes of a server, as its users and administrators see them.
+#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{Running, World, send};
+
+/// Time within which everything happens that is waited for.
+const SOON: Duration = Duration::from_secs(60);
+/// The uid and gid of Ann and of Bob, if the tests run as root.
+const ANN: u32 = 61_001;
+const BOB: u32 = 61_002;
+
+/// A server with the users ann and bob, whose password is `secret`.
+struct Server {
+    running: Running,
+    log: Arc<Mutex<Vec<String>>>,
+    imap: SocketAddr,
+    imaps: SocketAddr,
+    metrics: SocketAddr,
+    world: World,
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Waits until something is so.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < SOON, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Server {
+    fn start() -> Self {
+        Self::start_with("", "")
+    }
+
+    fn start_with(limits: &str, more: &str) -> Self {
+        let world = World::new();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        world.write("cert.pem", made.cert.pem().as_bytes());
+        world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
+        let ids = |id: u32| if is_root() { format!("{id}:{id}") } else { ":".to_owned() };
+        let users = ["ann", "bob"].map(|user| {
+            let id = ids(if user == "ann" { ANN } else { BOB });
+            format!("{user}:{{PLAIN}}secret:{id}::{}::\n", world.path(user).display())
+        });
+        world.write("users/passwd", users.concat().as_bytes());
+        for (user, id) in [("ann", ANN), ("bob", BOB)] {
+            world.create_dir(user);
+            world.set_mode(user, 0o700);
+            if is_root() {
+                chown(world.path(user), Some(id), Some(id)).unwrap();
+            }
+        }
+        if is_root() {
+            fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self::write_config(&world, limits, more);
+        let config = world.path("barid.toml");
+        let mut command = world.command();
+        command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::piped());
+        let mut running = Running::spawn(&mut command);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (lines, stderr) = (Arc::clone(&log), running.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(line);
+            }
+        });
+        let ready = wait_for("the start", || {
+            let lines = log.lock().unwrap();
+            let has_ended = running.try_wait().unwrap().is_some();
+            assert!(!has_ended, "the server has ended: {lines:#?}");
+            lines.iter().find(|line| line.contains("ready:")).cloned()
+        });
+        let address = |name: &str| {
+            let text = ready.split(&format!("{name} on ")).nth(1).unwrap();
+            text.split([',', ' ', '"']).next().unwrap().parse().unwrap()
+        };
+        let (imap, imaps, metrics) = (address("imap"), address("imaps"), address("metrics"));
+        Self { running, log, imap, imaps, metrics, world }
+    }
+
+    fn write_config(world: &World, limits: &str, more: &str) {
+        let path = |name: &str| world.path(name).display().to_string();
+        let text = format!(
+            "[server]\nstate_dir = \"{}\"\ncache_dir = \"{}\"\nfront_user = \"nobody\"\n\
+             auth_user = \"daemon\"\nadmin_socket = \"{}\"\n\
+             [[listen]]\nprotocol = \"imap\"\naddress = \"127.0.0.1:0\"\n\
+             [[listen]]\nprotocol = \"imaps\"\naddress = \"127.0.0.1:0\"\n\
+             [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
+             [[users.passwd_file]]\npath = \"{}\"\n\
+             [mail]\nlocation = \"maildir:~/Maildir\"\n\
+             [metrics]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n{more}\n",
+            path("state"),
+            path("cache"),
+            path("control/socket"),
+            path("cert.pem"),
+            path("key.pem"),
+            path("users/passwd"),
+        );
+        world.write("barid.toml", text.as_bytes());
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.imap)
+    }
+
+    fn login(&self, user: &str) -> Client {
+        let mut client = self.client();
+        let answer = client.command(&format!("LOGIN {user} secret"));
+        assert!(answer.ends_with("Logged in\r\n"), "{answer}: {:#?}", self.log.lock().unwrap());
+        client
+    }
+
+    fn admin(&self, args: &[&str]) -> Vec<Value> {
+        let socket = self.world.path("control/socket");
+        let first = ["admin", "--json", "--socket", socket.to_str().unwrap()];
+        let run = self.world.run(&[&first, args].concat());
+        assert!(run.code < 2, "{args:?}: {}", run.stderr);
+        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn pid(&self, part: &str) -> i32 {
+        wait_for(part, || {
+            let status = self.admin(&["status"]).remove(0);
+            status[part].as_i64().map(|pid| pid as i32)
+        })
+    }
+
+    fn workers(&self) -> Vec<(String, i32)> {
+        let status = self.admin(&["status"]).remove(0);
+        let workers = status["workers"].as_array().unwrap().iter();
+        let of = |worker: &Value| {
+            let user = worker["user"].as_str().unwrap().to_owned();
+            (user, worker["pid"].as_i64().unwrap() as i32)
+        };
+        let mut workers: Vec<_> = workers.map(of).collect();
+        workers.sort();
+        workers
+    }
+
+    fn has_logged(&self, text: &str) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line.contains(text))
+    }
+
+    /// Runs curl over TLS; returns its output.
+    fn curl(&self, url: &str, args: &[&str]) -> (bool, String) {
+        let mut command = Command::new("curl");
+        command.args(["-sS", "--cacert"]).arg(self.world.path("cert.pem"));
+        command.args(["--resolve", &format!("localhost:{}:127.0.0.1", self.imap.port())]);
+        command.args(["--resolve", &format!("localhost:{}:127.0.0.1", self.imaps.port())]);
+        let output = command.args(args).arg(url).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
+    }
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// A client that speaks IMAP in clear.
+struct Client {
+    stream: BufReader<TcpStream>,
+    greeting: String,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        let mut client = Self { stream: BufReader::new(stream), greeting: String::new() };
+        client.greeting = client.line();
+        client
+    }
+
+    fn send(&mut self, text: &str) {
+        self.stream.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Returns a line; empty at the end.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        // A connection that is reset has ended.
+        let _ = self.stream.read_line(&mut line);
+        line
+    }
+
+    /// Returns the lines of an answer, or all until the end of the connection.
+    fn answer(&mut self, tag: &str) -> String {
+        let mut text = String::new();
+        loop {
+            let line = self.line();
+            text.push_str(&line);
+            if line.is_empty() || line.starts_with(&format!("{tag} ")) {
+                return text;
+            }
+        }
+    }
+
+    fn command(&mut self, command: &str) -> String {
+        // The connection may have ended.
+        let _ = self.stream.get_mut().write_all(format!("t {command}\r\n").as_bytes());
+        self.answer("t")
+    }
+
+    fn ok(&mut self, command: &str) -> String {
+        let answer = self.command(command);
+        assert!(answer.lines().last().unwrap_or("").starts_with("t OK"), "{command}: {answer}");
+        answer
+    }
+
+    fn rest(&mut self) -> String {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest);
+        String::from_utf8_lossy(&rest).into_owned()
+    }
+}
+
+#[test]
+fn sessions_of_a_user_have_one_worker_and_its_death_is_theirs_alone() {
+    let server = Server::start();
+    let (mut ann, mut ann_too, mut bob) =
+        (server.login("ann"), server.login("ann"), server.login("bob"));
+    let workers = server.workers();
+    assert_eq!(workers.iter().map(|(user, _)| user.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
+    ann.ok("SELECT INBOX");
+    bob.ok("SELECT INBOX");
+    ann_too.ok("SELECT INBOX");
+    ann_too.send("t APPEND INBOX {12}\r\n");
+    assert!(ann_too.line().starts_with("+ "));
+    ann_too.send("Subject: x\r\n\r\n");
+    assert!(ann_too.answer("t").contains("APPENDUID"));
+    assert!(ann.ok("NOOP").contains("* 1 EXISTS"));
+    kill(workers[0].1);
+    assert_eq!(ann.rest(), "");
+    assert_eq!(ann_too.rest(), "");
+    bob.ok("NOOP");
+    let mut again = server.login("ann");
+    assert!(again.ok("SELECT INBOX").contains("* 1 EXISTS"));
+    assert_ne!(server.workers()[0].1, workers[0].1);
+    assert_eq!(server.workers()[1], workers[1]);
+    bob.ok("NOOP");
+    // Repeated deaths delay the user, and nobody else.
+    kill(server.workers()[0].1);
+    assert_eq!(again.rest(), "");
+    wait_for("the end of the worker", || server.workers().len().eq(&1).then_some(()));
+    let refused = server.client().command("LOGIN ann secret");
+    assert!(refused.contains("NO [UNAVAILABLE]"), "{refused}");
+    bob.ok("NOOP");
+    wait_for("another worker", || {
+        server.client().command("LOGIN ann secret").contains("t OK").then_some(())
+    });
+}
+
+#[test]
+fn front_and_auth_are_started_again() {
+    let server = Server::start();
+    let mut ann = server.login("ann");
+    let auth = server.pid("auth");
+    kill(auth);
+    ann.ok("NOOP");
+    let mut bob = server.login("bob");
+    assert_ne!(server.pid("auth"), auth);
+    let front = server.pid("front");
+    kill(front);
+    assert_eq!(ann.rest(), "");
+    assert_eq!(bob.rest(), "");
+    wait_for("the end of the sessions", || server.admin(&["sessions"]).is_empty().then_some(()));
+    server.login("ann").ok("SELECT INBOX");
+    assert_ne!(server.pid("front"), front);
+    assert!(server.has_logged("front ended: signal: 9"));
+    assert!(server.has_logged("auth ended: signal: 9"));
+}
+
+#[test]
+fn a_reload_keeps_sessions_and_uses_the_new_files() {
+    let mut server = Server::start_with("connections_per_user = 1", "");
+    let mut ann = server.login("ann");
+    let refused = server.client().command("LOGIN ann secret");
+    assert!(refused.contains("NO [LIMIT]"), "{refused}");
+    let before =
+        server.curl(&format!("imaps://localhost:{}/", server.imaps.port()), &["-ubob:secret"]);
+    assert!(before.0, "{before:?}");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    server.world.write("cert.pem", made.cert.pem().as_bytes());
+    server.world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
+    Server::write_config(&server.world, "connections_per_user = 2", "");
+    send(&server.running, Signal::HUP);
+    wait_for("the reload", || server.has_logged("was read again").then_some(()));
+    ann.ok("NOOP");
+    server.login("ann").ok("NOOP");
+    let url = format!("imaps://localhost:{}/", server.imaps.port());
+    wait_for("the new certificate", || server.curl(&url, &["-ubob:secret"]).0.then_some(()));
+    // A configuration with an error changes nothing.
+    Server::write_config(&server.world, "connections_per_user = 0", "");
+    send(&server.running, Signal::HUP);
+    wait_for("the error", || server.has_logged("stays as it was").then_some(()));
+    ann.ok("NOOP");
+    // At the end clients are told.
+    send(&server.running, Signal::TERM);
+    let bye = ann.rest();
+    assert!(bye.starts_with("* BYE "), "{bye}");
+    let status = wait_for("the end", || server.running.try_wait().unwrap());
+    assert!(status.success(), "{status}: {:#?}", server.log.lock().unwrap());
+    assert!(!server.world.has("control/socket"));
+}
+
+#[test]
+fn idle_workers_end() {
+    let server = Server::start_with("worker_idle = \"1 s\"", "");
+    let mut ann = server.login("ann");
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(server.workers().len(), 1);
+    ann.ok("LOGOUT");
+    wait_for("the end of the worker", || server.workers().is_empty().then_some(()));
+    assert!(!server.has_logged("died"));
+    server.login("ann").ok("SELECT INBOX");
+}
+
+#[test]
+fn limits_hold_before_and_after_login() {
+    let server = Server::start_with("connections = 16", "");
+    let mut ann = server.login("ann");
+    // Slow clients lose their places to others: 8 are allowed before login.
+    let mut slow: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    let mut bob = server.login("bob");
+    assert_eq!(slow[0].rest(), "");
+    assert!(slow[7].command("NOOP").contains("t OK"));
+    ann.ok("NOOP");
+    bob.ok("NOOP");
+    let metrics = http(server.metrics, "/metrics");
+    assert!(metrics.contains("\nbarid_sessions 2\n"), "{metrics}");
+    assert!(http(server.metrics, "/health").ends_with("\r\n\r\nok\n"));
+    assert!(http(server.metrics, "/else").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn an_address_has_a_number_of_connections() {
+    let server = Server::start_with("connections_per_address = 3", "");
+    let mut all: Vec<Client> = (0..3).map(|_| server.login("ann")).collect();
+    let refused = server.client();
+    assert!(refused.greeting.contains("BYE [UNAVAILABLE]"), "{}", refused.greeting);
+    all.pop();
+    wait_for("a place", || server.client().greeting.starts_with("* OK").then_some(()));
+}
+
+fn http(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn failures_are_delayed_for_the_address() {
+    let server = Server::start();
+    let mut ann = server.login("ann");
+    let mut answers = String::new();
+    // The eighth failure costs 4 seconds, of which the client has waited one for its answer.
+    while answers.matches("NO [AUTHENTICATIONFAILED]").count() < 8 {
+        let mut client = server.client();
+        let answer = client.command("LOGIN bob wrong");
+        assert!(!answer.contains("t OK"), "{answer}");
+        answers.push_str(&answer);
+    }
+    // The right password does not help meanwhile, and sessions go on.
+    let refused = server.client().command("LOGIN bob secret");
+    assert!(refused.contains("NO [UNAVAILABLE]"), "{refused}");
+    ann.ok("NOOP");
+    assert!(answers.contains("NO [UNAVAILABLE] Too many failed attempts"), "{answers}");
+    assert!(server.has_logged("login_failed user=bob peer=127.0.0.1 text=\"wrong password\""));
+}
+
+#[test]
+fn bytes_before_starttls_are_dropped() {
+    let server = Server::start();
+    let url = format!("imap://localhost:{}/", server.imap.port());
+    let listed = server.curl(&url, &["-uann:secret", "--ssl-reqd"]);
+    assert!(listed.0 && listed.1.contains("INBOX"), "{listed:?}");
+    // Commands behind STARTTLS in the same packet belong to nobody known: TLS begins with garbage,
+    // and none of them is answered.
+    let mut client = server.client();
+    assert!(client.greeting.contains("STARTTLS"), "{}", client.greeting);
+    client.send("a STARTTLS\r\nb NOOP\r\nc LOGIN ann secret\r\n");
+    assert!(client.line().starts_with("a OK"));
+    client.send("d NOOP\r\n");
+    let rest = client.rest();
+    assert!(!rest.contains("b OK") && !rest.contains("c OK") && !rest.contains("d OK"), "{rest}");
+    assert!(server.admin(&["sessions"]).is_empty());
+}
+
+#[test]
+fn passwords_in_clear_are_refused_from_elsewhere() {
+    // Only a connection from another address of this machine can stand for one from elsewhere.
+    let Some(address) = own_address() else {
+        println!("skipped: this machine has no address besides the loopback");
+        return;
+    };
+    let world_address = format!("\n[[listen]]\nprotocol = \"imap\"\naddress = \"{address}:0\"\n");
+    let server = Server::start_with("", &world_address);
+    let log = server.log.lock().unwrap().join("\n");
+    let port = log.split(&format!("imap on {address}:")).nth(1).unwrap();
+    let port: u16 = port.split([',', '"', '\n']).next().unwrap().parse().unwrap();
+    let mut client = Client::new((address, port).into());
+    assert!(client.greeting.contains("LOGINDISABLED"), "{}", client.greeting);
+    assert!(!client.greeting.contains("AUTH="), "{}", client.greeting);
+    assert!(client.command("LOGIN ann secret").contains("NO [PRIVACYREQUIRED]"));
+    assert!(!client.command("AUTHENTICATE PLAIN AGFubgBzZWNyZXQ=").contains("t OK"));
+}
+
+/// Returns an address of this machine that is not the loopback's.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent; the system only chooses the address from which it would.
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+}
+
+#[test]
+fn administrators_see_and_end_sessions() {
+    let server = Server::start();
+    let (mut ann, mut bob) = (server.login("ann"), server.login("bob"));
+    let who = server.admin(&["who"]);
+    let users: Vec<&str> = who.iter().map(|line| line["user"].as_str().unwrap()).collect();
+    assert_eq!(users, ["ann", "bob"]);
+    let sessions = server.admin(&["sessions"]);
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(sessions[0]["mechanism"], "PLAIN");
+    assert_eq!(server.admin(&["kick", "--user", "ann"])[0]["kicked"], 1);
+    assert_eq!(ann.rest(), "* BYE Ended by the administrator\r\n");
+    bob.ok("NOOP");
+    let number = sessions[1]["session"].to_string();
+    assert_eq!(server.admin(&["kick", "--session", &number])[0]["kicked"], 1);
+    assert!(bob.rest().contains("BYE"));
+    assert_eq!(server.admin(&["kick", "--user", "carl"])[0]["kicked"], 0);
+    let user = server.admin(&["user", "ann"]).remove(0);
+    assert_eq!(user["home"].as_str(), server.world.path("ann").to_str());
+    assert!(user["refused"].is_null());
+    let log = server.admin(&["log", "--lines", "3"]);
+    assert_eq!(log.len(), 3);
+    let socket = server.world.path("control/socket");
+    let run = server.world.run(&["admin", "--socket", socket.to_str().unwrap(), "who"]);
+    assert_eq!((run.code, run.text().as_str()), (1, ""));
+    let config = server.world.path("barid.toml");
+    let text = server.world.ok(&["admin", "--config", config.to_str().unwrap(), "user", "bob"]);
+    assert!(text.contains("user bob\n"), "{text}");
+    let run = server.world.run(&["admin", "--socket", "/nonexistent", "who"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("/nonexistent"), "{}", run.stderr);
+}
+
+/// Returns a field of the status of a process.
+fn status(pid: i32, field: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn who_parses_is_not_root() {
+    if !is_root() {
+        println!("skipped: only root can start processes of other users");
+        return;
+    }
+    let server = Server::start();
+    let (_ann, _bob) = (server.login("ann"), server.login("bob"));
+    let ids = |id: u32| [id.to_string(), id.to_string(), id.to_string(), id.to_string()].join(" ");
+    for (user, pid) in server.workers() {
+        let id = if user == "ann" { ANN } else { BOB };
+        assert_eq!(status(pid, "Uid:"), ids(id));
+        assert_eq!(status(pid, "Gid:"), ids(id));
+        assert_eq!(status(pid, "Groups:"), "");
+        assert_eq!(status(pid, "CapEff:"), "0000000000000000");
+        assert_eq!(status(pid, "NoNewPrivs:"), "1");
+    }
+    for part in ["front", "auth"] {
+        let pid = server.pid(part);
+        assert!(!status(pid, "Uid:").split(' ').any(|id| id == "0"), "{part}");
+        assert_eq!(status(pid, "Groups:"), "");
+        assert_eq!(status(pid, "CapEff:"), "0000000000000000");
+        assert_eq!(status(pid, "NoNewPrivs:"), "1");
+    }
+    // 2 is a filter of system calls.
+    assert_eq!(status(server.pid("front"), "Seccomp:"), "2");
+    let path = server.world.path("ann/Maildir");
+    let metadata = fs::metadata(path).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&metadata), ANN);
+}
+
+#[test]
+fn a_server_without_root_serves_its_own_uid_only() {
+    let world = World::new();
+    let refuse = |text: &str, expected: &str| {
+        world.write("barid.toml", text.as_bytes());
+        let config = world.path("barid.toml");
+        let run = world.run(&["serve", "--config", config.to_str().unwrap()]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    };
+    refuse("", "no [[listen]]");
+    refuse("[server]\nx = 1\n", "unknown key");
+    if is_root() {
+        let listen = "[[listen]]\nprotocol = \"imap\"\naddress = \"127.0.0.1:0\"\n";
+        refuse(listen, "needs server.front_user");
+        refuse(&format!("[server]\nfront_user = \"root\"\n{listen}"), "uid or gid is 0");
+    } else {
+        let listen = "[[listen]]\nprotocol = \"imap\"\naddress = \"127.0.0.1:0\"\n";
+        refuse(&format!("{listen}[users.pam]\nservice = \"x\"\n"), "started as root");
+    }
+}
+
+#[test]
+fn mail_outside_the_users_folders_is_out_of_reach() {
+    let server = Server::start();
+    let secret = server.world.create_dir("elsewhere/cur");
+    for folder in ["elsewhere/new", "elsewhere/tmp"] {
+        server.world.create_dir(folder);
+    }
+    fs::write(Path::new(&secret).join("1.M1.x:2,"), "Subject: hidden\r\n\r\n").unwrap();
+    for folder in ["elsewhere", "elsewhere/cur", "elsewhere/new", "elsewhere/tmp"] {
+        server.world.set_mode(folder, 0o777);
+    }
+    let mut ann = server.login("ann");
+    ann.ok("SELECT INBOX");
+    // A link within the Maildir to a folder that file permissions would allow.
+    let link = server.world.path("ann/Maildir/.Elsewhere");
+    std::os::unix::fs::symlink(server.world.path("elsewhere"), link).unwrap();
+    let answer = ann.command("SELECT Elsewhere");
+    assert!(!answer.contains("t OK"), "{answer}");
+    ann.ok("NOOP");
+}

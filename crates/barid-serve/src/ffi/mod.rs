@@ -1,0 +1,3 @@
+//! Calls that the compiler cannot check.
+
+pub(crate) mod passed;

@@ -1,0 +1,99 @@
+//! Confining a process to what it needs, by Landlock and seccomp.
+
+use std::io;
+use std::path::PathBuf;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, setrlimit};
+
+/// The version of Landlock whose access rights are handled; older kernels handle fewer.
+const VERSION: ABI = ABI::V6;
+
+/// Access of a process to everything below a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reads a file.
+    ReadFile,
+    /// Reads files, and loads programs and libraries.
+    Read,
+    /// Reads and writes everything.
+    Write,
+}
+
+/// Use of TCP besides sockets that a process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// None.
+    None,
+    /// As of any process.
+    Any,
+}
+
+/// Forbids core files and tracing by others of the same user: memory has passwords and mail.
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn forget_core() -> io::Result<()> {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// Limits the memory that a process can get.
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn limit_memory(bytes: u64) -> io::Result<()> {
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    Ok(setrlimit(Resource::Data, limit)?)
+}
+
+/// Raises the number of descriptors to the most that is allowed.
+pub(super) fn raise_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    // What is there suffices for a start.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Confines this thread, and all that it starts, to files below some folders, without TCP and
+/// without signals to processes outside. Folders that do not exist are left out. Returns the reason
+/// why it is not confined, or not completely.
+///
+/// # Errors
+/// With `is_needed` a process that cannot be confined at all.
+pub(super) fn files(allowed: &[(PathBuf, Access)], network: Network) -> Option<String> {
+    match restrict(allowed, network) {
+        Ok(RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced) => None,
+        Ok(RulesetStatus::NotEnforced) => Some("the kernel has no Landlock".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn restrict(
+    allowed: &[(PathBuf, Access)],
+    network: Network,
+) -> Result<RulesetStatus, landlock::RulesetError> {
+    let all = AccessFs::from_all(VERSION);
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(VERSION))?;
+    if network == Network::None {
+        ruleset = ruleset.handle_access(AccessNet::from_all(VERSION))?;
+    }
+    let mut ruleset = ruleset.create()?;
+    for (path, access) in allowed {
+        let rights = match access {
+            Access::ReadFile => AccessFs::from_read(VERSION) & AccessFs::from_file(VERSION),
+            Access::Read => AccessFs::from_read(VERSION),
+            Access::Write => all,
+        };
+        // What does not exist cannot be opened either.
+        let Ok(fd) = PathFd::new(path) else { continue };
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
+    }
+    Ok(ruleset.restrict_self()?.ruleset)
+}

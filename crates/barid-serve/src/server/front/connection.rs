@@ -1,0 +1,140 @@
+//! A connection of a client, from its first byte to the socket of its session.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
+
+use barid_auth::sasl::Channel;
+use barid_imap::wire::Decoder;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::Front;
+use super::admission::Place;
+use super::relay::relay;
+use super::verifier::RemoteVerifier;
+use crate::connection::{LoginEnd, login};
+use crate::limits::{DEAD_PEER_TIMEOUT, KEEPALIVE_IDLE, KEEPALIVE_PERIOD, SLOW_READER_TIMEOUT};
+use crate::server::messages::{ChannelText, Prelude};
+use crate::tls::{ServerTls, binding};
+
+/// A client who has logged in, and the socket of his session.
+enum LoggedIn {
+    Clear(TcpStream, UnixStream),
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>, UnixStream),
+}
+
+/// Makes the system notice a client's machine that is gone.
+fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_PERIOD)?;
+    let millis = u32::try_from(DEAD_PEER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, millis)?;
+    Ok(())
+}
+
+/// Serves a connection until somebody has logged in, and starts the relay to his worker.
+///
+/// # Errors
+/// Errors of the connection.
+pub(super) async fn connection(
+    front: Arc<Front>,
+    mut stream: TcpStream,
+    peer: IpAddr,
+    with_tls: bool,
+) -> io::Result<()> {
+    notice_dead_peer(&stream)?;
+    let place = match front.admission.admit(peer) {
+        Ok(place) => place,
+        Err(text) => {
+            if !with_tls {
+                stream.write_all(format!("* BYE [UNAVAILABLE] {text}\r\n").as_bytes()).await?;
+            }
+            return Ok(());
+        }
+    };
+    let (_login_place, mut must_go) = front.admission.before_login();
+    let logged_in = tokio::select! {
+        logged_in = log_in(&front, stream, peer, with_tls) => logged_in?,
+        _ = &mut must_go => None,
+    };
+    if let Some(logged_in) = logged_in {
+        // Another task, because one that began with a login is large.
+        tokio::spawn(run_session(logged_in, place));
+    }
+    Ok(())
+}
+
+async fn run_session(logged_in: LoggedIn, place: Place) {
+    let patience = SLOW_READER_TIMEOUT;
+    // The client or the worker is gone; the worker reports the end of the session.
+    let _ = match logged_in {
+        LoggedIn::Clear(client, worker) => relay(client, worker, patience).await,
+        LoggedIn::Tls(client, worker) => relay(client, worker, patience).await,
+    };
+    drop(place);
+}
+
+async fn log_in(
+    front: &Front,
+    mut stream: TcpStream,
+    peer: IpAddr,
+    with_tls: bool,
+) -> io::Result<Option<LoggedIn>> {
+    let tls = front.tls();
+    let clear = Channel { peer: Some(peer), is_private: peer.is_loopback(), ..Channel::default() };
+    if !with_tls {
+        let channel = ChannelText::new(&clear, false);
+        match session(front, &mut stream, channel, tls.is_some(), None).await? {
+            Begun::Session(worker) => return Ok(Some(LoggedIn::Clear(stream, worker))),
+            Begun::StartTls => {}
+            Begun::Closed => return Ok(None),
+        }
+    }
+    let tls: ServerTls = tls.ok_or_else(|| io::Error::other("there is no certificate"))?;
+    let accepted = timeout(front.admission.login_timeout(), tls.acceptor.accept(stream)).await;
+    let mut stream = accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let channel = Channel { is_private: true, ..binding(&stream, &tls, clear) };
+    let channel = ChannelText::new(&channel, true);
+    let known = (!with_tls).then(Decoder::new);
+    match session(front, &mut stream, channel, false, known).await? {
+        Begun::Session(worker) => Ok(Some(LoggedIn::Tls(Box::new(stream), worker))),
+        Begun::StartTls | Begun::Closed => Ok(None),
+    }
+}
+
+/// The end of the state before login.
+enum Begun {
+    Session(UnixStream),
+    StartTls,
+    Closed,
+}
+
+async fn session<S: AsyncRead + AsyncWrite + Unpin>(
+    front: &Front,
+    stream: &mut S,
+    channel: ChannelText,
+    can_start_tls: bool,
+    known: Option<Decoder>,
+) -> io::Result<Begun> {
+    let verifier = RemoteVerifier::new(Arc::clone(&front.attempts), channel);
+    let time = front.admission.login_timeout();
+    let end = login(stream, verifier, can_start_tls, known, time).await?;
+    let (tag, socket, mut decoder) = match end {
+        LoginEnd::Closed => return Ok(Begun::Closed),
+        LoginEnd::StartTls => return Ok(Begun::StartTls),
+        LoginEnd::LoggedIn { tag, identity, decoder } => (tag, identity, decoder),
+    };
+    let socket = StdUnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    let mut worker = UnixStream::from_std(socket)?;
+    let prelude = serde_json::to_vec(&Prelude { tag, unread: decoder.take() })?;
+    worker.write_u32_le(u32::try_from(prelude.len()).map_err(io::Error::other)?).await?;
+    worker.write_all(&prelude).await?;
+    Ok(Begun::Session(worker))
+}

@@ -1,0 +1,117 @@
+//! The configuration of a server, as its processes hand it over.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use barid::vfs::Vfs;
+use rustix::fs::{MemfdFlags, SealFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ListenAddress, ListenerProtocol, MailOwner, ServerConfig};
+use crate::limits::CONFIG_SIZE_MAX;
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Protocol {
+    /// IMAP in clear, with STARTTLS if there is a certificate.
+    Imap,
+    /// IMAP over TLS.
+    Imaps,
+    /// Metrics and health over HTTP.
+    Metrics,
+}
+
+/// An address with the protocol that is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListenerSetup {
+    pub(super) address: SocketAddr,
+    pub(super) protocol: Protocol,
+}
+
+/// A configuration that was read, and its text in memory: the other processes parse the same
+/// bytes, whatever becomes of the file.
+#[derive(Debug)]
+pub(super) struct Configuration {
+    pub(super) config: ServerConfig,
+    text: OwnedFd,
+}
+
+impl Configuration {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// All problems of the file.
+    pub(super) fn load(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
+        let mut config = ServerConfig::load(vfs, path).map_err(io::Error::other)?;
+        if let Some(owner) = &config.mail.owner {
+            // Looked up once, and not at each login.
+            let (uid, gid) = owner.ids()?;
+            config.mail.owner = Some(MailOwner::Ids(uid, gid));
+        }
+        let bytes = vfs.read(path, CONFIG_SIZE_MAX)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let text = rustix::fs::memfd_create("configuration", flags)?;
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let len = rustix::io::write(&text, rest)?;
+            rest = &rest[len..];
+        }
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&text, seals)?;
+        Ok(Self { config, text })
+    }
+
+    /// Returns the text for another process.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn text(&self) -> io::Result<OwnedFd> {
+        self.text.try_clone()
+    }
+
+    /// Returns the addresses, and what cannot be served.
+    pub(super) fn listeners(&self) -> (Vec<ListenerSetup>, Vec<String>) {
+        let (mut all, mut problems) = (Vec::new(), Vec::new());
+        for listener in &self.config.listeners {
+            let protocol = match listener.protocol {
+                ListenerProtocol::Imap => Some(Protocol::Imap),
+                ListenerProtocol::Imaps => Some(Protocol::Imaps),
+                ListenerProtocol::Lmtp => None,
+            };
+            match (protocol, &listener.address) {
+                (Some(protocol), ListenAddress::Tcp(address)) => {
+                    all.push(ListenerSetup { address: *address, protocol });
+                }
+                _ => {
+                    let name = listener.protocol.name();
+                    problems.push(format!("{name} on {} is not served", listener.address));
+                }
+            }
+        }
+        if let Some(address) = self.config.metrics {
+            all.push(ListenerSetup { address, protocol: Protocol::Metrics });
+        }
+        (all, problems)
+    }
+}
+
+/// Reads the configuration that the supervisor has handed over.
+///
+/// # Errors
+/// No descriptor; errors of the system.
+pub(super) fn handed_over(path: &Path, text: Option<OwnedFd>) -> io::Result<ServerConfig> {
+    let text = text.ok_or_else(|| io::Error::other("no configuration was handed over"))?;
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; 16 * 1024];
+    while (bytes.len() as u64) < CONFIG_SIZE_MAX {
+        let len = rustix::io::pread(text.as_fd(), piece.as_mut_slice(), bytes.len() as u64)?;
+        if len == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&piece[..len]);
+    }
+    let bytes = String::from_utf8(bytes).map_err(io::Error::other)?;
+    ServerConfig::parse(path, &bytes).map_err(io::Error::other)
+}

@@ -1,0 +1,149 @@
+//! The sockets on which clients arrive.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+
+use crate::server::setup::{ListenerSetup, Protocol};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A listener.
+#[derive(Debug)]
+pub(super) struct OpenListener {
+    pub(super) id: u64,
+    pub(super) setup: ListenerSetup,
+    pub(super) socket: TcpListener,
+}
+
+/// The listeners, and the sockets that the service manager has passed.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    pub(super) all: Vec<OpenListener>,
+    passed: Vec<(SocketAddr, TcpListener)>,
+    last: u64,
+}
+
+/// The difference between two sets of listeners.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    pub(super) closed: Vec<u64>,
+    pub(super) opened: Vec<u64>,
+}
+
+impl Listeners {
+    /// Takes the sockets of the service manager; those that are no TCP listeners are an error.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn new(passed: Vec<OwnedFd>) -> io::Result<Self> {
+        let mut listeners = Self::default();
+        for fd in passed {
+            let socket = TcpListener::from(fd);
+            listeners.passed.push((socket.local_addr()?, socket));
+        }
+        Ok(listeners)
+    }
+
+    /// Opens and closes listeners. If one cannot be opened, nothing is changed.
+    ///
+    /// # Errors
+    /// An address that cannot be used, with it.
+    pub(super) fn change(&mut self, wanted: &[ListenerSetup]) -> io::Result<Changed> {
+        let mut opened = Vec::new();
+        for setup in wanted {
+            if !self.all.iter().any(|listener| listener.setup == *setup) {
+                opened.push((*setup, self.open(setup)?));
+            }
+        }
+        let mut changed = Changed::default();
+        self.all.retain(|listener| {
+            let stays = wanted.contains(&listener.setup);
+            if !stays {
+                changed.closed.push(listener.id);
+            }
+            stays
+        });
+        for (setup, socket) in opened {
+            self.last += 1;
+            changed.opened.push(self.last);
+            self.all.push(OpenListener { id: self.last, setup, socket });
+        }
+        Ok(changed)
+    }
+
+    fn open(&self, setup: &ListenerSetup) -> io::Result<TcpListener> {
+        let passed = self.passed.iter().find(|(address, _)| is_same(*address, setup.address));
+        if let Some((_, socket)) = passed {
+            return socket.try_clone();
+        }
+        let socket = TcpListener::bind(setup.address)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", setup.address)))?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(socket)
+    }
+
+    /// Returns the sockets of the service manager for which the configuration has no listener.
+    pub(super) fn unused(&self) -> Vec<SocketAddr> {
+        let is_used = |address: SocketAddr| {
+            self.all.iter().any(|listener| is_same(address, listener.setup.address))
+        };
+        let addresses = self.passed.iter().map(|(address, _)| *address);
+        addresses.filter(|address| !is_used(*address)).collect()
+    }
+}
+
+/// Returns `true` if a socket serves an address: it is the same, or the socket is for all addresses
+/// of the machine, as those of systemd are, and so is the wanted one.
+fn is_same(socket: SocketAddr, wanted: SocketAddr) -> bool {
+    let is_for_all = socket.ip().is_unspecified() && wanted.ip().is_unspecified();
+    socket.port() == wanted.port() && (socket.ip() == wanted.ip() || is_for_all)
+}
+
+impl Protocol {
+    /// Returns the name for the log.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Imap => "imap",
+            Self::Imaps => "imaps",
+            Self::Metrics => "metrics",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(port: u16, protocol: Protocol) -> ListenerSetup {
+        ListenerSetup { address: ([127, 0, 0, 1], port).into(), protocol }
+    }
+
+    #[test]
+    fn only_what_changed_is_opened_and_closed() {
+        let mut listeners = Listeners::default();
+        let (imap, imaps) = (setup(0, Protocol::Imap), setup(0, Protocol::Imaps));
+        let changed = listeners.change(&[imap, imaps]).unwrap();
+        assert_eq!((changed.opened, changed.closed), (vec![1, 2], vec![]));
+        let port = listeners.all[0].socket.local_addr().unwrap().port();
+        let taken = setup(port, Protocol::Metrics);
+        assert!(listeners.change(&[imaps, taken]).is_err());
+        assert_eq!(listeners.all.len(), 2);
+        let changed = listeners.change(&[imaps]).unwrap();
+        assert_eq!((changed.opened, changed.closed), (vec![], vec![1]));
+        let changed = listeners.change(&[imaps, taken]).unwrap();
+        assert_eq!(changed.opened, [3]);
+    }
+
+    #[test]
+    fn sockets_of_the_service_manager_are_used() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let mut listeners = Listeners::new(vec![socket.into()]).unwrap();
+        assert_eq!(listeners.unused(), [address]);
+        listeners.change(&[ListenerSetup { address, protocol: Protocol::Imap }]).unwrap();
+        assert_eq!(listeners.all[0].socket.local_addr().unwrap(), address);
+        assert_eq!(listeners.unused(), []);
+    }
+}

@@ -1,0 +1,169 @@
+//! Processes that the supervisor starts.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::limits::{RESTART_DELAY, RESTART_DELAY_MAX, RESTART_FORGET};
+use crate::server::link::{Link, QueuedLink};
+
+/// The part of a process in the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Role {
+    Front,
+    Auth,
+    Pam,
+    Worker,
+}
+
+impl Role {
+    pub(in crate::server) const fn name(self) -> &'static str {
+        match self {
+            Self::Front => "front",
+            Self::Auth => "auth",
+            Self::Pam => "pam",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// The user and group of a process; `None` for those of the supervisor.
+pub(super) type Account = Option<(u32, u32)>;
+
+/// A process with the link to it.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) link: QueuedLink,
+    pub(super) token: u64,
+    pub(super) started: Instant,
+    child: Child,
+}
+
+impl Process {
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn start(role: Role, account: Account, token: u64) -> io::Result<Self> {
+        let (here, there) = Link::pair()?;
+        let child = spawn(role, account, there)?;
+        Ok(Self { link: QueuedLink::new(here), token, started: Instant::now(), child })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn socket(&self) -> impl AsFd + '_ {
+        self.link.link()
+    }
+
+    /// Gives up the link; a process that has not ended after `time` is killed.
+    pub(super) fn end(self, name: String, is_expected: bool, time: Duration) -> Ending {
+        let deadline = Instant::now() + time;
+        Ending { child: self.child, name, is_expected, deadline }
+    }
+}
+
+/// Starts a process with one end of a link.
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn spawn(role: Role, account: Account, link: OwnedFd) -> io::Result<Child> {
+    // The program that runs, also if another one stands in its place by now.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("barid").args(["serve", "--role", role.name()]).env_clear().current_dir("/");
+    command.stdin(Stdio::from(link)).stdout(Stdio::null());
+    if let Some((uid, gid)) = account {
+        // Supplementary groups of root are dropped with it.
+        command.uid(uid).gid(gid);
+    }
+    command.spawn()
+}
+
+/// A process that is about to end.
+#[derive(Debug)]
+pub(super) struct Ending {
+    child: Child,
+    pub(super) name: String,
+    /// `true` if the supervisor wants it.
+    pub(super) is_expected: bool,
+    deadline: Instant,
+}
+
+impl Ending {
+    /// Creates the end of a process that is given a time.
+    pub(super) fn new(child: Child, name: String, time: Duration) -> Self {
+        Self { child, name, is_expected: true, deadline: Instant::now() + time }
+    }
+
+    /// Returns the status of a process that has ended, and kills one whose time is up.
+    pub(super) fn check(&mut self) -> Option<ExitStatus> {
+        match self.child.try_wait() {
+            Ok(Some(status)) => Some(status),
+            Ok(None) | Err(_) => {
+                if self.deadline <= Instant::now() {
+                    // It may have ended just now.
+                    let _ = self.child.kill();
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The time at which a process that has died is started again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Restarts {
+    delay: Duration,
+    last: Option<Instant>,
+    /// The start of the next one.
+    pub(super) next: Option<Instant>,
+}
+
+impl Restarts {
+    /// Counts a death: the first costs nothing, further ones twice as long each time.
+    pub(super) fn died(&mut self, now: Instant) {
+        let is_repeated = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
+        self.delay = match (is_repeated, self.delay) {
+            (false, _) => Duration::ZERO,
+            (true, Duration::ZERO) => RESTART_DELAY,
+            (true, delay) => (delay * 2).min(RESTART_DELAY_MAX),
+        };
+        self.last = Some(now);
+        self.next = Some(now + self.delay);
+    }
+
+    /// Returns `true` if nothing is to be waited for.
+    pub(super) fn may_start(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| next <= now)
+    }
+
+    /// Returns `true` once all deaths are forgotten.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.duration_since(last) >= RESTART_FORGET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_deaths_are_delayed() {
+        let (mut restarts, start) = (Restarts::default(), Instant::now());
+        let mut delays = Vec::new();
+        for second in 0..9 {
+            let now = start + Duration::from_secs(second);
+            restarts.died(now);
+            delays.push((restarts.next.unwrap() - now).as_millis());
+        }
+        assert_eq!(delays, [0, 250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+        let later = start + Duration::from_secs(100);
+        assert!(restarts.is_over(later));
+        restarts.died(later);
+        assert!(restarts.may_start(later));
+    }
+}
