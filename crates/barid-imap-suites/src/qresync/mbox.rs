@@ -1,13 +1,15 @@
 //! A writer that knows an mbox and no server, with the locks of procmail and mutt.
 
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use barid_testkit::corpus::Calendar;
 use barid_testkit::disk;
 use fastrand::Rng;
 use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Pid, test_kill_process};
 
 use super::writer::{Writer, message};
 use crate::limits::ANSWER_TIMEOUT;
@@ -17,6 +19,9 @@ pub(super) struct MboxWriter {
     path: PathBuf,
     name: String,
 }
+
+/// Held by the writer that removes a lock.
+static BREAKING: Mutex<()> = Mutex::new(());
 
 /// A dot lock. Removed when dropped.
 struct DotLock(PathBuf);
@@ -33,7 +38,7 @@ impl MboxWriter {
         Self { path, name: format!("files{number}") }
     }
 
-    /// Waits for the dot lock.
+    /// Waits for the dot lock, and removes that of a program that is gone, as Dovecot does.
     fn dot_lock(&self) -> io::Result<DotLock> {
         let lock = self.path.with_extension("lock");
         let own = self.path.with_extension(format!("{}.{}", self.name, std::process::id()));
@@ -45,6 +50,12 @@ impl MboxWriter {
                     if error.kind() == io::ErrorKind::AlreadyExists
                         && Instant::now() < deadline =>
                 {
+                    // One of the writers only, which looks at the lock that is there then.
+                    let breaking = BREAKING.lock().unwrap_or_else(PoisonError::into_inner);
+                    if is_of_ended_process(&lock) {
+                        drop(disk::remove_file(&lock));
+                    }
+                    drop(breaking);
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 done => break done,
@@ -111,6 +122,13 @@ impl Writer for MboxWriter {
         }
         Ok(1)
     }
+}
+
+/// Returns `true` if a lock file has the content `PID:HOST` and that process has ended.
+fn is_of_ended_process(lock: &Path) -> bool {
+    let text = disk::read_text(lock).unwrap_or_default();
+    let pid = text.split_once(':').and_then(|(pid, _)| Pid::from_raw(pid.parse().ok()?));
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 /// Splits an mbox into messages with their From_ lines.

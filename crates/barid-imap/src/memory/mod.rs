@@ -35,7 +35,7 @@ impl MemoryMessage {
 
 /// A mailbox at one moment.
 #[derive(Clone, Debug)]
-struct State {
+struct MailboxState {
     uidvalidity: UidValidity,
     uidnext: Uid,
     modseq: ModSeq,
@@ -46,7 +46,7 @@ struct State {
     recent_from: Uid,
 }
 
-impl State {
+impl MailboxState {
     fn new(uidvalidity: UidValidity) -> Self {
         Self {
             uidvalidity,
@@ -94,7 +94,7 @@ impl State {
 /// The mailboxes of an account, by name.
 #[derive(Debug, Default)]
 struct Mailboxes {
-    by_name: BTreeMap<String, Arc<State>>,
+    by_name: BTreeMap<String, Arc<MailboxState>>,
     uidvalidity_last: u32,
 }
 
@@ -105,15 +105,15 @@ impl Mailboxes {
         }
         self.uidvalidity_last += 1;
         let uidvalidity = UidValidity::new(self.uidvalidity_last).unwrap_or(UidValidity::MIN);
-        self.by_name.insert(name.to_owned(), Arc::new(State::new(uidvalidity)));
+        self.by_name.insert(name.to_owned(), Arc::new(MailboxState::new(uidvalidity)));
         Ok(())
     }
 
-    fn state(&self, name: &str) -> Answer<&Arc<State>> {
+    fn state(&self, name: &str) -> Answer<&Arc<MailboxState>> {
         self.by_name.get(name).ok_or_else(nonexistent)
     }
 
-    fn change(&mut self, name: &str) -> Answer<&mut State> {
+    fn change(&mut self, name: &str) -> Answer<&mut MailboxState> {
         self.by_name.get_mut(name).map(Arc::make_mut).ok_or_else(nonexistent)
     }
 }

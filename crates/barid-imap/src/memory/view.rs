@@ -6,7 +6,7 @@ use barid_query::search::{SearchKey, SearchNode, SearchProgram};
 use barid_query::{SortProgram, ThreadAlgorithm, Threads};
 use barid_types::{Flag, InternalDate, ModSeq, Uid, UidSet, UidValidity};
 
-use super::{MemoryMessage, State};
+use super::{MailboxState, MemoryMessage};
 use crate::backend::{
     Answer, FetchStyle, Fetched, MailView, MessageFlags, ModSeqChanges, Output, Refusal,
     ViewChange, ViewNumbers,
@@ -15,16 +15,16 @@ use crate::fetch::{FetchItem, FetchItems, literal, number, write_date};
 
 /// A view of a mailbox in memory.
 #[derive(Clone, Debug)]
-pub struct MemoryView(Arc<State>);
+pub struct MemoryView(Arc<MailboxState>);
 
 impl Default for MemoryView {
     fn default() -> Self {
-        Self(Arc::new(State::new(UidValidity::MIN)))
+        Self(Arc::new(MailboxState::new(UidValidity::MIN)))
     }
 }
 
 impl MemoryView {
-    pub(super) fn of(state: &Arc<State>) -> Self {
+    pub(super) fn of(state: &Arc<MailboxState>) -> Self {
         Self(Arc::clone(state))
     }
 
@@ -84,7 +84,7 @@ impl MemoryView {
 
 impl MailView for MemoryView {
     fn numbers(&self) -> Answer<ViewNumbers> {
-        let State { uidvalidity, uidnext, modseq, messages, .. } = &*self.0;
+        let MailboxState { uidvalidity, uidnext, modseq, messages, .. } = &*self.0;
         let unseen = messages.iter().filter(|message| !message.flags.contains(Flag::Seen)).count();
         Ok(ViewNumbers {
             exists: self.len(),

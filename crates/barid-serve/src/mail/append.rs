@@ -70,7 +70,7 @@ pub(crate) struct Received {
     keywords: Vec<Keyword>,
     internal_date: Option<InternalDate>,
     memory: Vec<u8>,
-    /// Where the message begins in the spool, if it is there; the bytes in memory follow.
+    /// Offset of the message in the spool, if it is there; the bytes in memory follow.
     spooled: Option<u64>,
     /// `true` if parts of the encoding `binary` must be kept exactly: until the end all bytes stay
     /// in memory.

@@ -1,4 +1,4 @@
-//! What a session shows of the changes that others make.
+//! Announcements of the changes that others make.
 
 use super::{Client, MESSAGES};
 use crate::memory::MemoryAccount;
