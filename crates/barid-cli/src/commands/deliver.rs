@@ -52,7 +52,7 @@ pub(crate) struct DeliverArgs {
     /// Deliver to this user, or to the user of this address; needs --config for other users
     #[arg(short = 'd', long, value_name = "NAME")]
     user: Option<String>,
-    /// Location of the mailboxes: [FORMAT:]PATH; ~/Maildir by default
+    /// Location of the mailboxes: PATH or FORMAT:PATH; ~/Maildir by default
     #[arg(long, value_name = "LOCATION", conflicts_with = "config")]
     mail: Option<String>,
     /// Deliver to this mailbox, whatever the rules say
