@@ -36,6 +36,9 @@ pub struct FormatProperties {
     /// `true` if an empty mailbox stores its UIDVALIDITY. Otherwise the ledger does: an mbox stores
     /// none before its first message, an MH folder never does.
     pub holds_uidvalidity: bool,
+    /// `true` if no program changes the file of a message in place, so that two mailboxes can have
+    /// one file.
+    pub has_fixed_files: bool,
     /// Number of the form in which a message is stored, as kept expunges record it. An undo writes
     /// the stored bytes back unchanged if the mailbox still has this number, and otherwise composes
     /// the message anew.
@@ -85,6 +88,7 @@ impl FormatProperties {
             keeps_quotes: false,
             keeps_zone: false,
             holds_uidvalidity: false,
+            has_fixed_files: false,
             stored_form: 0,
         }
     }

@@ -27,8 +27,8 @@ pub trait MessageRest: fmt::Debug + Sync {
         Ok(None)
     }
 
-    /// Returns the number of bytes with CRLF, if that is known without reading them.
-    fn known_crlf_size(&self) -> Option<u64> {
+    /// Returns the number of bytes with CRLF, if somebody has written it down; it may be wrong.
+    fn noted_crlf_size(&self) -> Option<u64> {
         None
     }
 
@@ -101,8 +101,7 @@ impl NewMessage<'_> {
     /// # Errors
     /// Errors of reading the rest.
     pub fn crlf_size(&self) -> Result<u64> {
-        let known = self.whole().and_then(MessageRest::known_crlf_size);
-        known.map_or_else(|| self.crlf_size_from(self.bytes), Ok)
+        self.crlf_size_from(self.bytes)
     }
 
     /// Returns the source of the whole message, if no byte of it is in memory.

@@ -116,7 +116,7 @@ impl MessageRest for ViewMessage {
     }
 
     /// Takes it from the name of the file, as delivery agents write it.
-    fn known_crlf_size(&self) -> Option<u64> {
+    fn noted_crlf_size(&self) -> Option<u64> {
         let mut name = Vec::new();
         let location = self.view.snapshot.location(self.row, &mut name).ok()?;
         let name = location.message_name()?.name;
@@ -141,6 +141,10 @@ impl MessageRest for ViewMessage {
     }
 
     fn link(&self, to: &Path) -> barid_mailbox::Result<bool> {
+        // Somebody may change the other one of the two names' message in place.
+        if !self.view.storage.format().has_fixed_files {
+            return Ok(false);
+        }
         let mut name = Vec::new();
         let location = self.view.snapshot.location(self.row, &mut name);
         let location = location.map_err(|error| self.fail(&error.into()))?;

@@ -11,7 +11,7 @@ use barid_serve::config::{
 };
 use barid_serve::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
-    DeliveryRequest, Recipients, SpamCheck, SpoolError, SpooledMessage,
+    DeliveryRequest, DeliveryWishes, Recipients, SpamCheck, SpoolError, SpooledMessage,
 };
 use barid_serve::mail::UserOptions;
 use barid_serve::{NameRules, User, system_user};
@@ -102,6 +102,9 @@ struct Addressee {
     options: UserOptions,
     quota: Quota,
     envelope: DeliveryEnvelope,
+    wishes: DeliveryWishes,
+    /// The size of the message in bytes, if it is known before.
+    message_len: Option<u64>,
 }
 
 fn deliver(context: &Context, args: &DeliverArgs) -> Result<Delivered, DeliveryError> {
@@ -114,10 +117,13 @@ fn deliver(context: &Context, args: &DeliverArgs) -> Result<Delivered, DeliveryE
         },
         (false, None) => of_this_user(context, args)?,
     };
-    let Addressee { config, user, options, quota, envelope } = addressee;
+    let Addressee { config, user, options, quota, envelope, wishes, message_len } = addressee;
     let limit = config.limits.message_size;
     let message = spool(&options.spool_dir, limit, &mut stdin)?;
-    let settings = settings_of(&config, args);
+    if message_len.is_some_and(|len| message.len() != len) {
+        return Err(DeliveryError::temporary("the process with the message has ended"));
+    }
+    let settings = settings_of(&config, wishes);
     let filter = settings.spam.clone().map(OwnFilter);
     let request = DeliveryRequest {
         message: &message,
@@ -147,13 +153,18 @@ fn spool(
     Ok(message)
 }
 
-fn settings_of(config: &ServerConfig, args: &DeliverArgs) -> DeliverySettings {
+/// Returns what the command line asks for.
+fn wishes(args: &DeliverArgs) -> DeliveryWishes {
+    DeliveryWishes { spam: args.spam, duplicates: args.duplicates }
+}
+
+fn settings_of(config: &ServerConfig, wishes: DeliveryWishes) -> DeliverySettings {
     let mut settings = config.delivery.clone();
-    if args.spam && settings.spam.is_none() {
+    if wishes.spam && settings.spam.is_none() {
         let mailbox = "Junk".to_owned();
         settings.spam = Some(SpamSettings { mailbox, profile: None, wordlist: None });
     }
-    settings.duplicates = args.duplicates.or(settings.duplicates);
+    settings.duplicates = wishes.duplicates.or(settings.duplicates);
     settings
 }
 
@@ -166,7 +177,9 @@ fn of_order(order: DeliveryOrder) -> Result<Addressee, DeliveryError> {
     let config = config.map_err(DeliveryError::temporary)?;
     let user = order.user.clone();
     let (options, quota) = (config.user_options(&user)?, config.quota.of(&user));
-    Ok(Addressee { config, user, options, quota, envelope: order.envelope })
+    let DeliveryOrder { envelope, wishes, message_len, .. } = order;
+    let message_len = Some(message_len);
+    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len })
 }
 
 /// Returns what the command line says of the way of the message.
@@ -205,7 +218,9 @@ fn of_config(args: &DeliverArgs, path: &Path) -> Result<Option<Addressee>, Deliv
             let (options, quota) =
                 (config.user_options(&found.user)?, config.quota.of(&found.user));
             let envelope = envelope(args, found.detail);
-            Ok(Some(Addressee { config, user: found.user, options, quota, envelope }))
+            let (wishes, message_len) = (wishes(args), None);
+            let user = found.user;
+            Ok(Some(Addressee { config, user, options, quota, envelope, wishes, message_len }))
         }
     }
 }
@@ -227,6 +242,8 @@ fn as_owner(
         config: String::from_utf8_lossy(&text).into_owned(),
         user: found.user,
         envelope: envelope(args, found.detail),
+        wishes: wishes(args),
+        message_len: message.len(),
     };
     order.run_as(&std::env::current_exe()?, owner, &message)
 }
@@ -264,7 +281,8 @@ fn of_this_user(context: &Context, args: &DeliverArgs) -> Result<Addressee, Deli
     options.spool_dir = open.cache_dir.clone().unwrap_or_else(std::env::temp_dir);
     options.open = open;
     let envelope = envelope(args, None);
-    Ok(Addressee { config, user, options, quota: Quota::default(), envelope })
+    let (quota, wishes) = (Quota::default(), wishes(args));
+    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len: None })
 }
 
 /// Makes a path on the command line absolute.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use barid_mailbox::{ChangeProgress, Error, NewMessage, Result};
 use barid_state::Ledger;
 use barid_types::{Flag, FlagSet, Uid};
-use barid_vfs::{File, Ownership, Process, Timestamp};
+use barid_vfs::{File, OpenOptions, Ownership, Process, Timestamp};
 
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX};
@@ -24,6 +24,10 @@ use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
 use crate::files::write_message_file;
 use crate::given::given_uids;
+
+/// Time after which the system has written the content of a file to the disk: Linux begins after 30
+/// seconds (`vm.dirty_expire_centisecs`) and looks every 5.
+const WRITTEN_BACK_NANOS: i64 = 120_000_000_000;
 
 /// A message written to `tmp`.
 struct Delivery {
@@ -92,7 +96,9 @@ fn write_all(
         steps.check(&maildir.path)?;
         steps.advance(1);
         if let Some(linked) = link_one(maildir, keywords, message, &process, &ownership)? {
+            let written = sync_linked(maildir, &linked, &mut files);
             deliveries.push(linked);
+            are_all_linked &= written?;
             continue;
         }
         are_all_linked = false;
@@ -101,9 +107,24 @@ fn write_all(
         deliveries.push(delivery);
         written?;
     }
-    // The bytes of linked files are those that are there already, and what is durable of their
-    // names is the one in `new` or `cur`.
+    // The bytes of old linked files are on the disk, and what is durable of their names is the one
+    // in `new` or `cur`.
     if are_all_linked { Ok(0) } else { files.finish() }
+}
+
+/// Makes the bytes of a linked file durable, which the program that wrote them may have left to the
+/// system; returns `true` if that was long ago, and nothing had to be done.
+fn sync_linked(maildir: &Maildir, linked: &Delivery, files: &mut NewFiles<'_>) -> Result<bool> {
+    let vfs = maildir.vfs.as_ref();
+    let at = || Error::at(&linked.tmp);
+    let modified = vfs.metadata(&linked.tmp).map_err(at())?.modified.unix_nanos;
+    let now = vfs.now().unix_nanos;
+    if modified < now && now - modified > WRITTEN_BACK_NANOS {
+        return Ok(true);
+    }
+    let file = vfs.open(&linked.tmp, OpenOptions::READ).map_err(at())?;
+    files.written(&*file).map_err(at())?;
+    Ok(false)
 }
 
 /// Links the file of a message to `tmp`; `None` if it is to be written.
@@ -116,7 +137,7 @@ fn link_one(
 ) -> Result<Option<Delivery>> {
     let Some(whole) = message.whole() else { return Ok(None) };
     let vfs = maildir.vfs.as_ref();
-    let base = unique_name(vfs.now(), process, (whole.size(), whole.known_crlf_size()));
+    let base = unique_name(vfs.now(), process, (whole.size(), whole.noted_crlf_size()));
     let tmp = path_of(&maildir.paths.tmp, &base);
     if !whole.link(&tmp)? {
         return Ok(None);

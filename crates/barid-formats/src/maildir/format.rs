@@ -12,6 +12,7 @@ static PROPERTIES: FormatProperties = FormatProperties {
     message_folders: &["new", "cur"],
     work_folders: &["tmp"],
     holds_uidvalidity: true,
+    has_fixed_files: true,
     ..FormatProperties::new("maildir", MessageLayout::FilePerMessage)
 };
 

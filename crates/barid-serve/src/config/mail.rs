@@ -50,7 +50,7 @@ impl MailOwner {
     fn parse(text: &str) -> Result<Self, String> {
         let ids = text.split_once(':').map(|(uid, gid)| (uid.parse(), gid.parse()));
         match ids {
-            Some((Ok(0), _)) => Err("root owns no mail".to_owned()),
+            Some((Ok(0), _) | (_, Ok(0))) => Err("root owns no mail".to_owned()),
             Some((Ok(uid), Ok(gid))) => Ok(Self::Ids(uid, gid)),
             Some(_) => Err(format!("{text:?} is not a user, and not UID:GID")),
             None if text == "root" => Err("root owns no mail".to_owned()),
@@ -194,7 +194,9 @@ impl ServerConfig {
         let uid = user.uid.or(owner.map(|(uid, _)| uid));
         let gid = user.gid.or(owner.map(|(_, gid)| gid));
         match (uid, gid) {
-            (Some(0), _) => Err(wrong(user, "uid", "root owns no mail")),
+            (Some(uid), Some(gid)) if [uid, gid].iter().any(|id| [0, u32::MAX].contains(id)) => {
+                Err(wrong(user, "uid", "root owns no mail, and its group neither"))
+            }
             (Some(uid), Some(gid)) => Ok((uid, gid)),
             _ => Err(wrong(user, "uid", "no uid and gid; set `owner` in [mail]")),
         }

@@ -14,7 +14,7 @@ mod spool;
 mod store;
 
 pub use self::error::{DeliveryError, DeliveryErrorKind};
-pub use self::order::{DeliveryEnvelope, DeliveryOrder};
+pub use self::order::{DeliveryEnvelope, DeliveryOrder, DeliveryWishes};
 pub use self::recipient::{Recipient, Recipients};
 pub use self::spool::{SpoolError, SpooledMessage};
 pub use self::store::{Delivered, Delivery, DeliveryRequest, SpamCheck};

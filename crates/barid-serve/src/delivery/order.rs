@@ -7,6 +7,7 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use barid_auth::{NameRules, User};
 
@@ -27,6 +28,20 @@ pub struct DeliveryOrder {
     pub user: User,
     /// The way of the message.
     pub envelope: DeliveryEnvelope,
+    /// The wishes of the command line.
+    pub wishes: DeliveryWishes,
+    /// The size of the message in bytes. A message that is shorter is not all of it: the process
+    /// that gave the order has ended.
+    pub message_len: u64,
+}
+
+/// Settings of a delivery beyond those of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryWishes {
+    /// Ask the spam filter.
+    pub spam: bool,
+    /// Suppress duplicates for this time.
+    pub duplicates: Option<Duration>,
 }
 
 /// The way of a message: the owned form of the texts of
@@ -62,6 +77,9 @@ impl DeliveryOrder {
                 None => put("-"),
             }
         }
+        put(&self.message_len.to_string());
+        put(if self.wishes.spam { "spam" } else { "" });
+        put(&self.wishes.duplicates.map_or_else(String::new, |time| time.as_secs().to_string()));
         put(&self.user.fields.len().to_string());
         for (name, value) in &self.user.fields {
             put(name);
@@ -84,6 +102,11 @@ impl DeliveryOrder {
         let home = option(source)?;
         let (sender, recipient) = (option(source)?, option(source)?);
         let (mailbox, detail) = (option(source)?, option(source)?);
+        let message_len = text(source)?.parse().map_err(|_| invalid())?;
+        let spam = text(source)? == "spam";
+        let seconds = Some(text(source)?).filter(|seconds| !seconds.is_empty());
+        let seconds = seconds.map(|seconds| seconds.parse().map_err(|_| invalid())).transpose()?;
+        let wishes = DeliveryWishes { spam, duplicates: seconds.map(Duration::from_secs) };
         let count: usize = text(source)?.parse().map_err(|_| invalid())?;
         if count > ORDER_FIELDS_MAX {
             return Err(invalid());
@@ -93,7 +116,7 @@ impl DeliveryOrder {
             user.fields.push((text(source)?, text(source)?));
         }
         let envelope = DeliveryEnvelope { sender, recipient, mailbox, detail };
-        Ok(Self { config_path, config, user, envelope })
+        Ok(Self { config_path, config, user, envelope, wishes, message_len })
     }
 
     /// Starts `program deliver --order` under a uid and a gid, and gives it the order and the
@@ -205,6 +228,8 @@ mod tests {
                 mailbox: Some("-".to_owned()),
                 detail: Some("+a".to_owned()),
             },
+            wishes: DeliveryWishes { spam: true, duplicates: Some(Duration::from_secs(60)) },
+            message_len: 12,
         };
         let mut bytes = order.encode();
         let len = bytes.len();

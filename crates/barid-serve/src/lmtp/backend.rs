@@ -8,7 +8,7 @@ use super::{LmtpServer, reply_of};
 use crate::config::LogLevel;
 use crate::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
-    DeliveryRequest, Recipient, Recipients, SpoolError, SpooledMessage,
+    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpoolError, SpooledMessage,
 };
 use crate::log::{LogEvent, Metrics};
 
@@ -45,6 +45,8 @@ impl<'a> ServerBackend<'a> {
                     mailbox: None,
                     detail: recipient.detail.clone(),
                 },
+                wishes: DeliveryWishes::default(),
+                message_len: message.len(),
             };
             return order.run_as(&server.program, owner, message);
         }

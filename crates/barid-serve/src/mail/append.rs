@@ -322,14 +322,16 @@ impl AppendQueues {
         queue.push(&job);
         let updated = target.update(cancel, |mailbox, stop| {
             // Another session may have written it while this one waited.
-            let options = ChangeOptions { stop: Some(Arc::clone(stop)), ..Default::default() };
             // Jobs before this one may be in groups of their own.
             while job.outcome().is_none() {
                 let group = queue.take_group();
                 if group.is_empty() {
                     break;
                 }
-                write_group(mailbox, &group, &options);
+                // The end of this session must not refuse the messages of others.
+                let is_own = group.iter().all(|other| Arc::ptr_eq(other, &job));
+                let stop = is_own.then(|| Arc::clone(stop));
+                write_group(mailbox, &group, &ChangeOptions { stop, ..Default::default() });
             }
             Ok(())
         });

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use barid_auth::UserName;
 use barid_auth::sasl::{Exchange, Failure, Identity, Mechanism, Step};
 
 use super::Verification;
-use crate::limits::{EXCHANGES_MAX, LOGIN_JOBS_MAX};
+use crate::limits::{EXCHANGE_TIME_MAX, EXCHANGES_MAX, LOGIN_JOBS_MAX};
 use crate::server::link::Link;
 use crate::server::messages::{
     AccountText, AttemptId, ChannelText, FromAuth, FromLogin, Level, LogLine, LoginLinkId,
@@ -36,6 +36,7 @@ struct Waiting {
     exchange: Exchange,
     peer: Option<IpAddr>,
     is_tls: bool,
+    since: Instant,
 }
 
 /// All exchanges, and the threads that continue them.
@@ -181,7 +182,7 @@ impl Shared {
         };
         let sasl = Arc::clone(&self.verification.sasl);
         let (exchange, step) = Exchange::start(sasl, channel, mechanism, initial);
-        self.answer(link, attempt, Waiting { exchange, peer, is_tls }, step)
+        self.answer(link, attempt, Waiting { exchange, peer, is_tls, since: Instant::now() }, step)
     }
 
     /// Returns the answer to the front, if it gets one from here.
@@ -196,6 +197,10 @@ impl Shared {
         match step {
             Step::Challenge(message) => {
                 let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if all.len() >= EXCHANGES_MAX {
+                    // The end of a client may have overtaken its beginning.
+                    all.retain(|_, waiting| waiting.since.elapsed() < EXCHANGE_TIME_MAX);
+                }
                 if all.len() >= EXCHANGES_MAX {
                     let text = "Too many logins at once, try again later".to_owned();
                     let code = RefusalCode::Unavailable;

@@ -48,6 +48,23 @@ impl Supervisor {
         }
     }
 
+    /// Starts the processes that always run and do not; once the server was ready, one that cannot
+    /// be started is tried again later.
+    pub(super) fn start_or_wait(&mut self) -> io::Result<()> {
+        let Err(error) = self.start_services() else { return Ok(()) };
+        if !self.was_ready {
+            return Err(error);
+        }
+        let now = Instant::now();
+        for service in [&mut self.front, &mut self.auth] {
+            if service.process.is_none() {
+                service.restarts.died(now);
+            }
+        }
+        self.log(Level::Error, format!("a process cannot be started: {error}"));
+        Ok(())
+    }
+
     /// Starts the processes that always run and do not.
     pub(super) fn start_services(&mut self) -> io::Result<()> {
         let now = Instant::now();
@@ -286,7 +303,7 @@ impl Supervisor {
         let current = self.workers.by_user.get(&user).copied();
         let current = current.and_then(|token| Some((token, self.workers.all.get_mut(&token)?)));
         let running = match current {
-            Some((_, worker)) if worker.is_stopping => {
+            Some((_, worker)) if worker.stopping_since.is_some() => {
                 // It has no sessions any more; the next worker begins after its end.
                 worker.waiting.push(verified);
                 return Ok(());
@@ -321,7 +338,7 @@ impl Supervisor {
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),
             idle_since: Some(Instant::now()),
-            is_stopping: false,
+            stopping_since: None,
             is_old: false,
         };
         self.workers.all.insert(token, worker);
@@ -384,7 +401,8 @@ impl Supervisor {
 
     fn worker_died(&mut self, token: u64) {
         let Some(worker) = self.workers.remove(token) else { return };
-        let WorkerProcess { process, account, sessions, waiting, is_stopping, .. } = worker;
+        let WorkerProcess { process, account, sessions, waiting, stopping_since, .. } = worker;
+        let is_stopping = stopping_since.is_some();
         let time = if is_stopping { STOP_TIMEOUT } else { Duration::ZERO };
         if !is_stopping {
             self.counters.workers_died += 1;
@@ -407,11 +425,14 @@ impl Supervisor {
         }
     }
 
-    /// Ends the workers that have been without sessions for long.
+    /// Ends the workers that have been without sessions for long, and kills those that hang.
     pub(super) fn end_idle_workers(&mut self) {
+        for token in self.workers.hanging() {
+            self.worker_died(token);
+        }
         for token in self.workers.idle(self.configuration.config.limits.worker_idle) {
             if let Some(worker) = self.workers.all.get_mut(&token) {
-                worker.is_stopping = true;
+                worker.stopping_since = Some(Instant::now());
                 // One that has ended by itself is noticed by its end.
                 let _ = worker.process.link.send(&ToWorker::Stop, None);
             }

@@ -213,7 +213,7 @@ impl Supervisor {
             self.log(Level::Warning, text);
         }
         loop {
-            self.start_services()?;
+            self.start_or_wait()?;
             self.end_idle_workers();
             self.flush();
             self.reap()?;
@@ -319,7 +319,7 @@ impl Supervisor {
             let _ = front.link.send(&super::messages::ToFront::Stop, None);
         }
         for worker in self.workers.all.values_mut() {
-            worker.is_stopping = true;
+            worker.stopping_since = Some(Instant::now());
             let _ = worker.process.link.send(&super::messages::ToWorker::Stop, None);
         }
     }

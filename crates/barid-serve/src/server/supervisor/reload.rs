@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use barid::vfs::{OsVfs, Vfs, atomic_replace};
 
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use super::{Account, Supervisor, notify};
 use crate::config::{MailOwner, ServerConfig, ServerSettings};
@@ -81,7 +81,11 @@ pub(super) fn create_shared(vfs: &dyn Vfs, config: &ServerConfig, own: u32) -> i
         vfs.create_dir_all(dir, 0o755).map_err(at)?;
         vfs.create_dir(&users, 0o700).map_err(at)?;
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        rustix::fs::chown(&users, Some(uid), Some(gid)).map_err(|error| at(error.into()))?;
+        // Not by its path, which somebody may have replaced by a link.
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(&users, flags, Mode::empty());
+        let given = dir.and_then(|dir| rustix::fs::fchown(dir, Some(uid), Some(gid)));
+        given.map_err(|error| at(error.into()))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::process::{Process, Restarts};
 use crate::config::Limits;
+use crate::limits::{MAIL_ID_MIN, STOP_TIMEOUT};
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 
 /// A worker.
@@ -18,8 +19,8 @@ pub(super) struct WorkerProcess {
     pub(super) waiting: Vec<Verified>,
     /// The time of the end of its last session.
     pub(super) idle_since: Option<Instant>,
-    /// `true` if it was told to end.
-    pub(super) is_stopping: bool,
+    /// The time at which it was told to end.
+    pub(super) stopping_since: Option<Instant>,
     /// `true` if its settings are not the current ones.
     pub(super) is_old: bool,
 }
@@ -76,9 +77,17 @@ pub(super) fn ids(
     let uid = wanted_uid.ok_or("neither the user base nor mail.owner names a uid")?;
     let gid = account.gid.or(owner.map(|(_, gid)| gid));
     let gid = gid.ok_or("neither the user base nor mail.owner names a gid")?;
-    // Whatever user base and configuration say, root's mail is not served.
-    if [uid, gid].iter().any(|id| *id == 0 || *id == u32::MAX) {
-        return Err(format!("uid {uid}, gid {gid}: mail of root is not served"));
+    // Whatever the user base and the auth process say, the mail of root and of the accounts of the
+    // system is not served, except that of the owner whom the configuration names.
+    let is_owner = |id: u32, of: fn((u32, u32)) -> u32| owner.is_some_and(|owner| of(owner) == id);
+    let is_allowed = |id: u32, of: fn((u32, u32)) -> u32| {
+        id != 0 && id != u32::MAX && (id >= MAIL_ID_MIN || is_owner(id, of))
+    };
+    if !is_allowed(uid, |owner| owner.0) || !is_allowed(gid, |owner| owner.1) {
+        return Err(format!(
+            "uid {uid}, gid {gid}: mail of root and of accounts below {MAIL_ID_MIN} is not served, \
+             unless mail.owner names them"
+        ));
     }
     Ok(Some((uid, gid)))
 }
@@ -156,15 +165,27 @@ impl Workers {
     pub(super) fn idle(&self, time: Duration) -> Vec<u64> {
         let now = Instant::now();
         let is_idle = |worker: &WorkerProcess| {
-            let since = worker.idle_since.filter(|_| !worker.is_stopping);
+            let since = worker.idle_since.filter(|_| worker.stopping_since.is_none());
             since.is_some_and(|since| worker.is_old || now.duration_since(since) >= time)
         };
         let all = self.all.iter().filter(|(_, worker)| is_idle(worker));
         all.map(|(token, _)| *token).collect()
     }
 
+    /// Returns the workers that were told to end long ago, and hang.
+    pub(super) fn hanging(&self) -> Vec<u64> {
+        let is_hanging = |worker: &WorkerProcess| {
+            worker.stopping_since.is_some_and(|since| since.elapsed() >= STOP_TIMEOUT)
+        };
+        let all = self.all.iter().filter(|(_, worker)| is_hanging(worker));
+        all.map(|(token, _)| *token).collect()
+    }
+
+    /// Returns `true` if time alone can make something to do.
     pub(super) fn has_idle(&self) -> bool {
-        self.all.values().any(|worker| worker.idle_since.is_some() && !worker.is_stopping)
+        self.all
+            .values()
+            .any(|worker| worker.idle_since.is_some() || worker.stopping_since.is_some())
     }
 }
 
@@ -198,6 +219,15 @@ mod tests {
         check((Some(1000), Some(0)), None, 0, Err("of root"));
         check((Some(u32::MAX), Some(1)), None, 0, Err("of root"));
         check((Some(1), Some(u32::MAX)), None, 0, Err("of root"));
+    }
+
+    #[test]
+    fn accounts_of_the_system_are_not_served() {
+        check((Some(33), Some(1000)), None, 0, Err("below 1000"));
+        check((Some(1000), Some(42)), None, 0, Err("below 1000"));
+        check((Some(1000), Some(42)), Some((8, 8)), 0, Err("below 1000"));
+        check((None, None), Some((8, 9)), 0, Ok(Some((8, 9))));
+        check((Some(1000), None), Some((8, 9)), 0, Ok(Some((1000, 9))));
     }
 
     #[test]
