@@ -10,7 +10,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
     (&["find", "grep", "query"], "`barid search`"),
     (&["read", "view", "cat", "print", "open"], "`barid show`"),
-    (&["add", "import", "deliver", "insert"], "`barid append`"),
+    (&["add", "import", "insert"], "`barid append`"),
     (&["export", "migrate"], "`barid convert`, or `barid copy`"),
     (&["cp", "duplicate"], "`barid copy`"),
     (&["mark", "tag", "unflag", "star"], "`barid flag`"),

@@ -296,18 +296,19 @@ mod view;
 mod watch;
 
 pub use at_rest::{MailboxAtRest, at_rest, identity_of, renumber};
-pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
+pub use barid_cache::{CacheOptions, Error as CacheError, StoreKind};
 pub use barid_formats::{
     CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,
 };
 pub use barid_kv::Compression;
 pub use barid_mailbox::{
     Caps, Error as FormatError, FlagChange, FlagChanges, Format, FormatProperties, MessageLayout,
-    MessageRest, NewMessage, ReadAs, StoredMessage, Subfolders, SyncFigures, Unfinished,
+    MessageRest, NewMessage, ReadAs, StoredMessage, Subfolders, SyncFigures, TakeRest, Unfinished,
     WHOLE_LEN_MAX,
 };
 pub use barid_message as message;
-pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
+pub use barid_message::HeaderFields;
+pub use barid_query::{QueryError, SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_state::{Error as StateError, KeptSummary};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
