@@ -139,7 +139,10 @@ fn a_killed_sync_is_completed() {
     fresh.check();
     let mut rng = fastrand::Rng::with_seed(4);
     let (mut killed, mut begun) = (0, 0);
-    for _ in 0..KILLS {
+    for round in 0..KILLS * 20 {
+        if round >= KILLS && killed > 0 && begun > 0 {
+            break;
+        }
         let mut child = fresh.start();
         std::thread::sleep(whole.mul_f32(rng.f32()));
         child.kill().unwrap();

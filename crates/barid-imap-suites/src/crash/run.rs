@@ -11,7 +11,7 @@ use fastrand::Rng;
 use super::ledger::Instances;
 use super::state::{History, read_all};
 use super::worker::Worker;
-use crate::server::{MortalServer, Transport, open};
+use crate::server::{MailFormat, MortalServer, Transport, open};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,9 @@ pub fn crash_test(server: &dyn MortalServer, options: CrashOptions) -> io::Resul
     server.prepare(user, &|_| Ok(()))?;
     open(server, user, Transport::Tcp)?.ok("CREATE Archive")?;
     let mut rng = Rng::with_seed(seed);
-    let workers = (0..sessions).map(|number| Worker::new(number, rng.fork())).collect();
+    // Each message of a Maildir appears by a rename of its own.
+    let in_parts = matches!(server.format(), MailFormat::Maildir | MailFormat::Nested);
+    let workers = (0..sessions).map(|number| Worker::new(number, in_parts, rng.fork())).collect();
     let history = [History::default(), History::default()];
     let mut run =
         CrashRun { server, options, rng, workers, history, report: CrashReport::default() };

@@ -32,8 +32,9 @@ struct Work<'w> {
 }
 
 impl Worker {
-    pub(super) fn new(number: usize, rng: Rng) -> Self {
-        Self { number, made: 0, ledger: Ledger::default(), rng }
+    pub(super) fn new(number: usize, allows_parts: bool, rng: Rng) -> Self {
+        let ledger = Ledger { allows_parts, ..Ledger::default() };
+        Self { number, made: 0, ledger, rng }
     }
 
     /// Returns `true` for a key of this session.
