@@ -369,13 +369,12 @@ impl LmtpSession {
         let too_large = self.too_large();
         let Some(incoming) = &mut self.incoming else { return };
         incoming.len = incoming.len.saturating_add(piece.len() as u64);
-        if incoming.failed.is_some() || piece.is_empty() {
-            return;
+        if incoming.len > self.settings.size_max {
+            // Whatever failed before, it is never worth another try.
+            incoming.failed = Some(too_large);
+        } else if incoming.failed.is_none() && !piece.is_empty() {
+            incoming.failed = backend.data(piece).err();
         }
-        incoming.failed = match incoming.len > self.settings.size_max {
-            true => Some(too_large),
-            false => backend.data(piece).err(),
-        };
     }
 
     fn end_message(&mut self, backend: &mut dyn LmtpBackend, out: &mut Vec<u8>) {

@@ -40,8 +40,8 @@ pub(super) enum Pending {
 pub(super) struct Ledger {
     pub(super) mailboxes: [Instances; 2],
     pub(super) pending: Pending,
-    /// `true` for a format whose messages appear one by one, so that a kill can leave a part of those
-    /// of an operation.
+    /// `true` for a format whose messages appear one by one, so that a kill can leave a part of
+    /// those of an operation.
     pub(super) allows_parts: bool,
     /// Operations that were acknowledged, by name.
     pub(super) acknowledged: BTreeMap<&'static str, u64>,

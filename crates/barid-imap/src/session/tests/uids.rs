@@ -8,9 +8,9 @@ fn settings() -> SessionSettings {
     SessionSettings {
         offers_uid_only: true,
         disabled: vec!["SORT".to_owned()],
-        disabled_for: DisabledForClient::new(|name| match name {
-            "Some Client" => vec!["MOVE".to_owned()],
-            _ => Vec::new(),
+        disabled_for: DisabledForClient::new(|name| {
+            let is_meant = name.eq_ignore_ascii_case("Some Client");
+            is_meant.then(|| "MOVE".to_owned()).into_iter().collect()
         }),
         ..SessionSettings::default()
     }
