@@ -235,7 +235,11 @@ fn killed_writers_lose_nothing() {
     let Some((_scratch, path)) = created() else { return };
     let mut random = fastrand::Rng::with_seed(8);
     let (mut told, mut last) = (0, 0);
-    for round in 0..25 {
+    for round in 0..500 {
+        // On a busy machine a child may be killed before it has done anything.
+        if round >= 25 && told > 10 {
+            break;
+        }
         let child = trainer(&path, round * 100, 100);
         std::thread::sleep(Duration::from_micros(random.u64(5_000..60_000)));
         told += child.kill().len();
