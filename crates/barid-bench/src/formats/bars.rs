@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::step::{Program, Side, Step, Store, Work};
-use crate::lab::{self, Bar, Table, megabytes};
+use crate::lab::{Bar, megabytes};
 
 /// The formats of barid to which a bar applies.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ const BARS: [(Step, With, f64, Whom); 12] = {
 const COLD_MB_MAX: f64 = 1.0;
 
 /// Returns the bars whose measurements exist.
-fn bars(results: &Results) -> Vec<Bar> {
+pub(super) fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (step, with, part, whom) in BARS {
         for store in results.own().filter(|store| with.has(*store)) {
@@ -94,16 +94,11 @@ fn cold(results: &Results) -> Option<Bar> {
     })
 }
 
-/// Returns the bars as a table.
-pub(crate) fn table(results: &Results) -> Table {
-    lab::bars(&["work"], &bars(results))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
-    use crate::lab::Figures;
+    use crate::lab::{self, Figures};
 
     fn runs(side: Side, step: Step, seconds: &[f64]) -> Vec<Run> {
         let run = |(index, real_s): (usize, &f64)| {
@@ -129,7 +124,7 @@ mod tests {
         ] {
             results.runs.extend(runs(side, again, &seconds));
         }
-        let text = table(&results).text();
+        let text = lab::bars(&["work"], &bars(&results)).text();
         let lines: Vec<Vec<_>> =
             text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         let lines: Vec<String> = lines.iter().map(|line| line.join(" ")).collect();

@@ -7,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Program, Side, Step, Turn, Work};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
+    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -21,6 +21,8 @@ const COLUMNS: [Column; 3] = [
 ];
 
 impl Reported for Results {
+    const TITLE: &'static str = "Formats of mailboxes";
+
     fn raw(&self) -> String {
         let head = format!("round,side,work,turn,{CSV_HEAD},index_bytes\n");
         let line = |Run { round, side, step, figures: f }: &Run| {
@@ -31,27 +33,21 @@ impl Reported for Results {
         std::iter::once(head).chain(self.runs.iter().map(line)).collect()
     }
 
-    fn summary(&self, facts: &Facts, complete: bool) -> String {
-        let mut page = Page::new("Formats of mailboxes", complete);
-        page.facts(facts);
-        self.differences.iter().for_each(|it| page.item(&format!("Answered otherwise: {it}")));
-        page.bars(&bars::table(self));
-        page.section("The first time", FIRST, &times(self, Turn::First));
-        page.section("Again", AGAIN, &times(self, Turn::Again));
-        page.section("barid to the others", RATIOS, &ratios(self));
-        page.section("Everything else", DETAILS, &details(self));
-        page.commands(&facts.commands);
-        page.text
+    fn bars(&self) -> Vec<Bar> {
+        bars::bars(self)
     }
 
-    fn text(&self) -> String {
-        format!(
-            "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
-            bars::table(self).text(),
-            times(self, Turn::First).text(),
-            times(self, Turn::Again).text(),
-            ratios(self).text()
-        )
+    fn remarks(&self) -> Vec<String> {
+        self.differences.iter().map(|it| format!("Answered otherwise: {it}")).collect()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        vec![
+            Section::new("The first time", FIRST, times(self, Turn::First)),
+            Section::new("Again", AGAIN, times(self, Turn::Again)),
+            Section::new("barid to the others", RATIOS, ratios(self)),
+            Section::new("Everything else", DETAILS, details(self)).only_on_page(),
+        ]
     }
 
     fn json_lines(&self) -> Result<Vec<String>> {

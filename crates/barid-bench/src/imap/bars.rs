@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::step::{MailFormat, Side, Step, Work};
-use crate::lab::{self, Bar, Figures, Ratio, Table, megabytes};
+use crate::lab::{Bar, Figures, Ratio, megabytes};
 
 /// A limit. One of `n` is passed with at most 1/`n` of Dovecot's figure.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn ratio(
 }
 
 /// Returns the bars whose measurements exist.
-fn bars(results: &Results) -> Vec<Bar> {
+pub(super) fn bars(results: &Results) -> Vec<Bar> {
     let one = |(work, format, limit): &(Work, MailFormat, Limit)| {
         limit.of(results, Step { work: *work, format: *format })
     };
@@ -105,15 +105,11 @@ impl Limit {
     }
 }
 
-/// Returns the bars as a table.
-pub(crate) fn table(results: &Results) -> Table {
-    lab::bars(&["work"], &bars(results))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
+    use crate::lab;
 
     #[test]
     fn bars_are_passed_or_missed() {
@@ -130,7 +126,7 @@ mod tests {
             let step = Step { work, format: Maildir };
             results.runs.push(Run { round: 1, side, step, figures });
         }
-        let text = table(&results).text();
+        let text = lab::bars(&["work"], &bars(&results)).text();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().skip(1).map(words).collect();
         let expected = [

@@ -7,7 +7,7 @@ use super::bars::{self, cpu};
 use super::results::{Results, Run};
 use super::step::{Side, Step, Work};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Figures, Page, Reported, Spread, Table, csv, megabytes,
+    self, Bar, CSV_HEAD, Column, Figures, Reported, Section, Spread, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -20,6 +20,8 @@ const COLUMNS: [Column; 2] = [
 ];
 
 impl Reported for Results {
+    const TITLE: &'static str = "An IMAP server";
+
     fn raw(&self) -> String {
         let head = format!("round,side,step,{CSV_HEAD},pss_bytes,answer_bytes\n");
         let line = |Run { round, side, step, figures: f }: &Run| {
@@ -29,24 +31,16 @@ impl Reported for Results {
         std::iter::once(head).chain(self.runs.iter().map(line)).collect()
     }
 
-    fn summary(&self, facts: &Facts, complete: bool) -> String {
-        let mut page = Page::new("An IMAP server", complete);
-        page.facts(facts);
-        page.bars(&bars::table(self));
-        page.section("CPU time of the server, and real time", TIMES, &times(self));
-        page.section("barid to Dovecot", RATIOS, &ratios(self));
-        page.section("Everything else", DETAILS, &details(self));
-        page.commands(&facts.commands);
-        page.text
+    fn bars(&self) -> Vec<Bar> {
+        bars::bars(self)
     }
 
-    fn text(&self) -> String {
-        format!(
-            "*** bars\n{}\n*** CPU time of the server, and real time\n{}\n*** barid to Dovecot\n{}",
-            bars::table(self).text(),
-            times(self).text(),
-            ratios(self).text()
-        )
+    fn sections(&self) -> Vec<Section> {
+        vec![
+            Section::new("CPU time of the server, and real time", TIMES, times(self)),
+            Section::new("barid to Dovecot", RATIOS, ratios(self)),
+            Section::new("Everything else", DETAILS, details(self)).only_on_page(),
+        ]
     }
 
     fn json_lines(&self) -> Result<Vec<String>> {

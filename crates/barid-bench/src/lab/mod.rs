@@ -30,7 +30,7 @@ pub(crate) use mail::{BARE, has_from};
 pub(crate) use page::{Facts, Page};
 pub(crate) use progress::Progress;
 pub use report::Report;
-pub(crate) use report::{Reported, json_lines, save};
+pub(crate) use report::{Reported, Section, json_lines, save};
 pub(crate) use runner::{CCLIENT, Runner, dovecot, failure, sampling, version, with_libraries};
 pub use runs::Run;
 pub(crate) use runs::{Measured, fastest, measured};

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use barid_testkit::disk;
 use serde::Serialize;
 
-use super::{Facts, is_interrupted};
+use super::{Bar, Facts, Page, Table, bars, is_interrupted};
 
 /// The outcome of a bench.
 #[derive(Debug)]
@@ -23,16 +23,68 @@ pub struct Report<Results> {
     pub json_lines: Vec<String>,
 }
 
+/// A table of a bench with its heading and caption.
+pub(crate) struct Section {
+    heading: &'static str,
+    caption: &'static str,
+    table: Table,
+    is_brief: bool,
+}
+
+impl Section {
+    /// Creates a section of the page and of the text for the terminal.
+    pub(crate) fn new(heading: &'static str, caption: &'static str, table: Table) -> Self {
+        Self { heading, caption, table, is_brief: true }
+    }
+
+    /// Leaves the section out of the text for the terminal.
+    pub(crate) fn only_on_page(self) -> Self {
+        Self { is_brief: false, ..self }
+    }
+}
+
 /// The results of a bench whose files and tables are made of them alone.
 pub(crate) trait Reported: Sized {
+    /// Title of the page.
+    const TITLE: &'static str;
+    /// Heads of the columns that name the subject of a bar.
+    const BAR_HEADS: &'static [&'static str] = &["work"];
+
     /// Returns all runs as CSV.
     fn raw(&self) -> String;
 
+    /// Returns the bars whose measurements exist.
+    fn bars(&self) -> Vec<Bar>;
+
+    /// Returns remarks on the results, one line each.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the tables after the bars.
+    fn sections(&self) -> Vec<Section>;
+
     /// Returns the page for people.
-    fn summary(&self, facts: &Facts, complete: bool) -> String;
+    fn summary(&self, facts: &Facts, complete: bool) -> String {
+        let mut page = Page::new(Self::TITLE, complete);
+        page.facts(facts);
+        self.remarks().iter().for_each(|remark| page.item(remark));
+        page.bars(&bars(Self::BAR_HEADS, &self.bars()));
+        for Section { heading, caption, table, .. } in self.sections() {
+            page.section(heading, caption, &table);
+        }
+        page.commands(&facts.commands);
+        page.text
+    }
 
     /// Returns the most important tables for people.
-    fn text(&self) -> String;
+    fn text(&self) -> String {
+        let mut text = format!("*** bars\n{}", bars(Self::BAR_HEADS, &self.bars()).text());
+        for Section { heading, table, .. } in self.sections().iter().filter(|it| it.is_brief) {
+            text.push_str(&format!("\n*** {}\n{}", in_running_text(heading), table.text()));
+        }
+        text
+    }
 
     /// Returns the JSON lines, one for each side and step.
     fn json_lines(&self) -> Result<Vec<String>>;
@@ -58,6 +110,17 @@ pub(crate) trait Reported: Sized {
     }
 }
 
+/// Returns a heading without its capital, unless that is part of an abbreviation.
+fn in_running_text(heading: &str) -> String {
+    let mut chars = heading.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(heading.chars().skip(1)).collect()
+        }
+        _ => heading.to_owned(),
+    }
+}
+
 /// Writes a file of a bench, replacing an earlier one.
 pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
@@ -67,4 +130,16 @@ pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<()> {
 /// Serializes each item as a line of JSON.
 pub(crate) fn json_lines<T: Serialize>(lines: impl Iterator<Item = T>) -> Result<Vec<String>> {
     lines.map(|line| serde_json::to_string(&line).context("a line of JSON")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abbreviations_keep_their_capitals() {
+        assert_eq!(in_running_text("The first time"), "the first time");
+        assert_eq!(in_running_text("CPU time"), "CPU time");
+        assert_eq!(in_running_text("barid to the others"), "barid to the others");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::step::{Side, Step};
-use crate::lab::{self, Bar, Figures, Table, megabytes};
+use crate::lab::{Bar, Figures, megabytes};
 
 /// A limit.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ const BARS: [(Step, Limit); 19] = [
 ];
 
 /// Returns the bars whose measurements exist.
-fn bars(results: &Results) -> Vec<Bar> {
+pub(super) fn bars(results: &Results) -> Vec<Bar> {
     BARS.iter().filter_map(|(step, limit)| limit.of(results, *step)).collect()
 }
 
@@ -94,15 +94,11 @@ fn part_of(part: f64, side: Side) -> String {
     format!("{part} {name}")
 }
 
-/// Returns the bars as a table.
-pub(crate) fn table(results: &Results) -> Table {
-    lab::bars(&["work"], &bars(results))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
+    use crate::lab;
 
     fn results(side: Side, step: Step, seconds: &[f64]) -> Results {
         let run = |(index, real_s): (usize, &f64)| {
@@ -119,7 +115,7 @@ mod tests {
         let ours = results(Side::Barid, Step::ExpungeThird, &[9.0, 1.0, 1.2]);
         let theirs = results(Side::Dovecot, Step::ExpungeThird, &[9.0, 4.0, 4.4]);
         all.runs.extend(ours.runs.into_iter().chain(theirs.runs));
-        let lines = table(&all).text();
+        let lines = lab::bars(&["work"], &bars(&all)).text();
         let lines: Vec<Vec<_>> =
             lines.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines.len(), 3, "{lines:?}");

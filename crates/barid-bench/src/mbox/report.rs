@@ -7,7 +7,8 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes, optional,
+    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
+    optional,
 };
 
 /// The version of the JSON lines.
@@ -23,6 +24,8 @@ const COLUMNS: [Column; 5] = [
 ];
 
 impl Reported for Results {
+    const TITLE: &'static str = "Rewriting an mbox";
+
     fn raw(&self) -> String {
         let head = format!("round,side,step,{CSV_HEAD},barriers,file_bytes,index_bytes\n");
         let line = |Run { round, side, step, figures: f }: &Run| {
@@ -33,25 +36,16 @@ impl Reported for Results {
         std::iter::once(head).chain(self.runs.iter().map(line)).collect()
     }
 
-    fn summary(&self, facts: &Facts, complete: bool) -> String {
-        let mut page = Page::new("Rewriting an mbox", complete);
-        page.facts(facts);
-        page.bars(&bars::table(self));
-        page.section("Real time", TIMES, &times(self));
-        page.section("barid to the others", RATIOS, &ratios(self));
-        page.section("Everything else", DETAILS, &details(self));
-        page.commands(&facts.commands);
-        page.text
+    fn bars(&self) -> Vec<Bar> {
+        bars::bars(self)
     }
 
-    fn text(&self) -> String {
-        format!(
-            "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
-            bars::table(self).text(),
-            times(self).text(),
-            ratios(self).text(),
-            details(self).text()
-        )
+    fn sections(&self) -> Vec<Section> {
+        vec![
+            Section::new("Real time", TIMES, times(self)),
+            Section::new("barid to the others", RATIOS, ratios(self)),
+            Section::new("Everything else", DETAILS, details(self)),
+        ]
     }
 
     fn json_lines(&self) -> Result<Vec<String>> {

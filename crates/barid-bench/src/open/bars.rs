@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::step::{Side, Step};
-use crate::lab::{self, Bar, Measured, Ratio, Table, megabytes};
+use crate::lab::{Bar, Measured, Ratio, megabytes};
 
 /// Bars for time: a step of barid, at most 1/`part` of the step of a side.
 const BARS: [(&str, Step, f64, Side, Step); 8] = {
@@ -27,7 +27,7 @@ const AGAIN_MB_MAX: f64 = 24.0;
 const MEMORY_PART: f64 = 4.0;
 
 /// Returns the bars whose measurements exist.
-fn bars(results: &Results) -> Vec<Bar> {
+pub(super) fn bars(results: &Results) -> Vec<Bar> {
     let times = BARS.iter().filter_map(|(work, step, part, side, other)| {
         let ratio = results.of(Side::Barid, *step).ratio(&results.of(*side, *other))?;
         let bar = match *part {
@@ -77,11 +77,6 @@ fn again_memory(results: &Results) -> Option<Bar> {
         measured: format!("{used:.1} MB"),
         passed: used <= AGAIN_MB_MAX,
     })
-}
-
-/// Returns the bars as a table.
-pub(crate) fn table(results: &Results) -> Table {
-    lab::bars(&["work"], &bars(results))
 }
 
 #[cfg(test)]

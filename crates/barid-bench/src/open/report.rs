@@ -7,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
+    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -21,6 +21,8 @@ const COLUMNS: [Column; 3] = [
 ];
 
 impl Reported for Results {
+    const TITLE: &'static str = "Opening mailboxes";
+
     fn raw(&self) -> String {
         let head = format!("round,side,step,{CSV_HEAD},index_bytes\n");
         let line = |Run { round, side, step, figures: f }: &Run| {
@@ -29,20 +31,20 @@ impl Reported for Results {
         std::iter::once(head).chain(self.runs.iter().map(line)).collect()
     }
 
-    fn summary(&self, facts: &Facts, complete: bool) -> String {
-        let mut page = Page::new("Opening mailboxes", complete);
-        page.facts(facts);
-        self.compared.iter().for_each(|compared| page.item(&format!("Compared: {compared}")));
-        page.bars(&bars::table(self));
-        page.section("Real time", TIMES, &times(self));
-        page.section("Everything else", DETAILS, &lab::details(&self.measured(), &COLUMNS));
-        page.commands(&facts.commands);
-        page.text
+    fn bars(&self) -> Vec<Bar> {
+        bars::bars(self)
     }
 
-    fn text(&self) -> String {
-        let (bars, times) = (bars::table(self).text(), times(self).text());
-        format!("*** bars\n{bars}\n*** real time\n{times}")
+    fn remarks(&self) -> Vec<String> {
+        self.compared.iter().map(|compared| format!("Compared: {compared}")).collect()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        vec![
+            Section::new("Real time", TIMES, times(self)),
+            Section::new("Everything else", DETAILS, lab::details(&self.measured(), &COLUMNS))
+                .only_on_page(),
+        ]
     }
 
     fn json_lines(&self) -> Result<Vec<String>> {

@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::step::{Side, Step};
-use crate::lab::{self, Bar, Table, megabytes};
+use crate::lab::{Bar, megabytes};
 
 /// The bars for time. A bar of `n` is passed with at most 1/`n` of the time of the fastest build.
 const BARS: [(Step, Side, f64); 10] = [
@@ -25,7 +25,7 @@ const LARGE_LIST_MAX: f64 = 1.5;
 const SIZE_PART: f64 = 2.0;
 
 /// Returns the bars whose measurements exist.
-fn bars(results: &Results) -> Vec<Bar> {
+pub(super) fn bars(results: &Results) -> Vec<Bar> {
     let times = BARS.iter().filter_map(|(step, side, part)| of_time(results, *step, *side, *part));
     let own = [Side::DropIn, Side::Spam];
     let large = own.iter().filter_map(|side| of_large_list(results, *side));
@@ -62,16 +62,11 @@ fn of_size(results: &Results, side: Side) -> Option<Bar> {
     })
 }
 
-/// Returns the bars as a table.
-pub(crate) fn table(results: &Results) -> Table {
-    lab::bars(&["work", "side"], &bars(results))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
-    use crate::lab::Figures;
+    use crate::lab::{self, Figures};
 
     #[test]
     fn bars_are_passed_or_missed() {
@@ -89,7 +84,7 @@ mod tests {
             let figures = Figures { real_s: seconds, index_bytes, ..Figures::default() };
             results.runs.push(Run { round: 1, side, step, figures });
         }
-        let text = table(&results).text();
+        let text = lab::bars(&["work", "side"], &bars(&results)).text();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().skip(1).map(words).collect();
         assert_eq!(

@@ -7,7 +7,7 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, CSV_HEAD, Column, Facts, Page, Reported, Spread, Spreads, Table, csv, megabytes,
+    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
 };
 
 /// The version of the JSON lines.
@@ -21,6 +21,9 @@ const COLUMNS: [Column; 3] = [
 ];
 
 impl Reported for Results {
+    const TITLE: &'static str = "The spam filter";
+    const BAR_HEADS: &'static [&'static str] = &["work", "side"];
+
     fn raw(&self) -> String {
         let head = format!("round,side,step,{CSV_HEAD},list_bytes\n");
         let line = |Run { round, side, step, figures: f }: &Run| {
@@ -30,24 +33,16 @@ impl Reported for Results {
         std::iter::once(head).chain(self.runs.iter().map(line)).collect()
     }
 
-    fn summary(&self, facts: &Facts, complete: bool) -> String {
-        let mut page = Page::new("The spam filter", complete);
-        page.facts(facts);
-        page.bars(&bars::table(self));
-        page.section("Real time", TIMES, &times(self));
-        page.section("barid to bogofilter", RATIOS, &ratios(self));
-        page.section("Everything else", DETAILS, &details(self));
-        page.commands(&facts.commands);
-        page.text
+    fn bars(&self) -> Vec<Bar> {
+        bars::bars(self)
     }
 
-    fn text(&self) -> String {
-        format!(
-            "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
-            bars::table(self).text(),
-            times(self).text(),
-            ratios(self).text()
-        )
+    fn sections(&self) -> Vec<Section> {
+        vec![
+            Section::new("Real time", TIMES, times(self)),
+            Section::new("barid to bogofilter", RATIOS, ratios(self)),
+            Section::new("Everything else", DETAILS, details(self)).only_on_page(),
+        ]
     }
 
     fn json_lines(&self) -> Result<Vec<String>> {
