@@ -4,8 +4,6 @@ use std::time::Duration;
 
 /// Longest wait for the next response of a server. Generous: the machine may be busy.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// Most bytes of one response, literals included.
-pub const RESPONSE_LEN_MAX: usize = 256 << 20;
 /// Deepest nesting of lists in a response that is parsed.
 pub const NESTING_MAX: usize = 200;
 /// Most bytes of a session that are kept for the report of a failure.

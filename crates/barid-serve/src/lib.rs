@@ -20,6 +20,7 @@ pub mod lmtp;
 pub mod log;
 pub mod mail;
 pub mod server;
+pub mod socket;
 mod stdio;
 mod tls;
 mod try_dir;

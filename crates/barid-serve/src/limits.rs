@@ -129,7 +129,5 @@ pub(crate) const PAM_CHILDREN_MAX: usize = 32;
 pub(crate) const HTTP_REQUEST_LEN_MAX: usize = 8 * 1024;
 /// Time for a request for metrics.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Lowest uid and gid of users whose mail is served, apart from the owner in the configuration.
-pub(crate) const MAIL_ID_MIN: u32 = 1000;
 /// Time after which an exchange of a login is dropped when there are too many.
 pub(crate) const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(120);

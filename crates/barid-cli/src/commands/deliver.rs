@@ -11,7 +11,7 @@ use barid_serve::config::{
 };
 use barid_serve::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
-    DeliveryRequest, DeliveryWishes, Recipients, SpamCheck, SpoolError, SpooledMessage,
+    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpamCheck, SpoolError, SpooledMessage,
 };
 use barid_serve::mail::UserOptions;
 use barid_serve::{NameRules, User, system_user};
@@ -111,10 +111,15 @@ fn deliver(context: &Context, args: &DeliverArgs) -> Result<Delivered, DeliveryE
     let mut stdin = io::stdin().lock();
     let addressee = match (args.order, &args.config) {
         (true, _) => of_order(DeliveryOrder::decode(&mut stdin)?)?,
-        (false, Some(path)) => match of_config(args, path)? {
-            Some(addressee) => addressee,
-            None => return as_owner(args, path, &mut stdin),
-        },
+        (false, Some(path)) => {
+            let loaded = ServerConfig::load_with_text(&OsVfs, path);
+            let (config, text) = loaded.map_err(DeliveryError::temporary)?;
+            let found = Recipients::new(&config, Arc::new(OsVfs)).find(&wanted(args)?)?;
+            if rustix::process::geteuid().is_root() {
+                return as_owner(args, (config, text), found, &mut stdin);
+            }
+            of_config(args, config, found)?
+        }
         (false, None) => of_this_user(context, args)?,
     };
     let Addressee { config, user, options, quota, envelope, wishes, message_len } = addressee;
@@ -168,10 +173,6 @@ fn settings_of(config: &ServerConfig, wishes: DeliveryWishes) -> DeliverySetting
     settings
 }
 
-fn load(path: &Path) -> Result<ServerConfig, DeliveryError> {
-    ServerConfig::load(&OsVfs, path).map_err(DeliveryError::temporary)
-}
-
 fn of_order(order: DeliveryOrder) -> Result<Addressee, DeliveryError> {
     let config = ServerConfig::parse(&order.config_path, &order.config);
     let config = config.map_err(DeliveryError::temporary)?;
@@ -202,44 +203,38 @@ fn wanted(args: &DeliverArgs) -> Result<String, DeliveryError> {
     asked.ok_or_else(|| DeliveryError::temporary("no user: name one with --user"))
 }
 
-/// Returns the user of a configuration; `None` if another process must deliver, under his uid.
-fn of_config(args: &DeliverArgs, path: &Path) -> Result<Option<Addressee>, DeliveryError> {
-    let config = load(path)?;
-    let found = Recipients::new(&config, Arc::new(OsVfs)).find(&wanted(args)?)?;
+/// Returns the user of a configuration, whose mail belongs to the uid of this process.
+fn of_config(
+    args: &DeliverArgs,
+    config: ServerConfig,
+    found: Recipient,
+) -> Result<Addressee, DeliveryError> {
     let own = rustix::process::geteuid().as_raw();
-    let owner = config.owner_of(&found.user);
-    match owner {
-        _ if own == 0 => Ok(None),
-        Ok((uid, _)) if uid != own => {
-            let text = format!("user {}: belongs to uid {uid}, and this is {own}", found.user.name);
-            Err(DeliveryError::new(DeliveryErrorKind::Forbidden, text))
-        }
-        _ => {
-            let (options, quota) =
-                (config.user_options(&found.user)?, config.quota.of(&found.user));
-            let envelope = envelope(args, found.detail);
-            let (wishes, message_len) = (wishes(args), None);
-            let user = found.user;
-            Ok(Some(Addressee { config, user, options, quota, envelope, wishes, message_len }))
-        }
+    if let Ok((uid, _)) = config.owner_of(&found.user)
+        && uid != own
+    {
+        let text = format!("user {}: belongs to uid {uid}, and this is {own}", found.user.name);
+        return Err(DeliveryError::new(DeliveryErrorKind::Forbidden, text));
     }
+    let (options, quota) = (config.user_options(&found.user)?, config.quota.of(&found.user));
+    let envelope = envelope(args, found.detail);
+    let (user, wishes, message_len) = (found.user, wishes(args), None);
+    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len })
 }
 
 /// Delivers as the owner of the mail, from root.
 fn as_owner(
     args: &DeliverArgs,
-    path: &Path,
+    (config, text): (ServerConfig, String),
+    found: Recipient,
     stdin: &mut dyn io::Read,
 ) -> Result<Delivered, DeliveryError> {
-    let config = load(path)?;
-    let found = Recipients::new(&config, Arc::new(OsVfs)).find(&wanted(args)?)?;
-    let owner = config.owner_of(&found.user)?;
+    let owner = config.served_owner_of(&found.user)?;
     let folder = config.server.state_dir.join("spool");
     let message = spool(&folder, config.limits.message_size, stdin)?;
-    let text = OsVfs.read(path, 1 << 22)?;
     let order = DeliveryOrder {
-        config_path: path.to_owned(),
-        config: String::from_utf8_lossy(&text).into_owned(),
+        config_path: config.path.clone(),
+        config: text,
         user: found.user,
         envelope: envelope(args, found.detail),
         wishes: wishes(args),

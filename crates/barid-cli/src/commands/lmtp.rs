@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use barid::vfs::{Host, OsVfs, Vfs as _};
+use barid::vfs::{Host, OsVfs};
 use barid_serve::config::{CONFIG_PATH, LogLevel, LogTarget, ServerConfig};
 use barid_serve::delivery::SpamCheck;
 use barid_serve::lmtp::LmtpServer;
@@ -43,12 +43,10 @@ pub(crate) struct LmtpArgs {
 
 /// Time between two looks for SIGHUP.
 const HANGUP_PERIOD: Duration = Duration::from_secs(1);
-/// Most bytes of a configuration file, as the library reads it.
-const CONFIG_LEN_MAX: u64 = 4 * 1024 * 1024;
 
 /// Delivers for ever.
 pub(crate) fn run(context: &mut Context, args: &LmtpArgs) -> anyhow::Result<Outcome> {
-    let config = match ServerConfig::load(&OsVfs, &args.config) {
+    let (config, config_text) = match ServerConfig::load_with_text(&OsVfs, &args.config) {
         Ok(config) => config,
         Err(errors) => {
             errors.0.iter().for_each(|problem| {
@@ -57,14 +55,13 @@ pub(crate) fn run(context: &mut Context, args: &LmtpArgs) -> anyhow::Result<Outc
             return Ok(Outcome::Incomplete);
         }
     };
-    let text = OsVfs.read(&args.config, CONFIG_LEN_MAX)?;
     let host: Arc<dyn Host> = Arc::new(OsVfs);
     let log = Log::new(host, &config.log, open_log(&config.log.target)).map_err(|error| {
         WithHint::error(format!("the log: {error}"), "see [log] of the configuration")
     })?;
     let spam = config.delivery.spam.clone();
     let server = Arc::new(LmtpServer {
-        config_text: String::from_utf8_lossy(&text).into_owned(),
+        config_text,
         program: std::env::current_exe()?,
         uid: rustix::process::geteuid().as_raw(),
         vfs: Arc::new(OsVfs),

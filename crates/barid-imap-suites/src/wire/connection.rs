@@ -1,16 +1,18 @@
 //! A connection to a server.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use barid_testkit::peers::read_imap_response;
+
 use super::response::{Reply, Response};
 use super::stream::Stream;
 use super::transcript::Transcript;
-use crate::limits::{ANSWER_TIMEOUT, RESPONSE_LEN_MAX, STOP_TIMEOUT};
+use crate::limits::{ANSWER_TIMEOUT, STOP_TIMEOUT};
 
 /// A connection to a server. A program that was started for it is killed when this is dropped.
 #[derive(Debug)]
@@ -105,24 +107,9 @@ impl Connection {
     /// `WouldBlock` when the wait is over. The connection is then useless, unless no byte of the
     /// response has arrived.
     pub fn read(&mut self) -> io::Result<Response> {
-        let mut line = Vec::new();
-        loop {
-            let limit = (RESPONSE_LEN_MAX - line.len()) as u64;
-            if self.reader.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
-                let what = if line.is_empty() { "closed" } else { "closed inside a response" };
-                self.transcript.add("S: ", what.as_bytes());
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has gone"));
-            }
-            let Some(len) = literal_len(&line) else { break };
-            let start = line.len();
-            if len > RESPONSE_LEN_MAX - start {
-                return Err(io::Error::other("a response is too long"));
-            }
-            line.resize(start + len, 0);
-            self.reader.read_exact(&mut line[start..])?;
-        }
-        let end = line.strip_suffix(b"\r\n").map_or(line.len(), <[u8]>::len);
-        line.truncate(end);
+        let line = read_imap_response(&mut self.reader).inspect_err(|error| {
+            self.transcript.add("S: ", error.to_string().as_bytes());
+        })?;
         self.transcript.add("S: ", &line);
         Ok(Response::of(&line))
     }
@@ -222,23 +209,9 @@ impl Drop for Connection {
     }
 }
 
-/// Returns the length of the literal that a line announces at its end.
-fn literal_len(line: &[u8]) -> Option<usize> {
-    let line = line.strip_suffix(b"}\r\n")?;
-    let open = line.iter().rposition(|byte| *byte == b'{')?;
-    std::str::from_utf8(&line[open + 1..]).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_literal_is_seen_at_the_end_of_a_line() {
-        assert_eq!(literal_len(b"* 1 FETCH (BODY[] {12}\r\n"), Some(12));
-        assert_eq!(literal_len(b"* OK {x}\r\n"), None);
-        assert_eq!(literal_len(b"* OK\r\n"), None);
-    }
 
     #[test]
     fn a_program_is_talked_to() {

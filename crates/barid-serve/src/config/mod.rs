@@ -27,6 +27,7 @@ pub use self::delivery::{
 };
 pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
+pub(crate) use self::mail::refused_ids;
 pub use self::mail::{MailOwner, MailSettings, Quota};
 pub use self::network::{
     DisabledCapabilities, Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings,
@@ -88,18 +89,27 @@ impl ServerConfig {
     /// # Errors
     /// All problems of the file; one at its first character if it cannot be read.
     pub fn load(vfs: &dyn Vfs, path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with_text(vfs, path).map(|(config, _)| config)
+    }
+
+    /// Reads a file; returns also its text, for a process that cannot read it.
+    ///
+    /// # Errors
+    /// As [`ServerConfig::load`].
+    pub fn load_with_text(vfs: &dyn Vfs, path: &Path) -> Result<(Self, String), ConfigErrors> {
         let problem = |message: String| {
             let path = path.to_owned();
             ConfigErrors(vec![ConfigProblem { path, line: 1, column: 1, message }])
         };
         let bytes = vfs.read(path, CONFIG_SIZE_MAX).map_err(|error| problem(error.to_string()))?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| {
-            let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count();
             let message = "not UTF-8".to_owned();
             let path = path.to_owned();
             ConfigErrors(vec![ConfigProblem { path, line: line + 1, column: 1, message }])
         })?;
-        Self::parse(path, text)
+        Ok((Self::parse(path, &text)?, text))
     }
 
     /// Parses the text of a file; `path` is for messages.

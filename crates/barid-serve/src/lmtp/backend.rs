@@ -33,8 +33,8 @@ impl<'a> ServerBackend<'a> {
         message: &SpooledMessage,
     ) -> Result<Delivered, DeliveryError> {
         let server = self.server;
-        let owner = server.config.owner_of(&recipient.user)?;
         if server.uid == 0 {
+            let owner = server.config.served_owner_of(&recipient.user)?;
             let order = DeliveryOrder {
                 config_path: server.config.path.clone(),
                 config: server.config_text.clone(),
@@ -50,7 +50,7 @@ impl<'a> ServerBackend<'a> {
             };
             return order.run_as(&server.program, owner, message);
         }
-        if owner.0 != server.uid {
+        if server.config.owner_of(&recipient.user)?.0 != server.uid {
             let text = format!("user {}: the server must run as root", recipient.user.name);
             return Err(DeliveryError::new(DeliveryErrorKind::Forbidden, text));
         }

@@ -1,7 +1,6 @@
 //! The LMTP server: sockets, and a thread for each connection of a mail server.
 
 mod backend;
-mod socket;
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -12,11 +11,11 @@ use barid::vfs::Vfs;
 use barid_lmtp::{LmtpReply, LmtpSession, LmtpSettings, SessionState};
 
 use self::backend::ServerBackend;
-use self::socket::{LmtpListener, LmtpStream};
-use crate::config::{LogLevel, ServerConfig};
+use crate::config::{self, ListenAddress, ListenerProtocol, LogLevel, ServerConfig};
 use crate::delivery::SpamCheck;
 use crate::limits::{LMTP_CONNECTIONS_MAX, LMTP_INPUT_LEN, LMTP_TIMEOUT};
 use crate::log::{Log, LogEvent, Metrics};
+use crate::socket::{Address, SocketListener, Stream};
 
 /// A server that delivers what mail servers hand over by LMTP.
 ///
@@ -72,8 +71,8 @@ impl LmtpServer {
         self: &Arc<Self>,
         announce: &mut dyn FnMut(&[String]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let listeners = socket::bind_all(&self.config)?;
-        let addresses: Vec<String> = listeners.iter().map(LmtpListener::address).collect();
+        let listeners = bind_all(&self.config)?;
+        let addresses: Vec<String> = listeners.iter().map(SocketListener::place).collect();
         announce(&addresses)?;
         let connections = Arc::new(Connections::default());
         let threads: Vec<_> = listeners
@@ -87,13 +86,17 @@ impl LmtpServer {
         Ok(())
     }
 
-    fn accept(self: &Arc<Self>, listener: &LmtpListener, connections: &Arc<Connections>) {
+    fn accept(self: &Arc<Self>, listener: &SocketListener, connections: &Arc<Connections>) {
         let mut number: u64 = 0;
         loop {
-            let Ok(mut stream) = listener.accept() else {
-                // Out of descriptors, for example: others may end meanwhile.
-                self.vfs.sleep(std::time::Duration::from_millis(100));
-                continue;
+            let mut stream = match listener.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => continue,
+                Err(_) => {
+                    // Out of descriptors, for example: others may end meanwhile.
+                    self.vfs.sleep(std::time::Duration::from_millis(100));
+                    continue;
+                }
             };
             let Some(connection) = connections.open() else {
                 let _ = stream.write_all(b"421 4.3.2 too many connections\r\n");
@@ -162,9 +165,30 @@ pub trait LmtpConnection: Read + Write {
     fn set_timeout(&self, timeout: std::time::Duration) -> io::Result<()>;
 }
 
-impl LmtpConnection for LmtpStream {
+impl LmtpConnection for Stream {
     fn set_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
-        self.set_timeouts(timeout)
+        Stream::set_timeout(self, timeout)
+    }
+}
+
+/// Listens on all LMTP addresses of a configuration. Call it before starting threads, as
+/// [`SocketListener::bind`].
+fn bind_all(config: &ServerConfig) -> io::Result<Vec<SocketListener>> {
+    let lmtp = |listener: &&config::Listener| listener.protocol == ListenerProtocol::Lmtp;
+    let mut bound = Vec::new();
+    for listener in config.listeners.iter().filter(lmtp) {
+        bound.push(match &listener.address {
+            ListenAddress::Tcp(address) => {
+                SocketListener::bind(&Address::Inet(address.to_string()), 0)?
+            }
+            ListenAddress::Unix(path, mode) => {
+                SocketListener::bind(&Address::Unix(path.clone()), *mode)?
+            }
+        });
+    }
+    match bound.is_empty() {
+        true => Err(io::Error::other("the configuration has no [[listen]] with the protocol lmtp")),
+        false => Ok(bound),
     }
 }
 

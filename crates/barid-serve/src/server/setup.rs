@@ -44,23 +44,23 @@ impl Configuration {
     /// # Errors
     /// All problems of the file.
     pub(super) fn load(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
-        let mut config = ServerConfig::load(vfs, path).map_err(io::Error::other)?;
+        let (mut config, text) =
+            ServerConfig::load_with_text(vfs, path).map_err(io::Error::other)?;
         if let Some(owner) = &config.mail.owner {
             // Looked up once, and not at each login.
             let (uid, gid) = owner.ids()?;
             config.mail.owner = Some(MailOwner::Ids(uid, gid));
         }
-        let bytes = vfs.read(path, CONFIG_SIZE_MAX)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let text = rustix::fs::memfd_create("configuration", flags)?;
-        let mut rest = bytes.as_slice();
+        let memory = rustix::fs::memfd_create("configuration", flags)?;
+        let mut rest = text.as_bytes();
         while !rest.is_empty() {
-            let len = rustix::io::write(&text, rest)?;
+            let len = rustix::io::write(&memory, rest)?;
             rest = &rest[len..];
         }
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-        rustix::fs::fcntl_add_seals(&text, seals)?;
-        Ok(Self { config, text })
+        rustix::fs::fcntl_add_seals(&memory, seals)?;
+        Ok(Self { config, text: memory })
     }
 
     /// Returns the text for another process.

@@ -159,7 +159,7 @@ impl Imap {
                 let failed = || io::Error::other(format!("{text}: {status}"));
                 return if status.starts_with("OK") { Ok(len) } else { Err(failed()) };
             }
-            let mut left = literal_len(&line).unwrap_or(0);
+            let mut left = imap_literal_len(&line).unwrap_or(0);
             len += left as u64;
             while left > 0 {
                 let some = self.reader.fill_buf()?.len().min(left);
@@ -193,21 +193,8 @@ impl Imap {
         finish(child, self.started, deadline, Sampling::Off)
     }
 
-    /// Reads a response without its CRLF, literals included.
     fn read_response(&mut self) -> io::Result<Vec<u8>> {
-        let mut response = Vec::new();
-        loop {
-            if self.reader.read_until(b'\n', &mut response)? == 0 {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has gone"));
-            }
-            let Some(len) = literal_len(&response) else { break };
-            let start = response.len();
-            response.resize(start + len, 0);
-            self.reader.read_exact(&mut response[start..])?;
-        }
-        let end = response.strip_suffix(b"\r\n").map_or(response.len(), <[u8]>::len);
-        response.truncate(end);
-        Ok(response)
+        read_imap_response(&mut self.reader)
     }
 }
 
@@ -221,8 +208,40 @@ impl Drop for Imap {
     }
 }
 
+/// Longest response of a server, in bytes.
+const RESPONSE_LEN_MAX: usize = 256 << 20;
+
+/// Reads a response of an IMAP server without its final CRLF. Literals have their wire form.
+///
+/// # Errors
+/// `UnexpectedEof` if the server is gone; a response of more than 256 MiB; errors of the stream.
+pub fn read_imap_response(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut response = Vec::new();
+    loop {
+        let limit = (RESPONSE_LEN_MAX - response.len()) as u64;
+        if reader.by_ref().take(limit).read_until(b'\n', &mut response)? == 0 {
+            let text = match response.len() {
+                RESPONSE_LEN_MAX => return Err(io::Error::other("a response is too long")),
+                0 => "the server has gone",
+                _ => "the server has gone within a response",
+            };
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        let Some(len) = imap_literal_len(&response) else { break };
+        let start = response.len();
+        if len > RESPONSE_LEN_MAX - start {
+            return Err(io::Error::other("a response is too long"));
+        }
+        response.resize(start + len, 0);
+        reader.read_exact(&mut response[start..])?;
+    }
+    let end = response.strip_suffix(b"\r\n").map_or(response.len(), <[u8]>::len);
+    response.truncate(end);
+    Ok(response)
+}
+
 /// Returns the length of the literal that a line announces at its end.
-fn literal_len(line: &[u8]) -> Option<usize> {
+pub fn imap_literal_len(line: &[u8]) -> Option<usize> {
     let line = line.strip_suffix(b"}\r\n")?;
     let open = line.iter().rposition(|byte| *byte == b'{')?;
     std::str::from_utf8(&line[open + 1..]).ok()?.parse().ok()
@@ -234,9 +253,9 @@ mod tests {
 
     #[test]
     fn a_literal_is_seen_at_the_end_of_a_line() {
-        assert_eq!(literal_len(b"* 1 FETCH (BODY[] {12}\r\n"), Some(12));
-        assert_eq!(literal_len(b"* OK {x}\r\n"), None);
-        assert_eq!(literal_len(b"* OK\r\n"), None);
+        assert_eq!(imap_literal_len(b"* 1 FETCH (BODY[] {12}\r\n"), Some(12));
+        assert_eq!(imap_literal_len(b"* OK {x}\r\n"), None);
+        assert_eq!(imap_literal_len(b"* OK\r\n"), None);
     }
 
     #[test]

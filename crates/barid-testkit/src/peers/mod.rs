@@ -21,7 +21,7 @@ pub use cclient::CClient;
 pub use dovecot::Dovecot;
 pub use dovecot_server::{CertificateKey, DOVECOT_IMAP, DovecotMaster, DovecotSettings};
 pub use iconv::Iconv;
-pub use imap::{Imap, Reply};
+pub use imap::{Imap, Reply, imap_literal_len, read_imap_response};
 pub use neomutt::{NeoMutt, NeoMuttEnd, NeoMuttRun, NeoMuttSettings};
 pub use user::PeerUser;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Supervisor;
 use super::control::Request;
-use super::workers::{SessionInfo, ids};
+use super::workers::SessionInfo;
 use crate::server::messages::{AccountText, ToAuth, ToWorker};
 
 fn failure(text: &str) -> Vec<Value> {
@@ -120,7 +120,7 @@ impl Supervisor {
             Some(user) => {
                 let sessions = self.workers.sessions.values();
                 let sessions = sessions.filter(|info| info.user == user.name).count();
-                let (ids, why) = match ids(&user, self.owner(), self.own) {
+                let (ids, why) = match self.ids_of(&user) {
                     Ok(ids) => (Some(ids.unwrap_or(self.own)), None),
                     Err(why) => (None, Some(why)),
                 };

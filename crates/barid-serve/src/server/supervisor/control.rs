@@ -8,10 +8,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use barid::vfs::Vfs;
+use barid::vfs::{File, Vfs};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{CONTROL_CONNECTIONS_MAX, CONTROL_LINE_LEN_MAX};
+use crate::socket::{UnixSocket, bind_unix};
 
 /// A request of an administrator.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,8 +35,15 @@ pub(in crate::server) enum Request {
 /// The control socket, and the connections to it.
 #[derive(Debug)]
 pub(super) struct Control {
-    socket: Option<(UnixListener, PathBuf)>,
+    socket: Option<ControlSocket>,
     connections: HashMap<u64, AdminConnection>,
+}
+
+#[derive(Debug)]
+struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    _lock: Box<dyn File>,
 }
 
 #[derive(Debug)]
@@ -62,27 +70,18 @@ impl Control {
         if let Some(dir) = path.parent() {
             vfs.create_dir_all(dir, 0o755).map_err(at)?;
         }
-        match UnixStream::connect(path) {
-            Ok(_) => {
-                let text = "another server runs there".to_owned();
-                return Err(at(io::Error::new(ErrorKind::AddrInUse, text)));
-            }
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                vfs.remove_file(path).map_err(at)?;
-            }
-            Err(_) => {}
-        }
-        let listener = UnixListener::bind(path).map_err(at)?;
+        let UnixSocket { listener, lock } = bind_unix(path, 0o600)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { socket: Some((listener, path.to_owned())), connections: HashMap::new() })
+        let socket = ControlSocket { listener, path: path.to_owned(), _lock: lock };
+        Ok(Self { socket: Some(socket), connections: HashMap::new() })
     }
 
     pub(super) fn listener(&self) -> Option<&UnixListener> {
-        self.socket.as_ref().map(|(listener, _)| listener)
+        self.socket.as_ref().map(|socket| &socket.listener)
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
-        self.socket.as_ref().map(|(_, path)| path.as_path())
+        self.socket.as_ref().map(|socket| socket.path.as_path())
     }
 
     /// Accepts a connection of one who may ask; returns its socket to be watched.

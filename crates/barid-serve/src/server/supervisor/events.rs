@@ -13,8 +13,8 @@ use crate::config::MailOwner;
 use crate::limits::{BEFORE_LOGIN_PART, PAM_CHILDREN_MAX, STOP_TIMEOUT};
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{
-    AttemptId, AuthSettings, FromAuth, FromFront, FromWorker, FrontSettings, Level, LogLine,
-    RefusalCode, SessionId, ToAuth, ToFront, ToWorker, Verified, WorkerSettings,
+    AccountText, AttemptId, AuthSettings, FromAuth, FromFront, FromWorker, FrontSettings, Level,
+    LogLine, RefusalCode, SessionId, ToAuth, ToFront, ToWorker, Verified, WorkerSettings,
 };
 
 /// Messages of one process that are handled at a time, so that one cannot keep the others waiting.
@@ -115,8 +115,13 @@ impl Supervisor {
         ToAuth::Settings(AuthSettings { path: self.path.clone(), secret: self.secret.to_vec() })
     }
 
+    /// Returns the uid and gid for the mail of a user, as [`ids`].
+    pub(super) fn ids_of(&self, user: &AccountText) -> Result<Option<(u32, u32)>, String> {
+        ids(user, self.owner(), self.own, self.configuration.config.mail_id_min())
+    }
+
     /// Returns the uid and gid of users whose base names none.
-    pub(super) fn owner(&self) -> Option<(u32, u32)> {
+    fn owner(&self) -> Option<(u32, u32)> {
         match self.configuration.config.mail.owner {
             Some(MailOwner::Ids(uid, gid)) => Some((uid, gid)),
             // Names were looked up when the configuration was read.
@@ -290,7 +295,7 @@ impl Supervisor {
             return Err(unavailable());
         }
         self.workers.check(&user, &self.configuration.config.limits)?;
-        let account = match ids(&verified.user, self.owner(), self.own) {
+        let account = match self.ids_of(&verified.user) {
             Ok(account) => account,
             Err(why) => {
                 let line = LogLine::new(Level::Error, format!("no session: {why}"));

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use super::process::{Process, Restarts};
-use crate::config::Limits;
-use crate::limits::{MAIL_ID_MIN, STOP_TIMEOUT};
+use crate::config::{Limits, refused_ids};
+use crate::limits::STOP_TIMEOUT;
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 
 /// A worker.
@@ -54,7 +54,7 @@ pub(super) struct Workers {
 pub(super) type Refused = (RefusalCode, String);
 
 /// Returns the uid and gid for the mail of a user; `owner` are those of users whose base names
-/// none, `own` those of the supervisor.
+/// none, `own` those of the supervisor, `id_min` the lowest that root uses.
 ///
 /// # Errors
 /// The reason for the log.
@@ -62,6 +62,7 @@ pub(super) fn ids(
     account: &AccountText,
     owner: Option<(u32, u32)>,
     own: (u32, u32),
+    id_min: u32,
 ) -> Result<Option<(u32, u32)>, String> {
     let wanted_uid = account.uid.or(owner.map(|(uid, _)| uid));
     if own.0 != 0 {
@@ -77,19 +78,10 @@ pub(super) fn ids(
     let uid = wanted_uid.ok_or("neither the user base nor mail.owner names a uid")?;
     let gid = account.gid.or(owner.map(|(_, gid)| gid));
     let gid = gid.ok_or("neither the user base nor mail.owner names a gid")?;
-    // Whatever the user base and the auth process say, the mail of root and of the accounts of the
-    // system is not served, except that of the owner whom the configuration names.
-    let is_owner = |id: u32, of: fn((u32, u32)) -> u32| owner.is_some_and(|owner| of(owner) == id);
-    let is_allowed = |id: u32, of: fn((u32, u32)) -> u32| {
-        id != 0 && id != u32::MAX && (id >= MAIL_ID_MIN || is_owner(id, of))
-    };
-    if !is_allowed(uid, |owner| owner.0) || !is_allowed(gid, |owner| owner.1) {
-        return Err(format!(
-            "uid {uid}, gid {gid}: mail of root and of accounts below {MAIL_ID_MIN} is not served, \
-             unless mail.owner names them"
-        ));
+    match refused_ids((uid, gid), owner, id_min) {
+        Some(why) => Err(why),
+        None => Ok(Some((uid, gid))),
     }
-    Ok(Some((uid, gid)))
 }
 
 impl Workers {
@@ -201,7 +193,7 @@ mod tests {
     ) {
         let (name, fields) = ("ann".to_owned(), Vec::new());
         let account = AccountText { name, uid, gid, home: None, fields };
-        match (ids(&account, owner, (own, own)), expected) {
+        match (ids(&account, owner, (own, own), 1000), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
             (found, _) => panic!("{found:?}"),

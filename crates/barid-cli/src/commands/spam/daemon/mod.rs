@@ -7,7 +7,6 @@
 mod milter;
 mod requests;
 mod serve;
-mod socket;
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use barid_serve::socket::{Address, SocketError, SocketListener, Stream};
 use barid_spam::bayes::Status;
 use barid_spam::wordlist::remote::socket_of;
 use barid_spam::{Classified, ConcurrentFilter, Filter, SpamOptions};
@@ -26,14 +26,13 @@ use clap::{Args, ValueHint};
 use super::ScoringArgs;
 use super::damage::{WAY_OUT, in_words};
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WithHint};
 use crate::output::escape::visible;
 use crate::output::number::size;
 use crate::signals;
 
 use milter::{Rules, Verdict};
 use serve::{Busy, Turns};
-use socket::{Address, Listener, Stream};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,7 +124,7 @@ fn line(kind: &str, text: &str) {
 
 /// The state that all connections share.
 struct Daemon<'a> {
-    asker: ConcurrentFilter<'a>,
+    shared_filter: ConcurrentFilter<'a>,
     filter: &'a Filter,
     /// Number of places of damage of the list that were reported.
     told: AtomicUsize,
@@ -147,7 +146,7 @@ pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Ou
     let daemon = daemon(&filter, args, log);
     daemon.look_at_list()?;
     let listeners = listen(context, args)?;
-    let places: Vec<String> = listeners.iter().map(Listener::place).collect();
+    let places: Vec<String> = listeners.iter().map(SocketListener::place).collect();
     let text = match &places[..] {
         [programs, mail_servers] => {
             format!("listening at {programs}, to mail servers at {mail_servers}")
@@ -170,10 +169,17 @@ fn daemon<'a>(filter: &'a Filter, args: &DaemonArgs, log: Log) -> Daemon<'a> {
         quarantines: args.quarantine,
     };
     let turns = Turns::new(thread::available_parallelism().map_or(1, usize::from));
-    Daemon { asker: filter.concurrent(), filter, told: AtomicUsize::new(0), turns, rules, log }
+    Daemon {
+        shared_filter: filter.concurrent(),
+        filter,
+        told: AtomicUsize::new(0),
+        turns,
+        rules,
+        log,
+    }
 }
 
-fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>> {
+fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<SocketListener>> {
     let path = match &args.socket {
         Some(path) => path.clone(),
         None => socket_of(&args.scoring.list.path(context)?),
@@ -182,11 +188,28 @@ fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>>
         let made = barid::vfs::create_dir_durable(&barid::vfs::OsVfs, folder, 0o700);
         made.with_context(|| folder.display().to_string())?;
     }
-    let mut listeners = vec![Listener::bind(&Address::Unix(path), args.socket_mode)?];
+    let mut listeners = vec![bind(&Address::Unix(path), args.socket_mode)?];
     if let Some(milter) = &args.milter {
-        listeners.push(Listener::bind(milter, args.milter_mode)?);
+        listeners.push(bind(milter, args.milter_mode)?);
     }
     Ok(listeners)
+}
+
+fn bind(address: &Address, mode: u32) -> anyhow::Result<SocketListener> {
+    let listener = SocketListener::bind(address, mode).map_err(|error| {
+        let hint = match error {
+            SocketError::PathTooLong(_) => {
+                "name a shorter path, as with --socket /run/user/1000/barid.sock; \
+                 `barid bogofilter` then does without the daemon"
+            }
+            SocketError::InUse(_) => "stop that one first, or name another --socket",
+            SocketError::Foreign(_) | SocketError::NotASocket(_) => "name another path",
+            _ => return error.into(),
+        };
+        WithHint::error(error.to_string(), hint)
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// Returns a socket that becomes readable when a signal requests the end. A second signal ends the
@@ -205,16 +228,16 @@ impl Daemon<'_> {
     /// Fails if the list cannot be used; a missing one is only a warning, since it may be created
     /// later.
     fn look_at_list(&self) -> anyhow::Result<()> {
-        let asked = self.asker.counts(&[barid_spam::wordlist::keys::MSG_COUNT]);
+        let counts = self.shared_filter.counts(&[barid_spam::wordlist::keys::MSG_COUNT]);
         self.warn_of_damage();
-        match asked {
+        match counts {
             Err(barid_spam::Error::WordList(
                 error @ barid_spam::wordlist::Error::NotFound { .. },
             )) => {
                 self.log.warn(&format!("{error}; mail passes unclassified until it exists"));
                 Ok(())
             }
-            asked => Ok(asked.map(drop)?),
+            counts => Ok(counts.map(drop)?),
         }
     }
 
@@ -240,7 +263,7 @@ impl Daemon<'_> {
     }
 
     fn classify(&self, message: &[u8], explains: bool) -> barid_spam::Result<Classified> {
-        let found = self.turns.with(|| self.asker.classify(message, explains));
+        let found = self.turns.with(|| self.shared_filter.classify(message, explains));
         self.warn_of_damage();
         found
     }

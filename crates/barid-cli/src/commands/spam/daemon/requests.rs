@@ -9,10 +9,10 @@ use barid_spam::{Became, TrainingKind};
 
 use super::super::name_of;
 use super::serve::Busy;
-use super::socket::Stream;
 use super::{Daemon, line_of};
 use crate::limits::DAEMON_TOKENS_MAX;
 use crate::output::number::counted;
+use barid_serve::socket::Stream;
 
 /// Answers requests until the connection ends.
 ///
@@ -27,8 +27,8 @@ pub(super) fn serve(daemon: &Daemon<'_>, stream: Stream, busy: &Busy) -> io::Res
             return Ok(());
         }
         busy.set(true);
-        let asked = busy.talking(|| Frame::read(&mut reader, daemon.rules.message_len_max));
-        match asked {
+        let counts = busy.talking(|| Frame::read(&mut reader, daemon.rules.message_len_max));
+        match counts {
             Ok(None) => return Ok(()),
             Ok(Some(request)) => {
                 let answer = answer(daemon, &request);
@@ -68,9 +68,9 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     };
     let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
     let kind = (kind, request.field("registered") == Some(b"yes"));
-    let taught = daemon.asker.train(&request.body, kind, &in_turn);
+    let trained = daemon.shared_filter.train(&request.body, kind, &in_turn);
     daemon.warn_of_damage();
-    match taught {
+    match trained {
         Err(error) => failed(&error.to_string()),
         Ok((became, generation)) => {
             let name = match became {
@@ -110,9 +110,9 @@ fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         return failed("too many tokens, or one that is too long for a list");
     }
     daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
-    let asked = daemon.asker.counts(&tokens);
+    let counts = daemon.shared_filter.counts(&tokens);
     daemon.warn_of_damage();
-    match asked {
+    match counts {
         Err(error) => failed(&error.to_string()),
         Ok((counts, generation)) => {
             let mut answer = Frame::new("ok").with("generation", generation.to_string());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::socket::{Listener, Stream};
+use barid_serve::socket::{SocketListener, Stream};
 
 /// Time for which the shutdown waits for running requests.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
@@ -129,7 +129,7 @@ impl Shared {
 /// Accepts connections until `end` becomes readable, then waits for running requests.
 /// `connections_max` applies to each listener separately, so that they do not compete.
 pub(super) fn serve(
-    listeners: &[Listener],
+    listeners: &[SocketListener],
     end: &UnixStream,
     connections_max: usize,
     timeout: Duration,
@@ -211,7 +211,7 @@ struct Ready {
 
 /// Waits for connections of the listeners below their limit, and for the end.
 fn wait(
-    listeners: &[Listener],
+    listeners: &[SocketListener],
     end: BorrowedFd<'_>,
     is_open: &dyn Fn(usize) -> bool,
     look_again: Option<Duration>,

@@ -6,8 +6,8 @@ mod session;
 use std::io::{self, BufReader, Read, Write};
 
 use super::serve::Busy;
-use super::socket::Stream;
 use crate::limits::MILTER_PACKET_LEN_MAX;
+use barid_serve::socket::Stream;
 
 use self::session::{MilterSession, Next};
 pub(super) use self::session::{Rules, Verdict};

@@ -1,4 +1,4 @@
-//! Listening sockets, removal of stale ones, and connections, of Unix and TCP sockets.
+//! Listening sockets of servers, removal of stale ones, and connections: Unix and TCP.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,17 +8,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use barid::vfs::{
     File, FileType, LockError, LockKind, LockMode, OpenOptions, OsVfs, Vfs as _, lock_file,
 };
 use rustix::fs::Mode;
 
-use crate::exit::WithHint;
-
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub enum Address {
     /// The path of a Unix socket.
     Unix(PathBuf),
     /// Host and port of a TCP socket, as `HOST:PORT`.
@@ -45,11 +42,61 @@ impl FromStr for Address {
 }
 
 /// The longest path of a socket, in bytes: `sun_path` has room for it and a zero byte.
-const SOCKET_PATH_LEN_MAX: usize = 107;
+pub const SOCKET_PATH_LEN_MAX: usize = 107;
+
+/// A listening socket cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// The path does not fit into the address of a socket.
+    #[error(
+        "{}: {} bytes, but a socket's path can have at most {SOCKET_PATH_LEN_MAX}",
+        .0.display(),
+        .0.as_os_str().len()
+    )]
+    PathTooLong(PathBuf),
+    /// Another server of ours has the path.
+    #[error("{}: another daemon listens at this path", .0.display())]
+    InUse(PathBuf),
+    /// A program that does not know the lock has the path.
+    #[error("{}: another program listens at this path", .0.display())]
+    Foreign(PathBuf),
+    /// The path is something else.
+    #[error("{}: exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
+    /// The lock beside the socket cannot be taken.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// An error of the system.
+    #[error("{address}: {error}")]
+    Io {
+        /// The address or path.
+        address: String,
+        /// The error.
+        error: io::Error,
+    },
+}
+
+impl SocketError {
+    fn at(address: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Io { address: address.to_string(), error }
+    }
+}
+
+impl From<SocketError> for io::Error {
+    fn from(error: SocketError) -> Self {
+        let kind = match &error {
+            SocketError::Io { error, .. } => error.kind(),
+            SocketError::InUse(_) | SocketError::Foreign(_) => io::ErrorKind::AddrInUse,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
 
 /// A listening socket. Dropping it removes a Unix socket from the file system.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub struct SocketListener {
     kind: ListenerSocket,
     /// The lock of a Unix socket, held as long as the socket exists.
     _lock: Option<Box<dyn File>>,
@@ -62,45 +109,41 @@ enum ListenerSocket {
     Tcp(TcpListener),
 }
 
-impl Listener {
-    /// Binds the address. The Unix socket of a daemon that was killed is replaced; the lock on
-    /// `PATH.lock`, a file that is never removed, shows that it is not in use.
+impl SocketListener {
+    /// Binds an address; the permission bits are those of a Unix socket, as in [`bind_unix`].
     ///
-    /// Call it before starting threads, because it changes the umask of the process for a moment.
-    pub(super) fn bind(address: &Address, mode: u32) -> anyhow::Result<Self> {
+    /// # Errors
+    /// As [`bind_unix`].
+    pub fn bind(address: &Address, mode: u32) -> Result<Self, SocketError> {
         match address {
             Address::Inet(name) => {
-                let listener = TcpListener::bind(name).with_context(|| name.clone())?;
-                listener.set_nonblocking(true)?;
+                let listener = TcpListener::bind(name).map_err(SocketError::at(name))?;
                 Ok(Self { kind: ListenerSocket::Tcp(listener), _lock: None, path: None })
             }
             Address::Unix(path) => {
-                let at = || path.display().to_string();
-                let len = path.as_os_str().len();
-                if len > SOCKET_PATH_LEN_MAX {
-                    let message = format!(
-                        "{}: {len} bytes, but a socket's path can have at most {SOCKET_PATH_LEN_MAX}",
-                        path.display()
-                    );
-                    let hint = "name a shorter path, as with --socket /run/user/1000/barid.sock; \
-                                `barid bogofilter` then does without the daemon";
-                    return Err(WithHint::error(message, hint));
-                }
-                let lock = lock(path)?;
-                remove_socket(path)?;
-                let before = rustix::process::umask(Mode::from_raw_mode(0o777 & !mode));
-                let bound = UnixListener::bind(path);
-                rustix::process::umask(before);
-                let listener = bound.with_context(at)?;
-                listener.set_nonblocking(true)?;
+                let UnixSocket { listener, lock } = bind_unix(path, mode)?;
                 let path = Some(path.clone());
                 Ok(Self { kind: ListenerSocket::Unix(listener), _lock: Some(lock), path })
             }
         }
     }
 
+    /// Sets whether [`SocketListener::accept`] waits for a connection.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        match &self.kind {
+            ListenerSocket::Unix(listener) => listener.set_nonblocking(is_nonblocking),
+            ListenerSocket::Tcp(listener) => listener.set_nonblocking(is_nonblocking),
+        }
+    }
+
     /// Accepts a connection; `None` if there is none, or it was closed already.
-    pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
+    ///
+    /// # Errors
+    /// Errors of the system, such as no free descriptor.
+    pub fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.kind {
             ListenerSocket::Unix(listener) => {
                 listener.accept().map(|(stream, _)| Stream::Unix(stream))
@@ -124,7 +167,7 @@ impl Listener {
     }
 
     /// Returns the address on which it listens, with the actual port.
-    pub(super) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         match (&self.kind, &self.path) {
             (ListenerSocket::Tcp(listener), _) => {
                 listener.local_addr().map_or_else(|error| error.to_string(), |at| at.to_string())
@@ -136,7 +179,7 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for SocketListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.kind {
             ListenerSocket::Unix(listener) => listener.as_fd(),
@@ -145,7 +188,7 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketListener {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // If that fails, the next daemon replaces the socket.
@@ -154,48 +197,63 @@ impl Drop for Listener {
     }
 }
 
-fn lock(path: &Path) -> anyhow::Result<Box<dyn File>> {
+/// A listening Unix socket with its lock.
+pub(crate) struct UnixSocket {
+    pub(crate) listener: UnixListener,
+    /// Held as long as the socket is in use.
+    pub(crate) lock: Box<dyn File>,
+}
+
+/// Binds a Unix socket. That of a server that was killed is replaced; the lock on `PATH.lock`, a
+/// file that is never removed, shows that it is not in use.
+///
+/// Call it before starting threads, because it changes the umask of the process for a moment.
+///
+/// # Errors
+/// A path that is too long, in use, or not a socket; errors of the system.
+pub(crate) fn bind_unix(path: &Path, mode: u32) -> Result<UnixSocket, SocketError> {
+    if path.as_os_str().len() > SOCKET_PATH_LEN_MAX {
+        return Err(SocketError::PathTooLong(path.to_owned()));
+    }
+    let lock = lock(path)?;
+    remove_socket(path)?;
+    let before = rustix::process::umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = UnixListener::bind(path);
+    rustix::process::umask(before);
+    Ok(UnixSocket { listener: bound.map_err(SocketError::at(path.display()))?, lock })
+}
+
+fn lock(path: &Path) -> Result<Box<dyn File>, SocketError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
-    let at = || name.display().to_string();
     let options = OpenOptions::create(0o600);
-    let file = OsVfs.open(&name, options).with_context(at)?;
+    let file = OsVfs.open(&name, options).map_err(SocketError::at(name.display()))?;
     let how = (LockKind::Flock, LockMode::Exclusive);
     match lock_file(&OsVfs, &*file, &name, how, Duration::ZERO) {
         Ok(()) => Ok(file),
-        Err(LockError::Held { .. }) => {
-            let message = format!("{}: another daemon listens at this path", path.display());
-            Err(WithHint::error(message, "stop that one first, or name another --socket"))
-        }
+        Err(LockError::Held { .. }) => Err(SocketError::InUse(path.to_owned())),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Removes the socket that a daemon left behind; fails if the path is anything else.
-fn remove_socket(path: &Path) -> anyhow::Result<()> {
-    let at = || path.display().to_string();
+/// Removes the socket that a server left behind; fails if the path is anything else.
+fn remove_socket(path: &Path) -> Result<(), SocketError> {
+    let at = || SocketError::at(path.display());
     match OsVfs.symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Ok(metadata) if matches!(metadata.file_type, FileType::Other) && is_socket(path) => {
             match UnixStream::connect(path) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    OsVfs.remove_file(path).with_context(at)
+                    OsVfs.remove_file(path).map_err(at())
                 }
-                // A program that listens without the lock is not our daemon; its socket is kept.
-                Ok(_) => {
-                    let message =
-                        format!("{}: another program listens at this path", path.display());
-                    Err(WithHint::error(message, "name another path"))
-                }
-                Err(error) => Err(error).with_context(at),
+                // A program that listens without the lock is not ours; its socket is kept.
+                Ok(_) => Err(SocketError::Foreign(path.to_owned())),
+                Err(error) => Err(at()(error)),
             }
         }
-        Ok(_) => {
-            let message = format!("{}: exists and is not a socket", path.display());
-            Err(WithHint::error(message, "name another path"))
-        }
-        Err(error) => Err(error).with_context(at),
+        Ok(_) => Err(SocketError::NotASocket(path.to_owned())),
+        Err(error) => Err(at()(error)),
     }
 }
 
@@ -207,7 +265,7 @@ fn is_socket(path: &Path) -> bool {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub enum Stream {
     /// A connection of a Unix socket.
     Unix(UnixStream),
     /// A TCP connection.
@@ -226,7 +284,10 @@ impl Stream {
     }
 
     /// Sets the timeout of single reads and writes.
-    pub(super) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Some(timeout);
         match self {
             Self::Unix(stream) => {
@@ -241,7 +302,10 @@ impl Stream {
     }
 
     /// Returns a second handle of the connection.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Unix(stream) => Self::Unix(stream.try_clone()?),
             Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
@@ -249,7 +313,7 @@ impl Stream {
     }
 
     /// Shuts down reading, writing or both.
-    pub(super) fn shutdown(&self, how: Shutdown) {
+    pub fn shutdown(&self, how: Shutdown) {
         // The peer may have closed it already.
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(how),
