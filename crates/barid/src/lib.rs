@@ -290,6 +290,8 @@ mod status;
 pub mod stores;
 mod structures;
 mod summary;
+#[cfg(test)]
+mod test_mailbox;
 mod threading;
 mod turns;
 mod view;

@@ -150,32 +150,12 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use barid_formats::{CreateOptions, MailboxSpec};
-    use barid_mailbox::{FlagChange, NewMessage};
-    use barid_vfs::{MemVfs, Vfs};
-
     use super::*;
-    use crate::{ChangeOptions, ChangeRequest, Mailbox, OpenOptions};
+    use crate::{Mailbox, test_mailbox};
 
     fn mailbox(messages: usize) -> Mailbox {
-        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        vfs.create_dir_all("/mail".as_ref(), 0o700).unwrap();
-        let options = OpenOptions::new(Some("/cache".into()), "/state".into());
-        let spec = MailboxSpec::parse("maildir:/mail/box");
-        let format = spec.format.unwrap().format();
-        let create = CreateOptions::default();
-        crate::create(&vfs, &spec.path, format, &create, &options.state_dir).unwrap();
-        let mut mailbox = Mailbox::open_in(vfs, &spec, &options).unwrap();
-        let message = NewMessage { bytes: b"Subject: s\n\nt\n", ..NewMessage::default() };
-        let appends = vec![message; messages];
-        let mut request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-        let uids = mailbox.change(&request, &ChangeOptions::default()).unwrap().appended;
-        request = ChangeRequest::default();
-        let seen = FlagChange { add: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
-        request.flags.push_all(uids[..messages / 2].iter().copied(), &seen);
-        mailbox.change(&request, &ChangeOptions::default()).unwrap();
+        let (mut mailbox, uids) = test_mailbox::maildir(messages);
+        test_mailbox::change(&mut mailbox, &[], &uids[..messages / 2]);
         mailbox
     }
 

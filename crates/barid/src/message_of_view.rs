@@ -157,28 +157,16 @@ impl MessageRest for ViewMessage {
 mod tests {
     use std::sync::Arc;
 
-    use barid_vfs::{MemVfs, Vfs};
+    use barid_vfs::Vfs;
 
     use super::*;
-    use crate::{
-        ChangeOptions, ChangeRequest, CreateOptions, Mailbox, MailboxSpec, NewMessage, OpenOptions,
-    };
+    use crate::test_mailbox::{created, disk};
+    use crate::{ChangeOptions, ChangeRequest, Mailbox, NewMessage};
 
     const FORMATS: [&str; 7] = ["maildir", "mh", "mboxo", "mboxrd", "mboxcl2", "mbx", "mix"];
 
-    fn disk() -> Arc<dyn Vfs> {
-        let vfs = MemVfs::new();
-        vfs.create_dir_all(Path::new("/mail"), 0o700).unwrap();
-        Arc::new(vfs)
-    }
-
     fn mailbox(vfs: &Arc<dyn Vfs>, format: &str, name: &str) -> Mailbox {
-        let spec = MailboxSpec::parse(&format!("{format}:/mail/{name}-{format}"));
-        let options = OpenOptions::new(None, "/state".into());
-        let format = spec.format.as_ref().unwrap().format();
-        let dir = &options.state_dir;
-        crate::create(vfs, &spec.path, format, &CreateOptions::default(), dir).unwrap();
-        Mailbox::open_in(Arc::clone(vfs), &spec, &options).unwrap()
+        created(vfs, &format!("{format}:/mail/{name}-{format}"), None)
     }
 
     fn texts() -> Vec<Vec<u8>> {

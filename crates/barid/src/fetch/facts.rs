@@ -102,35 +102,13 @@ fn are_sizes_known(view: &View, rows: Range<u32>) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use barid_formats::{CreateOptions, MailboxSpec};
-    use barid_mailbox::{FlagChange, NewMessage};
-    use barid_types::{Flag, FlagSet};
-    use barid_vfs::{MemVfs, Vfs};
-
     use super::*;
-    use crate::{ChangeOptions, ChangeRequest, Mailbox, OpenOptions};
+    use crate::{Mailbox, test_mailbox};
 
     /// Returns a mailbox with gaps between its UIDs, and a message with a flag.
     fn mailbox() -> (Mailbox, Vec<Uid>) {
-        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        vfs.create_dir_all("/mail".as_ref(), 0o700).unwrap();
-        let options = OpenOptions::new(Some("/cache".into()), "/state".into());
-        let spec = MailboxSpec::parse("maildir:/mail/box");
-        let format = spec.format.unwrap().format();
-        let create = CreateOptions::default();
-        crate::create(&vfs, &spec.path, format, &create, &options.state_dir).unwrap();
-        let mut mailbox = Mailbox::open_in(vfs, &spec, &options).unwrap();
-        let message = NewMessage { bytes: b"Subject: s\n\nt\n", ..NewMessage::default() };
-        let appends = vec![message; 50];
-        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-        let uids = mailbox.change(&request, &ChangeOptions::default()).unwrap().appended;
-        let mut request =
-            ChangeRequest { expunge: vec![uids[7], uids[8]], ..ChangeRequest::default() };
-        let seen = FlagChange { add: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() };
-        request.flags.push_all([uids[3], uids[40]], &seen);
-        mailbox.change(&request, &ChangeOptions::default()).unwrap();
+        let (mut mailbox, uids) = test_mailbox::maildir(50);
+        test_mailbox::change(&mut mailbox, &uids[7..9], &[uids[3], uids[40]]);
         (mailbox, uids)
     }
 
