@@ -229,7 +229,7 @@ fn as_owner(
     found: Recipient,
     stdin: &mut dyn io::Read,
 ) -> Result<Delivered, DeliveryError> {
-    let owner = config.served_owner_of(&found.user)?;
+    let owner = config.owner_of(&found.user)?;
     let folder = config.server.state_dir.join("spool");
     let message = spool(&folder, config.limits.message_size, stdin)?;
     let order = DeliveryOrder {

@@ -203,47 +203,14 @@ impl ServerConfig {
     }
 }
 
-/// Lowest uid and gid of users whose mail root serves, if `[users.pam]` does not name one.
-const MAIL_ID_MIN: u32 = 1000;
-
-/// Returns the reason for which root serves no mail under a uid and a gid: whatever the user base
-/// says, those of root and of accounts of the system are not used, except those of the `owner` whom
-/// the configuration names.
-pub(crate) fn refused_ids(
-    (uid, gid): (u32, u32),
-    owner: Option<(u32, u32)>,
-    id_min: u32,
-) -> Option<String> {
-    let is_served = |id: u32, of_owner: Option<u32>| {
-        id != 0 && id != u32::MAX && (id >= id_min || of_owner == Some(id))
-    };
-    let is_refused =
-        !is_served(uid, owner.map(|(uid, _)| uid)) || !is_served(gid, owner.map(|(_, gid)| gid));
-    is_refused.then(|| {
-        format!(
-            "uid {uid}, gid {gid}: mail of root and of accounts below {id_min} is not served, \
-             unless mail.owner names them"
-        )
-    })
-}
+/// Lowest uid and gid of users who have sessions, if `[users.pam]` does not name one.
+const SESSION_ID_MIN: u32 = 1000;
 
 impl ServerConfig {
-    /// Returns the lowest uid and gid of users whose mail root serves.
-    pub(crate) fn mail_id_min(&self) -> u32 {
-        self.users.pam.as_ref().map_or(MAIL_ID_MIN, |pam| pam.uid_min)
-    }
-
-    /// Returns the uid and the gid under which root opens the mail of a user.
-    ///
-    /// # Errors
-    /// As [`ServerConfig::owner_of`]; ids that root does not use.
-    pub fn served_owner_of(&self, user: &User) -> io::Result<(u32, u32)> {
-        let ids = self.owner_of(user)?;
-        let owner = self.mail.owner.as_ref().map(MailOwner::ids).transpose()?;
-        match refused_ids(ids, owner, self.mail_id_min()) {
-            Some(why) => Err(wrong(user, "uid", &why)),
-            None => Ok(ids),
-        }
+    /// Returns the lowest uid and gid under which root starts sessions, apart from those of the
+    /// owner.
+    pub(crate) fn session_id_min(&self) -> u32 {
+        self.users.pam.as_ref().map_or(SESSION_ID_MIN, |pam| pam.uid_min)
     }
 }
 

@@ -27,7 +27,6 @@ pub use self::delivery::{
 };
 pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
-pub(crate) use self::mail::refused_ids;
 pub use self::mail::{MailOwner, MailSettings, Quota};
 pub use self::network::{
     DisabledCapabilities, Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings,

@@ -34,7 +34,7 @@ impl<'a> ServerBackend<'a> {
     ) -> Result<Delivered, DeliveryError> {
         let server = self.server;
         if server.uid == 0 {
-            let owner = server.config.served_owner_of(&recipient.user)?;
+            let owner = server.config.owner_of(&recipient.user)?;
             let order = DeliveryOrder {
                 config_path: server.config.path.clone(),
                 config: server.config_text.clone(),

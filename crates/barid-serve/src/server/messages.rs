@@ -191,7 +191,7 @@ pub(crate) enum FromAuth {
 }
 
 /// A client that auth has verified.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Verified {
     pub(crate) link: LoginLinkId,
     pub(crate) attempt: AttemptId,
@@ -331,6 +331,10 @@ pub(crate) struct WorkerSettings {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
     Log(LogLine),
+    /// The worker has the socket of a session.
+    Began {
+        session: SessionId,
+    },
     /// A session has ended.
     Ended {
         session: SessionId,

@@ -117,7 +117,7 @@ impl Supervisor {
 
     /// Returns the uid and gid for the mail of a user, as [`ids`].
     pub(super) fn ids_of(&self, user: &AccountText) -> Result<Option<(u32, u32)>, String> {
-        ids(user, self.owner(), self.own, self.configuration.config.mail_id_min())
+        ids(user, self.owner(), self.own, self.configuration.config.session_id_min())
     }
 
     /// Returns the uid and gid of users whose base names none.
@@ -342,6 +342,7 @@ impl Supervisor {
             account: verified.user.clone(),
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),
+            offered: std::collections::BTreeMap::new(),
             idle_since: Some(Instant::now()),
             stopping_since: None,
             is_old: false,
@@ -351,30 +352,40 @@ impl Supervisor {
         Ok(token)
     }
 
-    /// Gives the two ends of a new socket to the front and to a worker.
+    /// Gives one end of a new socket to a worker; the front gets the other one when the worker has
+    /// taken it.
     fn connect(&mut self, token: u64, verified: &Verified) -> io::Result<()> {
         let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
         let (of_front, of_worker) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
         let session = self.workers.begin(token, verified);
         let Some(worker) = self.workers.all.get_mut(&token) else { return Ok(()) };
-        let pid = worker.process.pid();
-        let told = worker.process.link.send(&ToWorker::Session { session }, Some(of_worker));
-        if let Err(error) = told {
+        let sent = worker.process.link.send(&ToWorker::Session { session }, Some(of_worker));
+        if let Err(error) = sent {
             self.worker_died(token);
             return Err(error);
         }
-        let user = &verified.user.name;
-        let acting = match verified.login == *user {
+        worker.offered.insert(session, (verified.clone(), of_front));
+        Ok(())
+    }
+
+    fn session_began(&mut self, token: u64, session: SessionId) {
+        let Some(worker) = self.workers.all.get_mut(&token) else { return };
+        let Some((verified, of_front)) = worker.offered.remove(&session) else { return };
+        let pid = worker.process.pid();
+        let user = verified.user.name;
+        let acting = match verified.login == user {
             true => String::new(),
             false => format!(" as {}", verified.login),
         };
         let tls = if verified.is_tls { "TLS" } else { "clear" };
         let text = format!("login{acting} by {} over {tls}, worker {pid}", verified.mechanism);
         let line = LogLine::new(Level::Info, text);
-        let (user, peer) = (Some(user.clone()), verified.peer);
+        let (user, peer) = (Some(user), verified.peer);
         self.log.line("login", &LogLine { user, peer, session: Some(session), ..line });
-        self.tell_front(&ToFront::Session { attempt: verified.attempt }, Some(of_front));
-        Ok(())
+        // The numbers of a front that has died mean nothing to the next one.
+        if verified.link == self.login_link {
+            self.tell_front(&ToFront::Session { attempt: verified.attempt }, Some(of_front));
+        }
     }
 
     fn hear_worker(&mut self, token: u64) {
@@ -387,6 +398,9 @@ impl Supervisor {
                     // A worker speaks of its own user only.
                     let user = Some(worker.account.name.clone());
                     self.log.line("worker", &LogLine { user, peer: None, ..line });
+                }
+                Ok(Polled::Message((FromWorker::Began { session }, _))) => {
+                    self.session_began(token, session);
                 }
                 Ok(Polled::Message((FromWorker::Ended { session }, _))) => {
                     self.session_ended(token, session);
@@ -406,7 +420,8 @@ impl Supervisor {
 
     fn worker_died(&mut self, token: u64) {
         let Some(worker) = self.workers.remove(token) else { return };
-        let WorkerProcess { process, account, sessions, waiting, stopping_since, .. } = worker;
+        let WorkerProcess { process, account, sessions, waiting, offered, stopping_since, .. } =
+            worker;
         let is_stopping = stopping_since.is_some();
         let time = if is_stopping { STOP_TIMEOUT } else { Duration::ZERO };
         if !is_stopping {
@@ -420,7 +435,8 @@ impl Supervisor {
         }
         let name = format!("worker of {}", account.name);
         self.ending.push(process.end(name, is_stopping, time));
-        for verified in waiting {
+        let offered = offered.into_values().map(|(verified, _)| verified);
+        for verified in waiting.into_iter().chain(offered) {
             let attempt = verified.attempt;
             if verified.link == self.login_link
                 && let Err(refused) = self.begin(verified)

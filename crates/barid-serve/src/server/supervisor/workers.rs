@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::process::{Process, Restarts};
-use crate::config::{Limits, refused_ids};
+use crate::config::Limits;
 use crate::limits::STOP_TIMEOUT;
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 
@@ -17,6 +18,9 @@ pub(super) struct WorkerProcess {
     pub(super) sessions: BTreeSet<SessionId>,
     /// Clients that came while it ended.
     pub(super) waiting: Vec<Verified>,
+    /// Sessions that it has not taken yet, with the socket for the front. A worker that dies before
+    /// leaves them to the next one.
+    pub(super) offered: BTreeMap<SessionId, (Verified, OwnedFd)>,
     /// The time of the end of its last session.
     pub(super) idle_since: Option<Instant>,
     /// The time at which it was told to end.
@@ -78,10 +82,18 @@ pub(super) fn ids(
     let uid = wanted_uid.ok_or("neither the user base nor mail.owner names a uid")?;
     let gid = account.gid.or(owner.map(|(_, gid)| gid));
     let gid = gid.ok_or("neither the user base nor mail.owner names a gid")?;
-    match refused_ids((uid, gid), owner, id_min) {
-        Some(why) => Err(why),
-        None => Ok(Some((uid, gid))),
+    // Whatever the user base and the auth process say, there are no sessions under the ids of root
+    // and of accounts of the system, except those of the owner whom the configuration names.
+    let is_allowed = |id: u32, of_owner: Option<u32>| {
+        id != 0 && id != u32::MAX && (id >= id_min || of_owner == Some(id))
+    };
+    if is_allowed(uid, owner.map(|owner| owner.0)) && is_allowed(gid, owner.map(|owner| owner.1)) {
+        return Ok(Some((uid, gid)));
     }
+    Err(format!(
+        "uid {uid}, gid {gid}: mail of root and of accounts below {id_min} is not served, unless \
+         mail.owner names them"
+    ))
 }
 
 impl Workers {

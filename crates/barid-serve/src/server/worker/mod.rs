@@ -137,6 +137,8 @@ impl Worker {
             };
             match order {
                 Some((ToWorker::Session { session }, Some(fd))) => {
+                    // Without a supervisor the worker ends by itself.
+                    let _ = self.link.send(&FromWorker::Began { session }, None);
                     let (sender, stop) = StopRequest::new();
                     self.stops().insert(session, sender);
                     let worker = Arc::clone(&self);
