@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
-use barid_mailbox::{Error as FormatError, MessageRest, ReadAs, TakeRest};
+use barid_mailbox::{Error as FormatError, MessageRest, ReadAs, TakeRest, WHOLE_LEN_MAX};
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
 use crate::large::ends_header;
@@ -111,8 +111,14 @@ impl MessageRest for ViewMessage {
             false
         });
         read.map_err(|error| self.fail(&error))?;
-        let is_whole = ends_header(&header) || header.len() as u64 == self.size;
-        Ok(is_whole.then_some(header))
+        if ends_header(&header) || header.len() as u64 == self.size {
+            return Ok(Some(header));
+        }
+        // A header that fits and has no end is not that of the message any more.
+        match header.len() as u64 >= WHOLE_LEN_MAX {
+            true => Ok(None),
+            false => Err(self.fail(&Error::KeepsChanging { path: self.view.path().to_owned() })),
+        }
     }
 
     /// Takes it from the name of the file, as delivery agents write it.

@@ -47,7 +47,7 @@ pub(super) fn read(
             buffer.truncate(start);
             read_locked(mailbox, &*file, before..end, gone, buffer)?;
             let head = (offset - before) as usize + separator_len as usize;
-            if !has_header(&buffer[start..], head, header_len, mailbox.separators()) {
+            if !has_header(&buffer[start..], head, header_len, true, mailbox.separators()) {
                 buffer.truncate(start);
                 return Err(gone());
             }
@@ -83,7 +83,8 @@ pub(super) fn read(
 /// Opens a message for reading in pieces after checking that its separator is still in place.
 ///
 /// If the stamp of the file is not `found`, its stamp when the message was located, the file stays
-/// locked while the message is open, so that nothing moves.
+/// locked while the message is open, so that nothing moves; and the header is read, which must
+/// still have its length.
 pub(super) fn open<'m>(
     mailbox: &'m MboxMailbox,
     location: &Location<'_>,
@@ -98,7 +99,8 @@ pub(super) fn open<'m>(
     let end = offset.checked_add(len).ok_or_else(gone)?;
     let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
     let mut stamp = FileStamp::from(&file.metadata().map_err(at())?);
-    if stamp != *found && mailbox.compressed.is_none() {
+    let is_changed = stamp != *found && mailbox.compressed.is_none();
+    if is_changed {
         lock_for_reading(mailbox, &*file)?;
         stamp = FileStamp::from(&file.metadata().map_err(at())?);
         if end > stamp.size || change::unfinished(mailbox, None)?.is_some() {
@@ -117,13 +119,23 @@ pub(super) fn open<'m>(
         let now = FileStamp::from(&mailbox.vfs.metadata(&mailbox.path).map_err(at())?);
         if read == buffer.len() && now == stamp { Ok(()) } else { Err(gone()) }
     });
-    let mut separator = vec![0; separator_len as usize];
-    message.read_at(&mut separator, 0)?;
-    match is_separator(&separator, mailbox.separators()) {
+    let separator_len = separator_len as usize;
+    let start_len =
+        if is_changed { len.min(head_len + AFTER_HEADER) as usize } else { separator_len };
+    let mut start = vec![0; start_len];
+    message.read_at(&mut start, 0)?;
+    let is_whole = start.len() as u64 == len;
+    let separators = mailbox.separators();
+    let stands = is_separator(&start[..separator_len], separators)
+        && (!is_changed || has_header(&start, separator_len, header_len, is_whole, separators));
+    match stands {
         true => Ok(message),
         false => Err(gone()),
     }
 }
+
+/// Bytes after a header that show whether it ends there.
+const AFTER_HEADER: u64 = 4096;
 
 /// An open file of which many messages are read.
 pub(super) struct MboxBatch<'m> {
@@ -213,10 +225,16 @@ fn read_locked(
 }
 
 /// Returns `true` if the header at `start` still has `header_len` bytes. Fields that are not part
-/// of the message key may have grown in it.
-fn has_header(bytes: &[u8], start: usize, header_len: u32, separators: Separators) -> bool {
+/// of the message key may have grown in it. `is_whole` means that the message ends with `bytes`.
+fn has_header(
+    bytes: &[u8],
+    start: usize,
+    header_len: u32,
+    is_whole: bool,
+    separators: Separators,
+) -> bool {
     let Some(message) = bytes.get(start..) else { return false };
-    let found = status::head(message, true, separators, &mut Owned::default());
+    let found = status::head(message, is_whole, separators, &mut Owned::default());
     header_len == 0 || found.is_some_and(|(len, _)| len == header_len as usize)
 }
 
