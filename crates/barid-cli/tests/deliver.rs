@@ -217,10 +217,13 @@ fn a_large_message_does_not_stay_in_memory() {
         site.world.write("large", &[b"Subject: large\n\n", line.repeat(90).as_slice()].concat());
     let mut command = site.command(&["--mail", "mbox:~/mail"]);
     command.stdin(disk::open(Path::new(&path)).unwrap());
-    let usage = measure(&mut command, Duration::from_secs(300), Sampling::Off).unwrap();
+    // Not the peak of all resident memory, in which that of this process counts until the exec.
+    let sampling = Sampling::Every(Duration::from_millis(2));
+    let usage = measure(&mut command, Duration::from_secs(300), sampling).unwrap();
     assert!(usage.status.success());
-    println!("94 MB delivered with {} MB of memory", usage.maxrss >> 20);
-    assert!(usage.maxrss < 48 << 20, "{}", usage.maxrss);
+    let anonymous = usage.anon_peak.expect("because it takes longer than a sample");
+    println!("94 MB delivered with {} MB of memory", anonymous >> 20);
+    assert!(anonymous < 16 << 20, "{anonymous}");
     let size = site.world.read("home/ann/mail/inbox").len();
     assert!(size > 90 * line.len(), "{size}");
 }
@@ -234,7 +237,7 @@ fn kill(site: &Site, args: &[&str], seed: u64) -> (Vec<usize>, usize) {
     };
     let started = std::time::Instant::now();
     site.ok(args, text(KILLED).as_bytes());
-    let whole = started.elapsed();
+    let mut whole = started.elapsed();
     let mut killed = 0;
     for number in 0..KILLED {
         for attempt in 0.. {
@@ -245,6 +248,8 @@ fn kill(site: &Site, args: &[&str], seed: u64) -> (Vec<usize>, usize) {
             }
             let output = child.wait_with_output().unwrap();
             if output.status.success() {
+                // The machine may have become faster since.
+                whole = if attempt < 3 { whole.mul_f32(0.9) } else { whole };
                 break;
             }
             assert!(attempt < 3, "{}", String::from_utf8_lossy(&output.stderr));

@@ -145,6 +145,8 @@ impl Box_ {
         for message in &mut messages {
             let names = report.keywords.select(barid_types::KeywordMask(message.mask));
             message.keywords = names.map(|name| name.as_str().to_owned()).collect();
+            // Threads find the names in any order.
+            message.keywords.sort();
         }
         assert_eq!(messages.len(), report.new_uids.len());
         Ok(Found { messages, report })
