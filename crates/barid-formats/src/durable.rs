@@ -44,12 +44,21 @@ impl<'a> NewFiles<'a> {
 
     /// Makes the files and their names durable; returns the number of barriers used for them.
     pub(crate) fn finish(self) -> Result<u64> {
-        if let Some(dir) = &self.dir {
-            dir.sync_file_system().map_err(Error::at(self.path))?;
-            return Ok(1);
+        let (vfs, path, is_named) = (self.vfs, self.path, self.dir.is_some());
+        let barriers = self.finish_files()?;
+        if is_named {
+            return Ok(barriers);
         }
-        self.vfs.sync_dir(self.path).map_err(Error::at(self.path))?;
-        Ok(self.barriers + 1)
+        vfs.sync_dir(path).map_err(Error::at(path))?;
+        Ok(barriers + 1)
+    }
+
+    /// Makes the files durable, for names that they will have in another folder; returns the number
+    /// of barriers used for them.
+    pub(crate) fn finish_files(self) -> Result<u64> {
+        let Some(dir) = &self.dir else { return Ok(self.barriers) };
+        dir.sync_file_system().map_err(Error::at(self.path))?;
+        Ok(1)
     }
 }
 

@@ -2,11 +2,12 @@
 //! another Maildir on the same file system is linked to `tmp` and neither read nor written, as in
 //! Dovecot.
 //!
-//! Order: write and fsync every file in `tmp`, and fsync `tmp` (where there are many, sync the file
-//! system instead); give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync);
-//! rename them to `new` or `cur`; fsync these. Commit point of each message: its rename;
-//! acknowledged after the last fsync. After a crash before it, leftovers in `tmp` and UIDs that
-//! belong to no file do no harm; a message is complete or missing.
+//! Order: write and fsync every file in `tmp` (where there are many, sync the file system instead);
+//! give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync); rename them to
+//! `new` or `cur`; fsync these. Commit point of each message: its rename; acknowledged after the
+//! last fsync. The names in `tmp` need not be durable, since nothing looks for a message there.
+//! After a crash before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a message
+//! is complete or missing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -107,9 +108,8 @@ fn write_all(
         deliveries.push(delivery);
         written?;
     }
-    // The bytes of old linked files are on the disk, and what is durable of their names is the one
-    // in `new` or `cur`.
-    if are_all_linked { Ok(0) } else { files.finish() }
+    // The bytes of old linked files are on the disk.
+    if are_all_linked { Ok(0) } else { files.finish_files() }
 }
 
 /// Makes the bytes of a linked file durable, which the program that wrote them may have left to the
@@ -212,8 +212,8 @@ fn write_one(
     Ok((Delivery { base, tmp, target }, file))
 }
 
-/// Returns the number of barriers of a delivery on a system with full support: for each file and
-/// for `tmp`, or for the file system; for the list of UIDs; and for each target folder.
+/// Returns the number of barriers of a delivery on a system with full support: for each file, or
+/// for the file system; for the list of UIDs; and for each target folder.
 pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     let is_recent = |message: &NewMessage<'_>| {
         message.flags.without(Flag::Recent) == FlagSet::EMPTY && message.keywords.is_empty()
@@ -224,7 +224,7 @@ pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     match appends.len() {
         0 => 0,
         SYNC_FS_FILES_MIN.. => 2 + folders.count() as u64,
-        files => files as u64 + 2 + folders.count() as u64,
+        files => files as u64 + 1 + folders.count() as u64,
     }
 }
 
