@@ -12,6 +12,8 @@ pub(crate) const OUTPUT_PIECE_LEN: usize = 64 * 1024;
 pub(crate) const OUTPUT_PIECES_MAX: usize = 8;
 /// Bytes that are read from a client at a time.
 pub(crate) const INPUT_LEN: usize = 8 * 1024;
+/// Mailboxes of a user that stay open although no session has selected them.
+pub(crate) const MAILBOXES_KEPT: usize = 4;
 /// Time without a command after which a session ends (RFC 9051 §5.4: at least 30 minutes).
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(31 * 60);
 /// Time in which a client must take what is sent to it.

@@ -15,9 +15,13 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// Most workers that run at the same time.
 static MOST: LazyLock<usize> = LazyLock::new(|| (cores() * WORKERS_PER_CORE).max(WORKERS_MIN));
 
-/// Returns the number of cores that this process may use.
+/// Cores that this process may use. Asking costs a dozen system calls where there are cgroups.
+static CORES: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+
+/// Returns the number of cores that this process may use, as it was when this was first called.
 pub fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    *CORES
 }
 
 /// The right to start some threads, until it is dropped.

@@ -68,6 +68,29 @@ fn a_mailbox_is_open_once_by_whatever_path() {
 }
 
 #[test]
+fn a_renamed_mailbox_is_opened_anew_while_its_old_handle_lives() {
+    for name in FORMATS {
+        let (scratch, mut arena) = on_disk("shared-renamed", name);
+        arena.deliver(2);
+        let mailboxes = mailboxes(&arena);
+        let old = open(&arena, &mailboxes);
+        let path = scratch.path().join("renamed");
+        arena.vfs.rename(&arena.spec.path, &path).unwrap();
+        let renamed = MailboxSpec { path, ..arena.spec.clone() };
+        let new = mailboxes.open_spec(&renamed).unwrap();
+        assert!(!new.is_same(&old), "{name}");
+        assert_eq!(new.refresh(&Cancel::new()).unwrap().len(), 2, "{name}");
+        assert!(old.refresh(&Cancel::new()).is_err(), "{name}");
+        assert!(mailboxes.open_spec(&renamed).unwrap().is_same(&new), "{name}");
+        // The end of the old handle does not close the new one.
+        drop(old);
+        assert!(mailboxes.open_spec(&renamed).unwrap().is_same(&new), "{name}");
+        drop(new);
+        assert!(mailboxes.is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn what_one_changes_all_see() {
     for name in FORMATS {
         let mut arena = Arena::in_memory(name, 31);

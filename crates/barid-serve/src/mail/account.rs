@@ -96,10 +96,12 @@ impl Account for SessionAccount {
     }
 
     fn delete(&mut self, name: &MailboxName) -> Answer<()> {
+        self.user.release_mailboxes();
         self.user.folders.delete(name).map_err(refused_folder)
     }
 
     fn rename(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
+        self.user.release_mailboxes();
         match self.user.folders.rename(from, to).map_err(refused_folder)? {
             Renamed::Done => Ok(()),
             Renamed::MoveMessages { .. } => self.move_all(from, to),

@@ -1,7 +1,8 @@
 //! The mail of a user, which all sessions of the user share.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use barid::vfs::Vfs;
 use barid::{Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
@@ -13,6 +14,7 @@ use super::append::AppendQueues;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
+use crate::limits::MAILBOXES_KEPT;
 
 /// Options for the mail of a user: its place, and the manner of opening it.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct UserMail {
     /// `true` if no mailbox is changed.
     pub(crate) read_only: bool,
     claimed: AllClaimed,
+    /// Mailboxes used last, which stay open: the next command often names one of them again.
+    kept: Mutex<VecDeque<SharedMailbox>>,
 }
 
 impl UserMail {
@@ -64,13 +68,36 @@ impl UserMail {
             spool_dir: options.spool_dir,
             append_limit: options.append_limit,
             claimed: AllClaimed::default(),
+            kept: Mutex::default(),
         })
     }
 
     /// Opens a mailbox, or returns the one that is open.
     pub(crate) fn open_mailbox(&self, name: &MailboxName) -> Answer<SharedMailbox> {
         let spec = self.folders.spec_of(name).map_err(refused_folder)?;
-        self.mailboxes.open_spec(&spec).map_err(refused)
+        let shared = self.mailboxes.open_spec(&spec).map_err(refused)?;
+        self.keep(&shared);
+        Ok(shared)
+    }
+
+    /// Keeps a mailbox open, and lets go of the one that was used longest ago.
+    fn keep(&self, shared: &SharedMailbox) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.iter().position(|one| one.is_same(shared));
+        let shared = known.and_then(|at| kept.remove(at)).unwrap_or_else(|| shared.clone());
+        kept.push_back(shared);
+        let oldest = if kept.len() > MAILBOXES_KEPT { kept.pop_front() } else { None };
+        drop(kept);
+        // Closing may write, so not under the lock.
+        drop(oldest);
+    }
+
+    /// Closes the mailboxes that no session uses.
+    pub(crate) fn release_mailboxes(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *kept);
+        drop(kept);
+        drop(all);
     }
 
     /// Opens the target of a copy.

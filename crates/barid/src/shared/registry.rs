@@ -71,7 +71,8 @@ impl Mailboxes {
     }
 
     /// Returns the handle of a mailbox; opens it if it is not open. For an open mailbox the cost is
-    /// that of finding its format and its identity.
+    /// that of finding its format and its identity. A mailbox that was renamed gets a new handle;
+    /// the earlier ones fail at their next refresh.
     ///
     /// # Errors
     /// As [`crate::Mailbox::open_in`].
@@ -81,7 +82,9 @@ impl Mailboxes {
         let key = (identity.id, storage.format().name());
         let slot = Arc::clone(locked(slots).entry(key).or_default());
         let mut open = locked(&slot);
-        if let Some(shared) = open.upgrade() {
+        if let Some(shared) = open.upgrade()
+            && self.leads_to(&shared, spec, key)
+        {
             return Ok(SharedMailbox(shared));
         }
         let registered = Registered { registry: Arc::downgrade(&self.0), key };
@@ -92,6 +95,15 @@ impl Mailboxes {
             watcher.add(&mailbox);
         }
         Ok(mailbox)
+    }
+
+    /// Returns `true` if the path under which a mailbox is open still leads to it, so that it was not
+    /// renamed. Costs nothing if that is the path of `spec`, which does.
+    fn leads_to(&self, shared: &Shared, spec: &MailboxSpec, key: Key) -> bool {
+        let Registry { vfs, options, .. } = &*self.0;
+        shared.spec == *spec
+            || storage_of(vfs, &shared.spec, options)
+                .is_ok_and(|(storage, identity)| (identity.id, storage.format().name()) == key)
     }
 
     /// Returns the number of open mailboxes.
