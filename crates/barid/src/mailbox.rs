@@ -375,7 +375,7 @@ impl Mailbox {
             unseen,
             uidvalidity,
             uidnext,
-            highestmodseq: highest_modseq,
+            highest_modseq,
             size_bytes: self.snapshot.meta().size_bytes,
             pending: self.pending.records().len() as u64,
             cache: self.cache,

@@ -41,7 +41,7 @@ pub struct Status {
     /// The lowest UID not assigned yet.
     pub uidnext: Uid,
     /// The highest mod-sequence.
-    pub highestmodseq: ModSeq,
+    pub highest_modseq: ModSeq,
     /// Bytes of the mailbox: the file, or the sum of the messages.
     pub size_bytes: u64,
     /// Number of accepted changes not written to the mailbox yet.

@@ -108,7 +108,7 @@ fn accept_blindly(arena: &Arena, number: u32, name: &str) {
         key: MessageKey(barid::message::header_key(&text)),
         body_hash: 0,
         ordinal: 0,
-        modseq: mailbox.status().highestmodseq,
+        modseq: mailbox.status().highest_modseq,
         kind: PendingKind::Flags(delta),
     };
     pending.accept(vec![change]).unwrap();

@@ -75,7 +75,7 @@ impl History {
             assert_eq!(found(other), expected, "{context}, seen by the other");
             let unseen = expected.iter().filter(|found| !found.flags.contains(Flag::Seen)).count();
             assert_eq!(other.status().unseen as usize, unseen, "{context}");
-            let modseq = actor.status().highestmodseq.get();
+            let modseq = actor.status().highest_modseq.get();
             assert!(modseq > before || expected == last, "{context}: a change has a new modseq");
             before = modseq.max(before);
             last = expected.clone();

@@ -168,9 +168,9 @@ fn two_that_share_no_cache_hand_out_different_modseqs() {
         world.deliver(1);
         // // The other mailbox has assigned one to its first scan since this one was refreshed.
         one.refresh().unwrap();
-        assert!(one.status().highestmodseq > two.status().highestmodseq);
+        assert!(one.status().highest_modseq > two.status().highest_modseq);
         two.refresh().unwrap();
-        assert!(two.status().highestmodseq > one.status().highestmodseq);
+        assert!(two.status().highest_modseq > one.status().highest_modseq);
     });
 }
 

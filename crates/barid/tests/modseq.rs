@@ -53,7 +53,7 @@ impl Client {
         let (view, status) = (mailbox.view(), mailbox.status());
         let now = messages(mailbox);
         let highest = view.highest_modseq();
-        assert_eq!(status.highestmodseq, highest);
+        assert_eq!(status.highest_modseq, highest);
         let is_known = self.uidvalidity == Some(status.uidvalidity);
         let mut told = ResyncResult { is_known, ..ResyncResult::default() };
         if is_known {

@@ -44,7 +44,7 @@ fn deleting_the_cache_changes_no_uid() {
         assert_eq!(after.status().cache.state, CacheState::Populated);
         assert_eq!(told(&before), told(&after)[..30]);
         assert_eq!(before.status().uidvalidity, after.status().uidvalidity);
-        assert!(after.status().highestmodseq > before.status().highestmodseq);
+        assert!(after.status().highest_modseq > before.status().highest_modseq);
     });
 }
 

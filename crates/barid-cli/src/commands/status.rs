@@ -84,7 +84,7 @@ fn write_json(
     json.key("unseen").number(status.unseen.into());
     json.key("uidvalidity").number(status.uidvalidity.get().into());
     json.key("uidnext").number(status.uidnext.get().into());
-    json.key("highestmodseq").number(status.highestmodseq.get());
+    json.key("highestmodseq").number(status.highest_modseq.get());
     json.key("size_bytes").number(status.size_bytes);
     json.key("pending").number(status.pending);
     json.key("pending_earlier").number(earlier.into());
@@ -125,7 +125,7 @@ fn write_table(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, el
     row("size", size(status.size_bytes));
     row("uidvalidity", status.uidvalidity.to_string());
     row("uidnext", status.uidnext.to_string());
-    row("highestmodseq", status.highestmodseq.to_string());
+    row("highestmodseq", status.highest_modseq.to_string());
     if status.pending > 0 {
         let pending = counted(status.pending, "change");
         row("pending", format!("{pending}, which `barid sync` writes"));
