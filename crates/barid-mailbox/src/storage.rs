@@ -32,6 +32,9 @@ pub struct Caps {
     /// `true` if a change of flags may rewrite the mailbox, so that it is better to collect
     /// changes.
     pub delays: bool,
+    /// `true` if an append depends on no other message of the mailbox, so that it need not be
+    /// scanned before or after ([`SyncReport::appended_under`]).
+    pub appends_unseen: bool,
     /// Size of the largest message that can be appended, in bytes; `None` without a limit.
     pub message_len_max: Option<u64>,
     /// `true` if a message can be appended only if [`NewMessage::bytes`] contains its whole header.

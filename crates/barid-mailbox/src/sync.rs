@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_state::Ledger;
-use barid_types::{FlagSet, Keyword, KeywordMask, KeywordTable, Uid};
+use barid_state::{Ledger, MessageKey};
+use barid_types::{FlagSet, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
 
 use crate::{Error, FlagChanges, Known, Location, Result, Stamp};
 
@@ -210,6 +210,12 @@ pub struct SyncReport {
     /// UIDs of the appended messages, in their order. `None` where the format cannot know the UID
     /// yet; the next scan then gives one.
     pub appended: Vec<Option<Uid>>,
+    /// UIDVALIDITY of the UIDs of `appended`, if the mailbox itself has them durably, whatever else
+    /// has changed in it since the last scan; `None` if only a scan can tell.
+    pub appended_under: Option<UidValidity>,
+    /// Keys under which a scan finds the appended messages, in their order; empty if they are those
+    /// of their headers.
+    pub appended_keys: Vec<MessageKey>,
     /// Messages that were to be changed but are gone.
     pub gone: Vec<Uid>,
     /// Messages that could not be changed, ascending, since nothing can be added to their header.

@@ -125,6 +125,12 @@ pub(crate) const WATCH_LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// several changes. No mailbox is checked more often.
 pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(10);
 
+/// Pause after a check in which events cause no other, in times of its duration: a large mailbox
+/// that changes all the time is not checked all the time.
+pub(crate) const WATCH_REST_FACTOR: u32 = 3;
+/// The longest such pause.
+pub(crate) const WATCH_REST_MAX: Duration = Duration::from_secs(1);
+
 /// Pause before the next check of a mailbox in which a change may go on without events, such as a
 /// message that is being written.
 pub(crate) const WATCH_UNSETTLED: Duration = Duration::from_millis(200);

@@ -76,6 +76,35 @@ fn one_delivery_to_a_maildir_lists_one_directory() {
     assert!(size > 100 << 10, "the list is long enough to tell");
 }
 
+#[test]
+fn an_append_to_a_maildir_costs_the_same_whatever_its_size() {
+    let cost = |count: u64| {
+        let vfs = CountingVfs::new(memory());
+        let mut arena = Arena::new(Arc::new(vfs.clone()), Path::new("/"), "maildir", 1);
+        arena.deliver(count);
+        let mut mailbox = arena.open();
+        mailbox.sync(&now()).unwrap();
+        vfs.sleep(Duration::from_secs(5));
+        mailbox.refresh().unwrap();
+        let options = ChangeOptions { appends_unseen: true, ..now() };
+        let appends = [barid::NewMessage { bytes: b"A: b\n\nc\n", ..Default::default() }];
+        let request = barid::ChangeRequest { appends: &appends, ..Default::default() };
+        let before = vfs.counts();
+        for _ in 0..3 {
+            let changed = mailbox.change(&request, &options).unwrap();
+            assert_eq!((changed.appended.len(), changed.figures.barriers), (1, 3));
+        }
+        let cost = vfs.counts().since(&before);
+        assert_eq!(u64::from(mailbox.len()), count, "the view has not changed");
+        assert_eq!((cost.of(CallKind::List), cost.of(CallKind::Sync)), (0, 9), "{cost:?}");
+        (cost.calls(), cost.bytes().read)
+    };
+    let (small, large) = (cost(10), cost(3000));
+    println!("calls and bytes read of three: {small:?}, {large:?}");
+    assert_eq!(small.0, large.0);
+    assert!(large.1 <= small.1 + 1000, "{small:?}, {large:?}");
+}
+
 /// Returns an mbox of the given number of messages that barid has written once, and the counter of
 /// its calls.
 fn written(count: u64) -> (Arena, CountingVfs<MemVfs>) {

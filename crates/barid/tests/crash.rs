@@ -26,11 +26,19 @@ enum Verb {
     Sync,
     Expunge,
     Append,
+    AppendUnseen,
     Undo,
 }
 
-const VERBS: [Verb; 6] =
-    [Verb::Accept, Verb::Flag, Verb::Sync, Verb::Expunge, Verb::Append, Verb::Undo];
+const VERBS: [Verb; 7] = [
+    Verb::Accept,
+    Verb::Flag,
+    Verb::Sync,
+    Verb::Expunge,
+    Verb::Append,
+    Verb::AppendUnseen,
+    Verb::Undo,
+];
 
 /// A message by its number in the corpus.
 type State = BTreeMap<u64, Found>;
@@ -115,7 +123,7 @@ impl Verb {
             Self::Sync => mailbox.sync(&now()).map(drop),
             Self::Expunge => mailbox.change(&expunge(&[uid(2), uid(4)]), &keeping()).map(drop),
             Self::Undo => mailbox.undo(&now()).map(drop),
-            Self::Append => {
+            Self::Append | Self::AppendUnseen => {
                 let texts = [arena.text(10), arena.text(11)];
                 let new = texts.iter().map(|bytes| barid::NewMessage {
                     bytes,
@@ -126,9 +134,15 @@ impl Verb {
                 });
                 let appends: Vec<_> = new.collect();
                 let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-                mailbox.change(&request, &now()).map(drop)
+                let appends_unseen = self == Self::AppendUnseen;
+                let options = barid::ChangeOptions { appends_unseen, ..now() };
+                mailbox.change(&request, &options).map(drop)
             }
         }
+    }
+
+    fn appends(self) -> bool {
+        matches!(self, Self::Append | Self::AppendUnseen)
     }
 
     /// Returns the expected flags and keywords of every message, by number.
@@ -144,13 +158,13 @@ impl Verb {
                 expected.remove(2);
             }
             Self::Undo => expected.extend(scene.kept.iter().cloned()),
-            Self::Sync | Self::Append => {}
+            Self::Sync | Self::Append | Self::AppendUnseen => {}
         }
         let mut after: BTreeMap<_, _> = expected
             .into_iter()
             .map(|message| (message.number, (message.flags, message.keywords)))
             .collect();
-        if self == Self::Append {
+        if self.appends() {
             let draft: FlagSet = [Flag::Draft].into_iter().collect();
             after.extend([10, 11].map(|number| (number, (draft, BTreeSet::new()))));
         }
@@ -164,8 +178,9 @@ impl Verb {
         if let Some(left) = mailbox.unfinished() {
             return Err(format!("{left:?} {:?}", mailbox.notes()));
         }
-        let appends = matches!(self, Self::Append | Self::Undo) && !done && !arena.is_maildir;
-        let pieces_from = if appends { scene.expected.len() } else { usize::MAX };
+        let may_grow = self.appends() || self == Self::Undo;
+        let has_pieces = may_grow && !done && !arena.is_maildir;
+        let pieces_from = if has_pieces { scene.expected.len() } else { usize::MAX };
         let state = state(&mut mailbox, &texts(&arena), pieces_from)?;
         let before = scene
             .expected

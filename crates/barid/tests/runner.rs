@@ -39,6 +39,7 @@ mod torn;
 mod uids;
 mod undo;
 mod unfinished;
+mod unseen;
 mod view;
 mod watching;
 mod world;

@@ -6,20 +6,21 @@
 //! give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync); rename them to
 //! `new` or `cur`; fsync these. Commit point of each message: its rename; acknowledged after the
 //! last fsync. The names in `tmp` need not be durable, since nothing looks for a message there.
-//! After a crash before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a message
-//! is complete or missing.
+//! After a crash before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a
+//! message is complete or missing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use barid_mailbox::{ChangeProgress, Error, NewMessage, Result};
-use barid_state::Ledger;
-use barid_types::{Flag, FlagSet, Uid};
+use barid_mailbox::{ChangeProgress, Error, Known, NewMessage, Result, SyncContext};
+use barid_state::MessageKey;
+use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Ownership, Process, Timestamp};
 
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX};
 use super::name::{self, Letters};
+use super::state::MaildirState;
 use super::uidlist::{self, UidList, UidListRead};
 use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
@@ -42,6 +43,10 @@ struct Delivery {
 pub(super) struct MaildirAppend {
     /// The UIDs that could be given at once.
     pub(super) uids: Vec<Option<Uid>>,
+    /// UIDVALIDITY of the UIDs; `None` if they could not be given.
+    pub(super) uidvalidity: Option<UidValidity>,
+    /// The keys of their names.
+    pub(super) keys: Vec<MessageKey>,
     /// Number of barriers.
     pub(super) barriers: u64,
 }
@@ -49,21 +54,28 @@ pub(super) struct MaildirAppend {
 /// Delivers messages. Every keyword must have a letter already.
 pub(super) fn append(
     maildir: &Maildir,
-    ledger: Option<&mut Ledger>,
+    context: &mut SyncContext<'_>,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
-    steps: &mut ChangeProgress<'_>,
 ) -> Result<MaildirAppend> {
     if appends.is_empty() {
         return Ok(MaildirAppend::default());
     }
+    let mut steps = context.steps(appends.len());
     let mut deliveries = Vec::with_capacity(appends.len());
-    let delivered = write_all(maildir, keywords, appends, &mut deliveries, steps);
+    let delivered = write_all(maildir, keywords, appends, &mut deliveries, &mut steps);
     let delivered = delivered.and_then(|synced| {
-        let uids = give_uids(maildir, ledger, &deliveries, appends, steps)?;
-        let listed = u64::from(uids.iter().any(Option::is_some));
+        let given = give_uids(maildir, context, &deliveries, appends)?;
         let renamed = rename_all(maildir, &deliveries)?;
-        Ok(MaildirAppend { uids, barriers: synced + listed + renamed })
+        let (uidvalidity, uids, listed) = match given {
+            Some((uidvalidity, uids)) => {
+                (Some(uidvalidity), uids.into_iter().map(Some).collect(), 1)
+            }
+            None => (None, vec![None; appends.len()], 0),
+        };
+        let key = |delivery: &Delivery| MessageKey(name::base_hash(&delivery.base));
+        let keys = deliveries.iter().map(key).collect();
+        Ok(MaildirAppend { uids, uidvalidity, keys, barriers: synced + listed + renamed })
     });
     if delivered.is_err() {
         // Renamed files are no longer there; the others may stay, since leftovers do no harm.
@@ -228,31 +240,28 @@ pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     }
 }
 
-/// Appends the new names to `dovecot-uidlist`. If it does not exist, or other UIDs are known
-/// elsewhere, the next scan gives them.
+/// Appends the new names to `dovecot-uidlist`; returns its UIDVALIDITY and their UIDs. `None` if
+/// it does not exist or is not to be believed, or if other UIDs are known elsewhere: then the next
+/// scan gives them.
 fn give_uids(
     maildir: &Maildir,
-    ledger: Option<&mut Ledger>,
+    context: &mut SyncContext<'_>,
     deliveries: &[Delivery],
     appends: &[NewMessage<'_>],
-    steps: &ChangeProgress<'_>,
-) -> Result<Vec<Option<Uid>>> {
-    let none = vec![None; deliveries.len()];
-    if let Some(ledger) = ledger
+) -> Result<Option<(UidValidity, Vec<Uid>)>> {
+    if let Some(ledger) = context.ledger.as_deref_mut()
         && !ledger.entries()?.is_empty()
     {
-        return Ok(none);
+        return Ok(None);
     }
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.uidlist;
-    let Some(_lock) = uids::take_lock_unless(&maildir.vfs, path, steps)? else {
-        return Ok(none);
+    let steps = context.steps(appends.len());
+    let Some(_lock) = uids::take_lock_unless(&maildir.vfs, path, &steps)? else {
+        return Ok(None);
     };
-    let list = match UidList::read(vfs, path)? {
-        UidListRead::Read(list) if !list.rewrite => list,
-        _ => return Ok(none),
-    };
-    let Some(given) = given_uids(list.uidnext().get(), appends) else { return Ok(none) };
+    let Some(list) = read_list(maildir, context.known)? else { return Ok(None) };
+    let Some(given) = given_uids(list.uidnext().get(), appends) else { return Ok(None) };
     let mut text = Vec::new();
     for (delivery, uid) in deliveries.iter().zip(&given.uids) {
         uidlist::write_new_line(*uid, &delivery.base, &mut text);
@@ -263,7 +272,28 @@ fn give_uids(
         uidlist::write_new_line(reserved, &stem, &mut text);
     }
     uidlist::append(vfs, path, list.end_offset, &text)?;
-    Ok(given.uids.into_iter().map(Some).collect())
+    Ok(Some((list.header.uidvalidity, given.uids)))
+}
+
+/// Reads `dovecot-uidlist`: what was appended to it since the last scan, or else all of it. `None`
+/// if it must be written anew, or gives UIDs again that are known.
+fn read_list(maildir: &Maildir, known: &dyn Known) -> Result<Option<UidList>> {
+    let (vfs, path) = (maildir.vfs.as_ref(), &maildir.paths.uidlist);
+    let state = MaildirState::from_bytes(known.state()).and_then(|state| state.list);
+    let tail = match &state {
+        Some(state) => UidList::read_tail(vfs, path, state)?,
+        None => None,
+    };
+    let list = match tail {
+        Some(list) => list,
+        None => match UidList::read(vfs, path)? {
+            UidListRead::Read(list) => *list,
+            UidListRead::Missing | UidListRead::Corrupt(_) => return Ok(None),
+        },
+    };
+    let goes_back = known.uidvalidity() == Some(list.header.uidvalidity)
+        && known.uidnext().is_some_and(|uidnext| uidnext > list.uidnext());
+    Ok(if list.rewrite || goes_back { None } else { Some(list) })
 }
 
 /// Renames all files; returns the number of barriers. On error, none of them remains.

@@ -173,6 +173,7 @@ impl Storage for Maildir {
             keywords_beyond_ascii: true,
             uids: true,
             delays: false,
+            appends_unseen: true,
             message_len_max: None,
             needs_header: false,
         }

@@ -72,9 +72,7 @@ pub(super) fn sync(
     report.figures.barriers += match dry_run {
         true => append::barriers(appends),
         false => {
-            let mut steps = context.steps(appends.len());
-            let ledger = context.ledger.as_deref_mut();
-            let appended = append::append(maildir, ledger, &work.keywords, appends, &mut steps);
+            let appended = append::append(maildir, context, &work.keywords, appends);
             let appended = appended.map_err(|error| match error {
                 Error::Stopped { path, .. } if of_changes > 0 => {
                     Error::NotAppended { path, what: "stopped".to_owned() }
@@ -82,6 +80,8 @@ pub(super) fn sync(
                 error => error,
             })?;
             report.appended = appended.uids;
+            report.appended_under = appended.uidvalidity;
+            report.appended_keys = appended.keys;
             appended.barriers
         }
     };

@@ -160,6 +160,7 @@ impl Storage for MboxMailbox {
             keywords_beyond_ascii: false,
             uids: false,
             delays: true,
+            appends_unseen: false,
             message_len_max: Some(LARGE_LEN_MAX),
             needs_header: true,
         }

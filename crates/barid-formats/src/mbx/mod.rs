@@ -86,6 +86,7 @@ impl Storage for MbxMailbox {
             keywords_beyond_ascii: false,
             uids: true,
             delays: false,
+            appends_unseen: false,
             message_len_max: None,
             needs_header: false,
         }

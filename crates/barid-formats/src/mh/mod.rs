@@ -101,6 +101,7 @@ impl Storage for MhFolder {
             keywords_beyond_ascii: true,
             uids: false,
             delays: false,
+            appends_unseen: false,
             message_len_max: None,
             needs_header: false,
         }

@@ -146,6 +146,7 @@ impl Storage for MixMailbox {
             keywords_beyond_ascii: true,
             uids: true,
             delays: false,
+            appends_unseen: false,
             message_len_max: Some(append::LEN_MAX),
             needs_header: false,
         }

@@ -98,6 +98,7 @@ impl Storage for MemoryStorage {
             keywords_beyond_ascii: true,
             uids: true,
             delays: false,
+            appends_unseen: false,
             message_len_max: None,
             needs_header: false,
         }

@@ -64,6 +64,7 @@ impl Account for SessionAccount {
         let view = shared.refresh(&self.cancel).map_err(refused)?;
         Ok(ServedMailbox {
             uidvalidity: view.view_status().uidvalidity,
+            claimed: self.user.claimed_recent(view.id()),
             user: Arc::clone(&self.user),
             shared,
             name: name.clone(),
@@ -193,7 +194,7 @@ impl SessionAccount {
         };
         let target = self.user.open_target(&name)?;
         let messages = finish_all(received, &self.spool)?;
-        self.user.appends.append(&target, (messages, false), &self.cancel)
+        self.user.append(&target, (messages, false), &self.cancel)
     }
 
     /// Moves the messages of INBOX to a mailbox that was made for them (RFC 9051 §6.3.6).

@@ -307,11 +307,13 @@ pub(crate) struct AppendQueues(Mutex<HashMap<u128, Arc<AppendQueue>>>);
 
 impl AppendQueues {
     /// Stores messages at the end of a mailbox, all or none; durable when this returns. Requests of
-    /// other sessions that wait for the mailbox are written in the same change.
+    /// other sessions that wait for the mailbox are written in the same change. If no session has
+    /// selected the mailbox, its open view need not have them.
     pub(crate) fn append(
         &self,
         target: &SharedMailbox,
         (messages, is_alone): (Vec<Complete>, bool),
+        is_selected: bool,
         cancel: &Cancel,
     ) -> Answer<Appended> {
         let job = Arc::new(AppendJob { messages, is_alone, outcome: Mutex::default() });
@@ -331,7 +333,10 @@ impl AppendQueues {
                 // The end of this session must not refuse the messages of others.
                 let is_own = group.iter().all(|other| Arc::ptr_eq(other, &job));
                 let stop = is_own.then(|| Arc::clone(stop));
-                write_group(mailbox, &group, &ChangeOptions { stop, ..Default::default() });
+                // Where nobody looks, the messages wait for the next look.
+                let appends_unseen = !is_selected;
+                let options = ChangeOptions { stop, appends_unseen, ..Default::default() };
+                write_group(mailbox, &group, &options);
             }
             Ok(())
         });
@@ -355,9 +360,9 @@ fn write_group(mailbox: &mut barid::Mailbox, group: &[Arc<AppendJob>], options: 
     let appends: Vec<NewMessage<'_>> = messages.map(Complete::as_new).collect();
     let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
     let written = mailbox.change(&request, options);
-    let uidvalidity = mailbox.status().uidvalidity;
     match written {
         Ok(changed) => {
+            let uidvalidity = changed.appended_under.unwrap_or(mailbox.status().uidvalidity);
             let mut uids = changed.appended.into_iter();
             for job in group {
                 let uids = uids.by_ref().take(job.messages.len()).collect();

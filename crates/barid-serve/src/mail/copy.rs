@@ -25,7 +25,7 @@ pub(crate) fn copy(
         Some(appended) => appended,
         None => {
             let messages = collected(user, source, uids)?;
-            user.appends.append(target, (messages, false), cancel)?
+            user.append(target, (messages, false), cancel)?
         }
     };
     // Without all UIDs there are no pairs.
@@ -63,7 +63,7 @@ fn streamed(
         internal_date: Some(message.internal_date),
     };
     let job = messages.iter().map(complete).collect();
-    match user.appends.append(target, (job, true), cancel) {
+    match user.append(target, (job, true), cancel) {
         Err(_) if messages.iter().any(|message| message.has_failed()) => Ok(None),
         appended => appended.map(Some),
     }

@@ -52,6 +52,12 @@ impl AllClaimed {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(id).or_default())
     }
+
+    /// Returns `true` if a session holds the claims of a mailbox.
+    pub(crate) fn is_held(&self, id: u128) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&id).is_some_and(|claimed| Arc::strong_count(claimed) > 1)
+    }
 }
 
 #[cfg(test)]

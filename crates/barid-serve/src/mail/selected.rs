@@ -10,6 +10,7 @@ use barid_imap::backend::{Answer, Copied, Mailbox, Refusal, StoreRequest, Stored
 use barid_imap::command::{MailboxName, StoreHow};
 
 use super::copy;
+use super::recent::ClaimedRecent;
 use super::refusal::refused;
 use super::user::UserMail;
 use super::view::{ServedView, complement};
@@ -21,6 +22,8 @@ pub struct ServedMailbox {
     pub(crate) name: MailboxName,
     pub(crate) read_only: bool,
     pub(crate) cancel: Cancel,
+    /// The claims of \Recent; for as long as this is held, the mailbox counts as selected.
+    pub(crate) claimed: Arc<ClaimedRecent>,
     /// The UIDVALIDITY under which the client's UIDs are valid.
     pub(crate) uidvalidity: UidValidity,
 }
@@ -98,12 +101,11 @@ impl Mailbox for ServedMailbox {
     }
 
     fn recent(&mut self) -> Answer<UidSet> {
-        let view = self.shared.view();
-        self.user.claimed_recent(view.id()).of_view(&view, false).map_err(refused)
+        self.claimed.of_view(&self.shared.view(), false).map_err(refused)
     }
 
     fn claim_recent(&mut self) -> Answer<UidSet> {
-        let claimed = self.user.claimed_recent(self.shared.view().id());
+        let claimed = &self.claimed;
         let view = self.shared.view();
         // Only a rename in a Maildir is cheap enough to be done at once.
         if view.view_status().recent == 0 || view.caps().delays {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barid::vfs::Vfs;
-use barid::{Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
+use barid::{Cancel, Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
 use barid_folders::{FolderOptions, FolderTree};
-use barid_imap::backend::{Answer, Refusal};
+use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
 
-use super::append::AppendQueues;
+use super::append::{AppendQueues, Complete};
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
@@ -111,6 +111,17 @@ impl UserMail {
             Ok(now) if now.is_same(shared) => Ok(()),
             _ => Err(fatal("UNAVAILABLE", "The selected mailbox was removed or renamed")),
         }
+    }
+
+    /// Stores messages at the end of a mailbox, as [`AppendQueues::append`] does.
+    pub(crate) fn append(
+        &self,
+        target: &SharedMailbox,
+        messages: (Vec<Complete>, bool),
+        cancel: &Cancel,
+    ) -> Answer<Appended> {
+        let is_selected = self.claimed.is_held(target.view().id());
+        self.appends.append(target, messages, is_selected, cancel)
     }
 
     pub(crate) fn claimed_recent(&self, id: u128) -> Arc<ClaimedRecent> {

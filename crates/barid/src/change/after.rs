@@ -10,7 +10,7 @@ use std::sync::Arc;
 use barid_cache::{Follow, Follower, Snapshot};
 use barid_mailbox::{Stamp, StampRules, SyncReport};
 use barid_state::{Ledger, MessageKey};
-use barid_types::{ModSeq, Uid};
+use barid_types::{ModSeq, Uid, UidValidity};
 
 use super::kept::Keeping;
 use super::pass::hand_out_modseq;
@@ -31,8 +31,8 @@ pub(super) struct MadeChange {
     pub(super) kept: Keeping,
     /// The last of the pending changes that were written.
     pub(super) through: Option<u64>,
-    /// UIDNEXT before the change.
-    pub(super) uidnext: Uid,
+    /// UIDVALIDITY and UIDNEXT before the change.
+    pub(super) numbering: (UidValidity, Uid),
     /// The highest mod-sequence up to which the view contained everything before the change.
     pub(super) covered: ModSeq,
 }
@@ -152,12 +152,19 @@ pub(super) fn follow(
 }
 
 impl Mailbox {
-    /// Brings everything else up to date with a change, and returns the report.
+    /// Brings everything else up to date with a change, and returns the report. With `is_unseen`
+    /// the appended messages are left to the next refresh, if their UIDs are known.
     pub(super) fn conclude(
         &mut self,
         mut made: MadeChange,
         request: &ChangeRequest<'_>,
+        is_unseen: bool,
     ) -> Changed {
+        if is_unseen && let Some(uidvalidity) = made.report.appended_under {
+            let appended = made.report.appended.iter().flatten().copied().collect();
+            let appended_under = Some(uidvalidity);
+            return Changed { appended, appended_under, ..made.into_report(request) };
+        }
         let mut troubles = Vec::new();
         let shown = Arc::clone(&self.view.shown);
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
@@ -185,12 +192,15 @@ impl Mailbox {
             let covered = made.covered;
             self.healed(&mut troubles, |mailbox| mailbox.touch_dropped(&shown, covered));
         }
-        let appended = self
-            .healed(&mut troubles, |mailbox| mailbox.uids_of(request, &made.report, made.uidnext));
+        let appended = self.healed(&mut troubles, |mailbox| {
+            mailbox.uids_of(request, &made.report, made.numbering)
+        });
         let unsettled = self.note_troubles(&troubles);
         self.prune_kept(&made.kept);
         let pending = self.pending();
-        Changed { appended, pending, unsettled, ..made.into_report(request) }
+        let uidvalidity = self.snapshot.meta().uidvalidity;
+        let appended_under = (!appended.is_empty()).then_some(uidvalidity);
+        Changed { appended, appended_under, pending, unsettled, ..made.into_report(request) }
     }
 
     /// Updates the overlay with the pending changes that were just accepted.
@@ -255,27 +265,31 @@ impl Mailbox {
     }
 
     /// Returns the UIDs of the appended messages. If the format did not report them, they are those
-    /// of the last messages that were not there before, found by their keys.
+    /// of the last messages that were not there before, or under a new UIDVALIDITY of the last
+    /// messages, found by their keys.
     fn uids_of(
         &self,
         request: &ChangeRequest<'_>,
         report: &SyncReport,
-        uidnext: Uid,
+        (uidvalidity, uidnext): (UidValidity, Uid),
     ) -> Result<Vec<Uid>> {
         let told: Option<Vec<Uid>> = report.appended.iter().copied().collect();
         if let Some(told) = told.filter(|told| told.len() == request.appends.len()) {
             return Ok(told);
         }
         let mut new = Vec::new();
-        let from = self.row_from(uidnext)?;
+        let is_renumbered = self.snapshot.meta().uidvalidity != uidvalidity;
+        let from = if is_renumbered { 0 } else { self.row_from(uidnext)? };
         self.snapshot.cores(from..self.len(), &mut |_, core| new.push((core.uid, core.key)))?;
         if new.len() == request.appends.len() {
             return Ok(new.into_iter().map(|(uid, _)| uid).collect());
         }
         let mut uids = Vec::with_capacity(request.appends.len());
-        for message in request.appends.iter().rev() {
-            let start = message.start()?;
-            let key = MessageKey(barid_message::header_key(&start));
+        for (at, message) in request.appends.iter().enumerate().rev() {
+            let key = match report.appended_keys.get(at) {
+                Some(key) => *key,
+                None => MessageKey(barid_message::header_key(&message.start()?)),
+            };
             let Some(at) = new.iter().rposition(|(_, found)| *found == key) else { continue };
             uids.push(new[at].0);
             new.truncate(at);

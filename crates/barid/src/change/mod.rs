@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_mailbox::{Error as FormatError, FlagChanges, NewMessage, SyncFigures, Unfinished};
-use barid_types::{Keyword, Uid};
+use barid_types::{Keyword, Uid, UidValidity};
 use barid_vfs::Timestamp;
 
 pub use self::room::{KeepExpunged, KeepLimits, KeepPlan};
@@ -49,6 +49,15 @@ pub struct ChangeRequest<'a> {
     pub write_uids: bool,
 }
 
+impl ChangeRequest<'_> {
+    /// Returns `true` if messages are appended and nothing else is to be done.
+    fn is_only_appends(&self) -> bool {
+        let Self { flags, expunge, appends, keywords, drop_recent, write_uids } = self;
+        let changes_nothing = flags.is_empty() && expunge.is_empty() && keywords.is_empty();
+        changes_nothing && !drop_recent && !write_uids && !appends.is_empty()
+    }
+}
+
 /// The time at which a change of flags is written to the mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteWhen {
@@ -66,6 +75,10 @@ pub enum WriteWhen {
 pub struct ChangeOptions {
     /// Time at which flags are written.
     pub write: WriteWhen,
+    /// `true` if the view need not have the appended messages when the call returns; the next
+    /// refresh finds them. Then an append to a Maildir costs the same whatever the size of the
+    /// mailbox. Without effect on other formats, and if there is more to change than appends.
+    pub appends_unseen: bool,
     /// `true` to report the effect of the change without making it.
     pub dry_run: bool,
     /// Treatment of the expunged messages.
@@ -94,6 +107,7 @@ impl fmt::Debug for ChangeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChangeOptions")
             .field("write", &self.write)
+            .field("appends_unseen", &self.appends_unseen)
             .field("dry_run", &self.dry_run)
             .field("keep_expunged", &self.keep_expunged)
             .field("stop", &self.stop)
@@ -118,6 +132,8 @@ pub struct Changed {
     pub appends: u32,
     /// UIDs of the appended messages, in their order; none in a dry run.
     pub appended: Vec<Uid>,
+    /// UIDVALIDITY of these UIDs; `None` if there are none.
+    pub appended_under: Option<UidValidity>,
     /// Messages that the request names but that do not exist, in ascending order.
     pub gone: Vec<Uid>,
     /// Messages of pending changes that were dropped because the messages do not exist, in

@@ -38,7 +38,10 @@ impl Mailbox {
         self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
-            mailbox.catch_up()?;
+            match mailbox.appends_unseen(request, options) {
+                true => mailbox.ledger.refresh()?,
+                false => mailbox.catch_up()?,
+            }
             mailbox.check_numbering(uidvalidity)?;
             // What is dropped is announced for the messages of the overlay (`touch_dropped`).
             match mailbox.show_pending() {
@@ -121,7 +124,9 @@ impl Mailbox {
             let error = match self.attempt(request, options) {
                 Ok(Attempted { made, mut warnings }) => {
                     warnings.extend_from_slice(&made.report.failed);
-                    let mut changed = Changed { warnings, ..self.conclude(made, request) };
+                    let is_unseen = self.appends_unseen(request, options);
+                    let mut changed =
+                        Changed { warnings, ..self.conclude(made, request, is_unseen) };
                     changed.count_expunged(&tried);
                     return Ok(changed);
                 }
@@ -193,10 +198,15 @@ impl Mailbox {
     }
 
     fn can_leave_pending(&self, request: &ChangeRequest<'_>) -> bool {
-        let ChangeRequest { flags, expunge, appends, keywords, drop_recent, write_uids } = request;
-        let is_empty = flags.is_empty() && expunge.is_empty() && keywords.is_empty();
-        let only_appends = is_empty && !drop_recent && !write_uids;
-        only_appends && !appends.is_empty() && !self.pending.records().is_empty()
+        request.is_only_appends() && !self.pending.records().is_empty()
+    }
+
+    /// Returns `true` if a request is made without a look at the messages that there are.
+    fn appends_unseen(&self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> bool {
+        options.appends_unseen
+            && self.storage.caps().appends_unseen
+            && request.is_only_appends()
+            && self.pending.records().is_empty()
     }
 
     /// Returns the figures of a pass that changes nothing.
@@ -240,7 +250,8 @@ impl Mailbox {
             written => self.pending.records().get(written - 1).map(|record| record.sequence),
         };
         let kept = self.keep_expunged(&resolved.changes.expunge, options)?;
-        let uidnext = self.snapshot.meta().uidnext;
+        let meta = self.snapshot.meta();
+        let numbering = (meta.uidvalidity, meta.uidnext);
         let covered = self.covered();
         let (report, next) = match resolved.changes.is_empty() && request.appends.is_empty() {
             true => (SyncReport { figures: self.unchanged(), ..Default::default() }, Next::Nothing),
@@ -253,8 +264,17 @@ impl Mailbox {
             },
         };
         let appends = request.appends.len() as u32;
-        let made =
-            MadeChange { resolved, asked, appends, report, next, kept, through, uidnext, covered };
+        let made = MadeChange {
+            resolved,
+            asked,
+            appends,
+            report,
+            next,
+            kept,
+            through,
+            numbering,
+            covered,
+        };
         let warnings = if with_pending { self.warn_refused(&refused) } else { Vec::new() };
         Ok(Attempted { made, warnings })
     }
@@ -290,6 +310,7 @@ impl Mailbox {
         let progress = progress
             .map(|tell| Progress::callback(tell, LongOperation::Change, self.storage.format()));
         let covered = self.covered();
+        let is_unseen = self.appends_unseen(request, options);
         let Self { view, pending, ledger, .. } = self;
         let (storage, snapshot) = (&*view.storage, &*view.snapshot);
         let may_grow = through.is_some() || !request.appends.is_empty();
@@ -314,7 +335,8 @@ impl Mailbox {
         let mut report = storage.sync(&resolved.changes, request.appends, &mut context)?;
         let is_touched = report.figures.messages_written + report.figures.messages_expunged > 0;
         let appends = !request.appends.is_empty();
-        let of_ledger = [is_touched, appends].map(|is_so| is_so && ledger.is_persistent());
+        let is_scanned = appends && !(is_unseen && report.appended_under.is_some());
+        let of_ledger = [is_touched, is_scanned].map(|is_so| is_so && ledger.is_persistent());
         let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
         let next = match options.dry_run {

@@ -10,7 +10,7 @@ mod watcher;
 mod writer;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     newest: Mutex<View>,
     has_newer: Condvar,
     listeners: Mutex<Vec<(u64, Arc<Listener>)>>,
+    /// Number of threads that wait for a newer view.
+    waiting: AtomicUsize,
     last_listener: AtomicU64,
     /// Number of refreshes that have begun.
     begun: AtomicU64,
@@ -87,6 +89,7 @@ impl SharedMailbox {
             writer: Writer::new(mailbox),
             has_newer: Condvar::new(),
             listeners: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             last_listener: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             succeeded: AtomicU64::new(0),
@@ -144,6 +147,7 @@ impl SharedMailbox {
     /// any thread, and by the watcher of [`Mailboxes`].
     pub fn wait_for_newer(&self, than: &View, timeout: Duration) -> Option<View> {
         let end = Instant::now() + timeout;
+        let _waiter = Waiter::begin(&self.0.waiting);
         let mut newest = locked(&self.0.newest);
         while newest.version() == than.version() {
             let left = end.checked_duration_since(Instant::now())?;
@@ -161,6 +165,11 @@ impl SharedMailbox {
         Subscription { shared: Arc::downgrade(&self.0), number }
     }
 
+    /// Returns `true` if somebody is called with newer views, or waits for one.
+    pub fn is_awaited(&self) -> bool {
+        self.0.is_awaited()
+    }
+
     pub(crate) fn downgrade(&self) -> Weak<Shared> {
         Arc::downgrade(&self.0)
     }
@@ -168,6 +177,22 @@ impl SharedMailbox {
     /// Returns `true` if both are handles of one open mailbox.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// A thread that waits for a newer view, counted until this is dropped.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -193,6 +218,10 @@ impl NewerViews for Shared {
 }
 
 impl Shared {
+    fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0 || !locked(&self.listeners).is_empty()
+    }
+
     fn view(&self) -> View {
         locked(&self.newest).clone()
     }

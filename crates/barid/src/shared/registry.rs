@@ -55,7 +55,8 @@ impl Drop for Registered {
 impl Mailboxes {
     /// Creates a registry in which all mailboxes are opened with `options`
     /// ([`OpenOptions::stop`] has no effect). With `watch`, changes of other programs are noticed
-    /// as they happen; without, only by [`SharedMailbox::refresh`].
+    /// as they happen, as long as somebody waits for them ([`SharedMailbox::subscribe`],
+    /// [`SharedMailbox::wait_for_newer`]); without, only by [`SharedMailbox::refresh`].
     pub fn new(vfs: Arc<dyn Vfs>, options: OpenOptions, watch: Option<WatchOptions>) -> Self {
         let watcher = watch.map(|watch| WatcherThread::new(Arc::clone(&vfs), watch));
         Self(Arc::new(Registry { vfs, options, slots: Mutex::default(), watcher }))
@@ -97,7 +98,7 @@ impl Mailboxes {
         Ok(mailbox)
     }
 
-    /// Returns `true` if the path under which a mailbox is open still leads to it, so that it was not
+    /// Returns `true` if the path under which a mailbox is open still leads to it: it was not
     /// renamed. Costs nothing if that is the path of `spec`, which does.
     fn leads_to(&self, shared: &Shared, spec: &MailboxSpec, key: Key) -> bool {
         let Registry { vfs, options, .. } = &*self.0;

@@ -1,6 +1,6 @@
 //! The thread that watches the shared mailboxes of a process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use barid_vfs::Vfs;
@@ -9,8 +9,8 @@ use super::{Cancel, Shared, SharedMailbox};
 use crate::WatchOptions;
 use crate::watch::{Checked, Events};
 
-/// A thread that refreshes shared mailboxes as others change them. It ends some time after this
-/// value and every mailbox have been dropped.
+/// A thread that refreshes shared mailboxes as others change them, if somebody waits for that. It
+/// ends some time after this value and every mailbox have been dropped.
 #[derive(Debug)]
 pub(crate) struct WatcherThread {
     vfs: Arc<dyn Vfs>,
@@ -32,7 +32,8 @@ impl WatcherThread {
         self.is_started.get_or_init(|| {
             let events = Events::new(Arc::clone(&self.vfs), self.options.clone());
             let new = Arc::downgrade(&self.new);
-            let run = move || Running { events, watched: HashMap::new(), new }.run();
+            let (watched, unseen) = (HashMap::new(), BTreeSet::new());
+            let run = move || Running { events, watched, unseen, new }.run();
             drop(std::thread::Builder::new().name("watcher".to_owned()).spawn(run));
         });
     }
@@ -41,6 +42,8 @@ impl WatcherThread {
 struct Running {
     events: Events,
     watched: HashMap<usize, Weak<Shared>>,
+    /// The mailboxes that may have changed while nobody waited for that.
+    unseen: BTreeSet<usize>,
     /// The mailboxes to be added; gone with the [`WatcherThread`].
     new: Weak<Mutex<Vec<Weak<Shared>>>>,
 }
@@ -55,18 +58,31 @@ impl Running {
                 let number = self.events.add(shared.view().storage.path());
                 self.watched.insert(number, mailbox);
             }
-            for number in self.events.due() {
+            let awaited = self.unseen.iter().filter(|number| self.is_awaited(**number));
+            for number in self.events.due().into_iter().chain(awaited.copied()).collect::<Vec<_>>()
+            {
                 self.check(number);
             }
             self.events.wait(None);
         }
     }
 
+    fn is_awaited(&self, number: usize) -> bool {
+        let shared = self.watched.get(&number).and_then(Weak::upgrade);
+        shared.is_some_and(|shared| shared.is_awaited())
+    }
+
     fn check(&mut self, number: usize) {
         let Some(shared) = self.watched.get(&number).and_then(Weak::upgrade) else {
             self.watched.remove(&number);
+            self.unseen.remove(&number);
             return self.events.remove(number);
         };
+        if !shared.is_awaited() {
+            self.unseen.insert(number);
+            return self.events.check(number, &shared.view(), || (Checked::Settled, ()));
+        }
+        self.unseen.remove(&number);
         self.events.check(number, &shared.view(), || match shared.refresh(&Cancel::new()) {
             Ok(view) if view.is_settling() => (Checked::Settling, ()),
             Ok(_) => (Checked::Settled, ()),

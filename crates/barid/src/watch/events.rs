@@ -10,7 +10,10 @@ use barid_vfs::{Vfs, Watch, WatchId};
 
 use super::WatchOptions;
 use crate::View;
-use crate::limits::{WATCH_LOOK_INTERVAL, WATCH_SETTLE, WATCH_SLICE, WATCH_UNSETTLED};
+use crate::limits::{
+    WATCH_LOOK_INTERVAL, WATCH_REST_FACTOR, WATCH_REST_MAX, WATCH_SETTLE, WATCH_SLICE,
+    WATCH_UNSETTLED,
+};
 
 /// The watched mailboxes, by number, and the times at which they are checked next.
 #[derive(Debug)]
@@ -32,6 +35,9 @@ pub(crate) struct Events {
 struct WatchedPath {
     /// Time of the next check, by the watcher's clock.
     due: Duration,
+    /// Time before which events cause no check: a mailbox that takes long is not checked all the
+    /// time.
+    earliest: Duration,
     /// The reason why it is polled.
     polled: Option<String>,
     /// Its files and folders.
@@ -69,7 +75,10 @@ impl Events {
         };
         let number = self.last;
         self.last += 1;
-        self.watched.insert(number, WatchedPath { due: self.clock, polled, ids: Vec::new() });
+        self.watched.insert(
+            number,
+            WatchedPath { due: self.clock, earliest: self.clock, polled, ids: Vec::new() },
+        );
         number
     }
 
@@ -125,8 +134,10 @@ impl Events {
         // Later changes cause an event; earlier ones are found now.
         self.watch_files(number, view);
         let (checked, result) = check();
-        self.clock += started.elapsed();
+        let taken = started.elapsed();
+        self.clock += taken;
         if let Some(watched) = self.watched.get_mut(&number) {
+            watched.earliest = self.clock + (taken * WATCH_REST_FACTOR).min(WATCH_REST_MAX);
             let is_watched = watched.polled.is_none() && checked != Checked::Failed;
             let pause = if is_watched { WATCH_LOOK_INTERVAL } else { self.options.interval };
             let pause = match checked {
@@ -188,7 +199,7 @@ impl Events {
                 .iter_mut()
                 .filter(|(number, _)| id == WatchId::LOST || is_of_id(number))
             {
-                watched.due = watched.due.min(soon);
+                watched.due = watched.due.min(soon.max(watched.earliest));
             }
         }
     }
