@@ -9,7 +9,7 @@ use barid_testkit::peers::program;
 use super::context::ClientContext;
 use super::{
     aerc, alpine, curl, fetchmail, getmail, go_imap, imapclient, imapfilter, imapflow, imaplib,
-    mbsync, mutt, offlineimap, perl,
+    mbsync, mutt, offlineimap, perl, roundcube, thunderbird,
 };
 use crate::server::Server;
 
@@ -93,6 +93,26 @@ pub const CLIENTS: &[Client] = &[
     },
     Client { name: "aerc", needs: &[Requirement::Program("aerc", "aerc")], run: aerc::run },
     Client { name: "alpine", needs: &[Requirement::Program("alpine", "alpine")], run: alpine::run },
+    Client {
+        name: "thunderbird",
+        needs: &[
+            Requirement::Program("thunderbird", "thunderbird"),
+            Requirement::File(imaplib::PYTHON, "python3"),
+        ],
+        run: thunderbird::run,
+    },
+    Client {
+        name: "roundcube",
+        needs: &[
+            Requirement::File(roundcube::INDEX, "roundcube-core"),
+            Requirement::File(roundcube::TABLES, "roundcube-core"),
+            Requirement::Program("php", "php-cli"),
+            Requirement::Program("chromium", "chromium"),
+            Requirement::Program("chromedriver", "chromium-driver"),
+            Requirement::File(roundcube::SELENIUM, "python3-selenium"),
+        ],
+        run: roundcube::run,
+    },
     Client { name: "imapflow", needs: &[Requirement::Download("npm")], run: imapflow::run },
     Client { name: "go-imap", needs: &[Requirement::Download("go")], run: go_imap::run },
 ];
