@@ -24,4 +24,4 @@ mod roundcube;
 mod thunderbird;
 
 pub use context::{ClientContext, MailboxMessage};
-pub use programs::{CLIENTS, Client, ClientOutcome, Requirement, run_client};
+pub use programs::{CLIENTS, Client, ClientOutcome, Requirement, run_client, run_clients};
