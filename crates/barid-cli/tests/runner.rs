@@ -29,6 +29,7 @@ mod real_mail;
 mod repair_killed;
 mod search;
 mod serve;
+mod serve_clients;
 mod serve_crash;
 mod serve_qresync;
 mod serve_random;

@@ -20,6 +20,8 @@ mod mutt;
 mod offlineimap;
 mod perl;
 mod programs;
+mod roundcube;
+mod thunderbird;
 
 pub use context::{ClientContext, MailboxMessage};
-pub use programs::{CLIENTS, Client, ClientOutcome, Requirement, run_client};
+pub use programs::{CLIENTS, Client, ClientOutcome, Requirement, run_client, run_clients};

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use barid_testkit::disk;
 use barid_testkit::peers::program;
@@ -9,7 +11,7 @@ use barid_testkit::peers::program;
 use super::context::ClientContext;
 use super::{
     aerc, alpine, curl, fetchmail, getmail, go_imap, imapclient, imapfilter, imapflow, imaplib,
-    mbsync, mutt, offlineimap, perl,
+    mbsync, mutt, offlineimap, perl, roundcube, thunderbird,
 };
 use crate::server::Server;
 
@@ -93,9 +95,56 @@ pub const CLIENTS: &[Client] = &[
     },
     Client { name: "aerc", needs: &[Requirement::Program("aerc", "aerc")], run: aerc::run },
     Client { name: "alpine", needs: &[Requirement::Program("alpine", "alpine")], run: alpine::run },
+    Client {
+        name: "thunderbird",
+        needs: &[
+            Requirement::Program("thunderbird", "thunderbird"),
+            Requirement::File(imaplib::PYTHON, "python3"),
+        ],
+        run: thunderbird::run,
+    },
+    Client {
+        name: "roundcube",
+        needs: &[
+            Requirement::File(roundcube::INDEX, "roundcube-core"),
+            Requirement::File(roundcube::TABLES, "roundcube-core"),
+            Requirement::Program("php", "php-cli"),
+            Requirement::Program("chromium", "chromium"),
+            Requirement::Program("chromedriver", "chromium-driver"),
+            Requirement::File(roundcube::SELENIUM, "python3-selenium"),
+        ],
+        run: roundcube::run,
+    },
     Client { name: "imapflow", needs: &[Requirement::Download("npm")], run: imapflow::run },
     Client { name: "go-imap", needs: &[Requirement::Download("go")], run: go_imap::run },
 ];
+
+/// Clients that run at the same time: most of the time they wait for disks and screens.
+const AT_ONCE: usize = 4;
+
+/// Runs all clients whose name is `only`, or all, several at a time: each with a user of its own,
+/// numbered from `first_user`, whose mail is replaced. `report` is called at the end of each.
+pub fn run_clients(
+    server: &dyn Server,
+    first_user: u32,
+    only: Option<&str>,
+    report: &(dyn Fn(&Client, ClientOutcome) + Sync),
+) {
+    let is_wanted = |client: &Client| only.is_none_or(|only| client.name == only);
+    let clients = CLIENTS.iter().zip(first_user..).filter(|(client, _)| is_wanted(client));
+    let next = Mutex::new(clients);
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let client = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((client, user)) = client else { break };
+                    report(client, run_client(client, server, user));
+                }
+            });
+        }
+    });
+}
 
 /// Runs a client; the mail of `user` is replaced.
 pub fn run_client(client: &Client, server: &dyn Server, user: u32) -> ClientOutcome {
