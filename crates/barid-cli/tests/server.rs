@@ -293,6 +293,19 @@ fn front_and_auth_are_started_again() {
 }
 
 #[test]
+fn quotas_hold_for_sessions() {
+    let server = Server::start_with("", "[quota]\nmessages = 2\n");
+    let mut ann = server.login("ann");
+    assert!(ann.ok("CAPABILITY").contains(" QUOTA QUOTA=RES-MESSAGE "));
+    ann.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n {8+}\r\nA: c\r\n\r\n");
+    let refused = ann.command("APPEND INBOX {8+}\r\nA: d\r\n\r\n");
+    assert!(refused.starts_with("t NO [OVERQUOTA]"), "{refused}");
+    assert!(ann.ok("GETQUOTAROOT INBOX").contains("* QUOTA user (MESSAGE 2 2)"));
+    let mut bob = server.login("bob");
+    assert!(bob.ok("GETQUOTAROOT INBOX").contains("* QUOTA user (MESSAGE 0 2)"));
+}
+
+#[test]
 fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let mut server = Server::start_with("connections_per_user = 1", "");
     let mut ann = server.login("ann");

@@ -217,6 +217,12 @@ pub trait Account: Send {
     /// As [`Account::open`].
     fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>>;
 
+    /// Returns the names of the resources that quota roots may limit (RFC 9208 §3.1); none without
+    /// quota.
+    fn limited_resources(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Returns the metadata of a mailbox or, for an empty name, of the server, by entry name.
     ///
     /// # Errors

@@ -81,6 +81,9 @@ pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
 pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
+/// Time after which the use of a quota is counted again while other sessions store messages.
+pub(crate) const QUOTA_WAIT: Duration = Duration::from_millis(200);
+
 /// Bytes of a message between the processes of a server.
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;
 /// Messages that wait for a process that does not read them.

@@ -81,6 +81,7 @@ fn capabilities_of(command: &Command, rev2: bool) -> Vec<&'static str> {
         | Command::GetAcl(_)
         | Command::ListRights(..)
         | Command::SetAcl(..) => vec!["ACL"],
+        Command::GetQuota(_) | Command::GetQuotaRoot(_) | Command::SetQuota(..) => vec!["QUOTA"],
         Command::UidBatches(..) => vec!["UIDBATCHES"],
         _ => Vec::new(),
     }

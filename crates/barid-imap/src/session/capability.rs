@@ -81,6 +81,11 @@ impl<A: Account> Session<A> {
         if self.settings.can_unauthenticate {
             names.push("UNAUTHENTICATE".to_owned());
         }
+        let resources = self.account.limited_resources();
+        if !resources.is_empty() && self.is_available("QUOTA") {
+            names.push("QUOTA".to_owned());
+            names.extend(resources.iter().map(|name| format!("QUOTA=RES-{name}")));
+        }
         names.push(match self.account.append_limit() {
             Some(limit) => format!("APPENDLIMIT={limit}"),
             None => "APPENDLIMIT".to_owned(),

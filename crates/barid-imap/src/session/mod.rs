@@ -375,6 +375,9 @@ impl<A: Account> Session<A> {
             Command::Status(mailbox, items) => self.status(&mailbox, &items, reply),
             Command::GetQuotaRoot(mailbox) => self.quota_root(&mailbox, reply),
             Command::GetQuota(root) => self.quota(&root, reply),
+            Command::SetQuota(..) => {
+                Err(Refusal::new("NOPERM", "Only the administrator changes quotas"))
+            }
             Command::GetMetadata { mailbox, entries, size_max, depth } => {
                 self.get_metadata(&mailbox, &entries, size_max, depth, reply)
             }

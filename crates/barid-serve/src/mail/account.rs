@@ -15,7 +15,9 @@ use super::catenate;
 use super::refusal::refused;
 use super::selected::{ServedMailbox, try_create};
 use super::status;
-use super::user::{UserMail, refused_folder};
+use super::user::{StoredMessages, UserMail, refused_folder};
+use crate::limits::APPEND_MEMORY_LEN;
+use crate::quota::MailUse;
 
 /// The account of one session.
 pub struct SessionAccount {
@@ -41,6 +43,17 @@ impl SessionAccount {
             }
             None => Ok(()),
         }
+    }
+
+    /// Refuses a large message before it is sent, if there cannot be room for it.
+    fn has_room(&self, len: u64) -> Answer<()> {
+        let is_first = self.received.len() == 1 && self.received.iter().all(Received::is_empty);
+        if !is_first || len <= APPEND_MEMORY_LEN as u64 {
+            return Ok(());
+        }
+        // At most every second byte is the CR of a line end, which is not stored.
+        let room = MailUse { size: len / 2, messages: 1 };
+        self.user.reserve(room, &self.cancel).map(drop)
     }
 }
 
@@ -126,6 +139,7 @@ impl Account for SessionAccount {
 
     fn append_literal(&mut self, len: u64, is_binary: bool) -> Answer<()> {
         self.is_possible(len)?;
+        self.has_room(len)?;
         let Some(received) = self.received.last_mut() else { return Ok(()) };
         if is_binary { received.keep_binary(len) } else { Ok(()) }
     }
@@ -157,8 +171,14 @@ impl Account for SessionAccount {
     }
 
     fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
-        let _ = name;
-        Ok(Vec::new())
+        if let Some(name) = name {
+            self.user.folders.spec_of(name).map_err(refused_folder)?;
+        }
+        self.user.quota_roots(&self.cancel)
+    }
+
+    fn limited_resources(&self) -> Vec<&'static str> {
+        self.user.limited_resources()
     }
 
     fn metadata(&mut self, name: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
@@ -191,7 +211,8 @@ impl SessionAccount {
         };
         let target = self.user.open_target(&name)?;
         let messages = finish_all(received, &self.spool)?;
-        self.user.appends.append(&target, (messages, false), &self.cancel)
+        let messages = StoredMessages { messages, is_alone: false, is_move: false };
+        self.user.store(&target, messages, &self.cancel)
     }
 
     /// Moves the messages of INBOX to a mailbox that was made for them (RFC 9051 §6.3.6).

@@ -95,6 +95,10 @@ impl Received {
         Self { flags, keywords, internal_date, memory, spooled, is_binary, has_cr, len }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Keeps parts of the encoding `binary` exactly; the message must fit into memory.
     pub(crate) fn keep_binary(&mut self, len: u64) -> Answer<()> {
         self.check_binary_len(len)?;

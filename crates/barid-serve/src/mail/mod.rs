@@ -5,10 +5,13 @@ mod append;
 mod binary;
 mod catenate;
 mod copy;
+mod quota;
 mod recent;
 mod refusal;
 mod selected;
 mod status;
+#[cfg(test)]
+mod tests;
 mod user;
 mod view;
 

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use barid::vfs::Vfs;
-use barid::{Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
+use barid::{Cancel, Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
 use barid_folders::{FolderOptions, FolderTree};
-use barid_imap::backend::{Answer, Refusal};
+use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
 
-use super::append::AppendQueues;
+use super::append::{AppendQueues, Complete};
+use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
+use crate::quota::{MailUse, Quota};
 
 /// Options for the mail of a user: its place, and the manner of opening it.
 #[derive(Clone, Debug)]
@@ -27,8 +29,20 @@ pub struct UserOptions {
     pub spool_dir: PathBuf,
     /// Largest message that can be appended, in bytes.
     pub append_limit: Option<u64>,
+    /// Limits of all mail.
+    pub quota: Quota,
     /// `true` to notice changes of other programs as they happen.
     pub watches: bool,
+}
+
+/// Messages that are stored together.
+pub(crate) struct StoredMessages {
+    pub(crate) messages: Vec<Complete>,
+    /// `true` if they are not written together with those of other sessions: a source may fail
+    /// meanwhile.
+    pub(crate) is_alone: bool,
+    /// `true` if they are removed from another mailbox of the user afterwards.
+    pub(crate) is_move: bool,
 }
 
 /// The mail of a user: one open mailbox for all sessions, one watcher, one writer at a time.
@@ -40,6 +54,9 @@ pub struct UserMail {
     pub(crate) appends: AppendQueues,
     pub(crate) spool_dir: PathBuf,
     pub(crate) append_limit: Option<u64>,
+    pub(crate) quota: QuotaRoot,
+    /// Options of all mailboxes.
+    pub(crate) open: OpenOptions,
     /// `true` if no mailbox is changed.
     pub(crate) read_only: bool,
     claimed: AllClaimed,
@@ -57,7 +74,9 @@ impl UserMail {
         Ok(Self {
             read_only: options.open.read_only,
             name: options.name,
-            mailboxes: Mailboxes::new(Arc::clone(&vfs), options.open, watch),
+            mailboxes: Mailboxes::new(Arc::clone(&vfs), options.open.clone(), watch),
+            open: options.open,
+            quota: QuotaRoot::new(options.quota),
             vfs,
             folders,
             appends: AppendQueues::default(),
@@ -76,6 +95,23 @@ impl UserMail {
     /// Opens the target of a copy.
     pub(crate) fn open_target(&self, name: &MailboxName) -> Answer<SharedMailbox> {
         self.open_mailbox(name).map_err(try_create)
+    }
+
+    /// Stores messages at the end of a mailbox, all or none; durable when this returns.
+    ///
+    /// # Errors
+    /// `OVERQUOTA`, unless the messages are moved and so no more than before; errors of the
+    /// storage.
+    pub(crate) fn store(
+        &self,
+        target: &SharedMailbox,
+        messages: StoredMessages,
+        cancel: &Cancel,
+    ) -> Answer<Appended> {
+        let StoredMessages { messages, is_alone, is_move } = messages;
+        let room = if is_move { MailUse::default() } else { MailUse::of(&messages) };
+        let _reserved = self.reserve(room, cancel)?;
+        self.appends.append(target, (messages, is_alone), cancel)
     }
 
     /// Fails if a name does not mean this mailbox any more.
