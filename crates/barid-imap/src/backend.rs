@@ -38,6 +38,12 @@ pub trait Output {
     /// Takes bytes; may wait until the client has read earlier ones. Returns `false` once the
     /// client is gone, and then takes nothing more.
     fn write(&mut self, bytes: &[u8]) -> bool;
+
+    /// Notes that a command runs of which nothing has been written yet. Until the next
+    /// [`Output::write`] a server may send lines about its progress (RFC 9585).
+    fn begin_command(&mut self, tag: &str) {
+        let _ = tag;
+    }
 }
 
 /// A mailbox in the answer to LIST.

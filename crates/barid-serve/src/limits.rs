@@ -81,6 +81,8 @@ pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
 pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
+/// Period of the lines about the progress of a command (RFC 9585 §3).
+pub(crate) const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
 /// Time after which the use of a quota is counted again while other sessions store messages.
 pub(crate) const QUOTA_WAIT: Duration = Duration::from_millis(200);
 

@@ -51,6 +51,7 @@ const CAPABILITIES: &[&str] = &[
     "RIGHTS=kxte",
     "LIST-MYRIGHTS",
     "UIDBATCHES",
+    "INPROGRESS",
     "UIDONLY",
 ];
 

@@ -268,6 +268,9 @@ impl<A: Account> Session<A> {
     }
 
     fn run(&mut self, tag: &str, command: Command, reply: &mut Reply<'_>) -> Next {
+        if self.is_available("INPROGRESS") {
+            reply.begin_command(tag);
+        }
         let mut next = Next::Continue;
         let is_closing = matches!(command, Command::Logout);
         let is_select = matches!(command, Command::Select { .. });

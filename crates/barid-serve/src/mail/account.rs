@@ -12,6 +12,7 @@ use barid_imap::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
 
 use super::append::{Received, Spool, finish_all};
 use super::catenate;
+use super::progress::UserProgress;
 use super::refusal::refused;
 use super::selected::{ServedMailbox, try_create};
 use super::status;
@@ -34,6 +35,10 @@ impl SessionAccount {
     pub fn new(user: Arc<UserMail>, cancel: Cancel) -> Self {
         let spool = Spool::new(Arc::clone(&user.vfs), &user.spool_dir);
         Self { user, cancel, append_to: None, received: Vec::new(), spool }
+    }
+
+    pub(crate) fn progress(&self) -> &Arc<UserProgress> {
+        &self.user.progress
     }
 
     fn is_possible(&self, len: u64) -> Answer<()> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use barid::vfs::{File, OpenOptions, Vfs};
 use barid::{
     Cancel, ChangeOptions, ChangeRequest, FileRest, FlagSet, InternalDate, Keyword, MessageRest,
-    NewMessage, SharedMailbox,
+    NewMessage, ProgressFn, SharedMailbox,
 };
 use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::AppendMessage;
@@ -306,10 +306,16 @@ impl AppendQueue {
 }
 
 /// The queues of all mailboxes of a user, by the identity of the mailbox.
-#[derive(Default)]
-pub(crate) struct AppendQueues(Mutex<HashMap<u128, Arc<AppendQueue>>>);
+pub(crate) struct AppendQueues {
+    queues: Mutex<HashMap<u128, Arc<AppendQueue>>>,
+    progress: ProgressFn,
+}
 
 impl AppendQueues {
+    pub(crate) fn new(progress: ProgressFn) -> Self {
+        Self { queues: Mutex::default(), progress }
+    }
+
     /// Stores messages at the end of a mailbox, all or none; durable when this returns. Requests of
     /// other sessions that wait for the mailbox are written in the same change.
     pub(crate) fn append(
@@ -320,7 +326,7 @@ impl AppendQueues {
     ) -> Answer<Appended> {
         let job = Arc::new(AppendJob { messages, is_alone, outcome: Mutex::default() });
         let queue = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(target.view().id()).or_default())
         };
         queue.push(&job);
@@ -335,7 +341,9 @@ impl AppendQueues {
                 // The end of this session must not refuse the messages of others.
                 let is_own = group.iter().all(|other| Arc::ptr_eq(other, &job));
                 let stop = is_own.then(|| Arc::clone(stop));
-                write_group(mailbox, &group, &ChangeOptions { stop, ..Default::default() });
+                let progress = Some(Arc::clone(&self.progress));
+                let options = ChangeOptions { stop, progress, ..Default::default() };
+                write_group(mailbox, &group, &options);
             }
             Ok(())
         });

@@ -5,6 +5,7 @@ mod append;
 mod binary;
 mod catenate;
 mod copy;
+mod progress;
 mod quota;
 mod recent;
 mod refusal;
@@ -16,6 +17,13 @@ mod user;
 mod view;
 
 pub use self::account::SessionAccount;
+pub(crate) use self::progress::UserProgress;
 pub use self::selected::ServedMailbox;
 pub use self::user::{UserMail, UserOptions};
 pub use self::view::ServedView;
+
+/// Creates a session of a user without mail.
+#[cfg(test)]
+pub(crate) fn test_session() -> barid_imap::session::Session<SessionAccount> {
+    tests::TestUser::new(crate::quota::Quota::default()).session()
+}

@@ -10,6 +10,7 @@ use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
 
 use super::append::{AppendQueues, Complete};
+use super::progress::UserProgress;
 use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
@@ -55,6 +56,7 @@ pub struct UserMail {
     pub(crate) spool_dir: PathBuf,
     pub(crate) append_limit: Option<u64>,
     pub(crate) quota: QuotaRoot,
+    pub(crate) progress: Arc<UserProgress>,
     /// Options of all mailboxes.
     pub(crate) open: OpenOptions,
     /// `true` if no mailbox is changed.
@@ -70,16 +72,20 @@ impl UserMail {
     pub fn open(vfs: Arc<dyn Vfs>, options: UserOptions) -> Result<Self, barid_folders::Error> {
         let folders = FolderTree::open(Arc::clone(&vfs), options.folders)?;
         create_inbox(&folders)?;
+        let progress = Arc::new(UserProgress::default());
+        let open = OpenOptions { progress: Some(progress.callback()), ..options.open };
+        let appends = AppendQueues::new(progress.callback());
         let watch = options.watches.then(WatchOptions::default);
         Ok(Self {
-            read_only: options.open.read_only,
+            read_only: open.read_only,
             name: options.name,
-            mailboxes: Mailboxes::new(Arc::clone(&vfs), options.open.clone(), watch),
-            open: options.open,
+            mailboxes: Mailboxes::new(Arc::clone(&vfs), open.clone(), watch),
+            open,
+            progress,
             quota: QuotaRoot::new(options.quota),
             vfs,
             folders,
-            appends: AppendQueues::default(),
+            appends,
             spool_dir: options.spool_dir,
             append_limit: options.append_limit,
             claimed: AllClaimed::default(),

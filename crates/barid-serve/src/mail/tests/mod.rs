@@ -55,9 +55,13 @@ impl TestUser {
         Self { vfs, mail }
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(super) fn session(&self) -> Session<SessionAccount> {
         let account = SessionAccount::new(Arc::clone(&self.mail), Cancel::new());
-        Client(Session::new(account, SessionSettings::default(), Decoder::new()))
+        Session::new(account, SessionSettings::default(), Decoder::new())
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client(self.session())
     }
 }
 
