@@ -52,6 +52,7 @@ const CAPABILITIES: &[&str] = &[
     "LIST-MYRIGHTS",
     "UIDBATCHES",
     "INPROGRESS",
+    "MULTISEARCH",
     "UIDONLY",
 ];
 

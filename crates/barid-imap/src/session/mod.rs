@@ -15,6 +15,7 @@ mod extras;
 mod fetch;
 mod folders;
 mod login;
+mod multi_search;
 mod number;
 mod reply;
 mod search;
@@ -343,6 +344,10 @@ impl<A: Account> Session<A> {
             Command::Search(search) => {
                 let answer = self.search(tag, &search, reply);
                 self.or_forget(&search, answer)
+            }
+            Command::MultiSearch(multi) => {
+                let answer = self.multi_search(tag, &multi, reply);
+                self.or_forget(&multi.search, answer)
             }
             Command::Sort(program, search) => {
                 let answer = self.sort(tag, &program, &search, reply);

@@ -1,6 +1,7 @@
 //! Sessions over an account in memory.
 
 mod hostile;
+mod multi_search;
 mod seeing;
 mod uids;
 
