@@ -293,6 +293,42 @@ fn front_and_auth_are_started_again() {
 }
 
 #[test]
+fn events_are_pushed_between_commands() {
+    let server = Server::start();
+    let (mut one, mut two) = (server.login("ann"), server.login("ann"));
+    two.ok("CREATE Other");
+    one.ok("SELECT INBOX");
+    let events = "(MessageNew MessageExpunge MailboxName)";
+    one.ok(&format!("NOTIFY SET (selected (MessageNew MessageExpunge)) (personal {events})"));
+    two.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    assert_eq!((one.line(), one.line()), ("* 1 EXISTS\r\n".into(), "* 1 RECENT\r\n".into()));
+    two.ok("APPEND Other {8+}\r\nA: b\r\n\r\n");
+    let status = |line: String, messages: u32| {
+        let start = format!("* STATUS Other (MESSAGES {messages} ");
+        assert!(line.starts_with(&start), "{line}");
+    };
+    status(one.line(), 1);
+    // Another program delivers into a mailbox that is not selected.
+    let folder = server.world.path("ann/Maildir/.Other");
+    fs::write(folder.join("tmp/1.a.b"), "A: b\n\nc\n").unwrap();
+    fs::rename(folder.join("tmp/1.a.b"), folder.join("new/1.a.b")).unwrap();
+    status(one.line(), 2);
+    two.ok("CREATE Third");
+    assert_eq!(one.line(), "* LIST (\\HasNoChildren) \".\" Third\r\n");
+    // In IDLE, too; a command in between is answered as ever.
+    one.ok("NOOP");
+    one.send("i IDLE\r\n");
+    assert_eq!(one.line(), "+ idling\r\n");
+    two.ok("DELETE Third");
+    assert_eq!(one.line(), "* LIST (\\NonExistent) \".\" Third\r\n");
+    one.send("DONE\r\n");
+    assert!(one.answer("i").starts_with("i OK"));
+    one.ok("NOTIFY NONE");
+    two.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    assert_eq!(one.ok("NOOP").lines().count(), 1);
+}
+
+#[test]
 fn quotas_hold_for_sessions() {
     let server = Server::start_with("", "[quota]\nmessages = 2\n");
     let mut ann = server.login("ann");

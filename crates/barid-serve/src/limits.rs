@@ -83,6 +83,12 @@ pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Period of the lines about the progress of a command (RFC 9585 §3).
 pub(crate) const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
+/// Mailboxes that a session follows (RFC 5465); each is open.
+pub(crate) const FOLLOWED_MAX: usize = 500;
+/// Period in which the names of mailboxes are looked at for changes of other programs.
+pub(crate) const NAMES_PERIOD: Duration = Duration::from_secs(5);
+/// Renames that are remembered for sessions that have not announced them yet.
+pub(crate) const RENAMES_MAX: usize = 100;
 /// Time after which the use of a quota is counted again while other sessions store messages.
 pub(crate) const QUOTA_WAIT: Duration = Duration::from_millis(200);
 

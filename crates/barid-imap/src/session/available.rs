@@ -80,6 +80,7 @@ fn capabilities_of(command: &Command, rev2: bool) -> Vec<&'static str> {
             names
         }
         Command::CancelUpdate(_) => vec!["CONTEXT=SEARCH"],
+        Command::Notify(_) => vec!["NOTIFY"],
         Command::Replace { .. } => vec!["REPLACE"],
         Command::GetMetadata { .. } | Command::SetMetadata(..) => vec!["METADATA"],
         Command::MyRights(_)

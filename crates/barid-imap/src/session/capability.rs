@@ -83,6 +83,9 @@ impl<A: Account> Session<A> {
         if self.settings.can_unauthenticate {
             names.push("UNAUTHENTICATE".to_owned());
         }
+        if self.account.can_follow() {
+            names.push("NOTIFY".to_owned());
+        }
         let resources = self.account.limited_resources();
         if !resources.is_empty() && self.is_available("QUOTA") {
             names.push("QUOTA".to_owned());

@@ -16,6 +16,7 @@ mod fetch;
 mod folders;
 mod login;
 mod multi_search;
+mod notify;
 mod number;
 mod reply;
 mod search;
@@ -33,6 +34,7 @@ use barid_types::UidSet;
 pub use self::capability::Capabilities;
 use self::context::SearchContext;
 pub use self::login::{Login, LoginRequest, LoginSettings};
+use self::notify::Notifying;
 use self::reply::Reply;
 use self::select::Selected;
 use crate::backend::{Account, Answer, Mailbox as _, Output, Refusal};
@@ -123,6 +125,8 @@ pub struct Session<A: Account> {
     saved: UidSet,
     /// Searches whose results are kept up to date.
     contexts: Vec<SearchContext>,
+    /// The events that NOTIFY has chosen.
+    notifying: Option<Notifying>,
     /// Tag of the IDLE that waits for DONE.
     idle_tag: Option<String>,
     /// The reason for which the APPEND being read is refused.
@@ -148,6 +152,7 @@ impl<A: Account> Session<A> {
             selected: None,
             saved: UidSet::new(),
             contexts: Vec::new(),
+            notifying: None,
             idle_tag: None,
             append_refused: None,
             bad_commands: 0,
@@ -250,19 +255,23 @@ impl<A: Account> Session<A> {
         if reply.finish() { next } else { Next::Close }
     }
 
-    /// Writes the changes of the selected mailbox to an idle client.
+    /// Writes the changes of the selected mailbox to an idle client, and between commands the
+    /// events that NOTIFY has chosen ([`Session::is_between_commands`]).
     pub fn announce(&mut self, out: &mut dyn Output) -> Next {
         let mut reply = Reply::new(out);
         let announced = match &self.selected {
             // Whoever calls this knows that there is a newer view.
             Some(selected) => {
                 let now = selected.mailbox.view();
-                self.announce_view(now, true, &[], &mut reply)
+                let is_immediate = self.notifying.as_ref().is_none_or(|n| n.selected.is_immediate);
+                self.announce_view(now, self.is_idle() || is_immediate, &[], &mut reply)
             }
             None => Ok(()),
         };
+        let announced = announced.and_then(|()| self.announce_others(&mut reply));
         let next = match announced {
-            Ok(()) => Next::Idle,
+            Ok(()) if self.is_idle() => Next::Idle,
+            Ok(()) => Next::Continue,
             Err(refusal) => self.fail_fatally(&refusal, &mut reply),
         };
         if reply.finish() { next } else { Next::Close }
@@ -372,6 +381,7 @@ impl<A: Account> Session<A> {
     /// Runs a command that concerns the account.
     fn dispatch_account(&mut self, command: Command, reply: &mut Reply<'_>) -> Answer<Done> {
         match command {
+            Command::Notify(set) if self.account.can_follow() => self.notify(set, reply),
             Command::Create { mailbox, is_folder, special_use } => {
                 self.create(&mailbox, is_folder, &special_use)
             }

@@ -15,12 +15,12 @@ use barid_imap::wire::{Decoder, Event};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, interval_at, sleep, timeout};
+use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout};
 
 use super::compression::Deflate;
 use super::output::output;
 use crate::limits::{
-    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, PROGRESS_PERIOD, SESSION_TIMEOUT,
+    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, NAMES_PERIOD, PROGRESS_PERIOD, SESSION_TIMEOUT,
     SLOW_READER_TIMEOUT,
 };
 use crate::mail::SessionAccount;
@@ -84,7 +84,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     cancel: Cancel,
     stop: StopRequest,
 ) -> io::Result<SessionEnd> {
-    let (session, changed) = (Some(session), Arc::new(Notify::new()));
+    let changed = Arc::clone(session.account().wake());
+    let session = Some(session);
     let progress_period = PROGRESS_PERIOD;
     let deflate = None;
     let mut connection = Connection { stream, stop, session, deflate, progress_period, changed };
@@ -118,21 +119,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             match self.drain().await? {
                 Next::Continue => {
-                    let mut stop = self.stop.clone();
-                    let read = timeout(SESSION_TIMEOUT, read_piece(&mut self.stream));
-                    let bye = tokio::select! {
-                        read = read => match read {
-                            Ok(Ok(piece)) if piece.is_empty() => return Ok(Next::Close),
-                            Ok(Ok(piece)) => {
-                                self.feed(&piece)?;
-                                continue;
-                            }
-                            Ok(Err(error)) => return Err(error),
-                            Err(_) => "Autologout: no command for long",
-                        },
-                        text = stop.made() => text,
-                    };
-                    return self.bye(bye).await;
+                    if !self.wait().await? {
+                        return Ok(Next::Close);
+                    }
                 }
                 Next::Idle => {
                     if !self.idle().await? {
@@ -145,6 +134,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.feed(&unread)?;
                 }
                 end @ (Next::Unauthenticate | Next::Close) => return Ok(end),
+            }
+        }
+    }
+
+    /// Waits between commands for input, and announces the events that the client has asked for
+    /// (RFC 5465); `false` if the connection ends.
+    async fn wait(&mut self) -> io::Result<bool> {
+        let end = Instant::now() + SESSION_TIMEOUT;
+        let notifies = self.session()?.notifies();
+        let _subscription = if notifies { self.subscribe()? } else { None };
+        let mut stop = self.stop.clone();
+        // There may have been a change between the last look and the subscription.
+        let mut is_changed = notifies;
+        loop {
+            let announce = |session: &mut UserSession, out: &mut dyn Output| session.announce(out);
+            let is_possible = is_changed && self.session()?.is_between_commands();
+            if is_possible && self.run(announce).await? == Next::Close {
+                return Ok(false);
+            }
+            tokio::select! {
+                read = read_piece(&mut self.stream) => {
+                    let piece = read?;
+                    self.feed(&piece)?;
+                    return Ok(!piece.is_empty());
+                }
+                text = stop.made() => return self.bye(text).await.map(|_| false),
+                () = self.changed.notified(), if notifies => is_changed = true,
+                () = sleep(NAMES_PERIOD), if notifies => is_changed = true,
+                () = sleep_until(end) => {
+                    return self.bye("Autologout: no command for long").await.map(|_| false);
+                }
             }
         }
     }
@@ -259,6 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn idle(&mut self) -> io::Result<bool> {
         let _subscription = self.subscribe()?;
         let end = Instant::now() + IDLE_TIMEOUT;
+        let mut note_at = Instant::now() + IDLE_NOTE_PERIOD;
+        let notifies = self.session()?.notifies();
         // There may have been a change between the last look and the subscription.
         let mut is_changed = true;
         let mut stop = self.stop.clone();
@@ -275,7 +297,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 text = stop.made() => return self.bye(text).await.map(|_| false),
                 () = self.changed.notified() => is_changed = true,
-                () = sleep(IDLE_NOTE_PERIOD) => {
+                () = sleep(NAMES_PERIOD), if notifies => is_changed = true,
+                () = sleep_until(note_at) => {
+                    note_at = Instant::now() + IDLE_NOTE_PERIOD;
                     if Instant::now() > end {
                         return self.bye("IDLE lasted too long").await.map(|_| false);
                     }

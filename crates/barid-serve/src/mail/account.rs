@@ -5,13 +5,15 @@ use std::sync::Arc;
 use barid::Cancel;
 use barid_folders::Renamed;
 use barid_imap::backend::{
-    Account, Answer, Appended, ListedMailbox, Mailbox as _, Namespace, QuotaResource, Refusal,
-    StatusValue,
+    Account, Answer, Appended, ListedMailbox, Mailbox as _, NamesChange, Namespace, QuotaResource,
+    Refusal, StatusValue,
 };
 use barid_imap::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
+use tokio::sync::Notify;
 
 use super::append::{Received, Spool, finish_all};
 use super::catenate;
+use super::follow::SessionFollows;
 use super::progress::UserProgress;
 use super::refusal::refused;
 use super::selected::{ServedMailbox, try_create};
@@ -28,13 +30,22 @@ pub struct SessionAccount {
     append_to: Option<MailboxName>,
     received: Vec<Received>,
     spool: Spool,
+    follows: SessionFollows,
+    /// Woken when something changes that the session follows.
+    wake: Arc<Notify>,
 }
 
 impl SessionAccount {
     /// Creates the account of a session; `cancel` ends its waits.
     pub fn new(user: Arc<UserMail>, cancel: Cancel) -> Self {
         let spool = Spool::new(Arc::clone(&user.vfs), &user.spool_dir);
-        Self { user, cancel, append_to: None, received: Vec::new(), spool }
+        let wake = Arc::new(Notify::new());
+        let follows = SessionFollows::new(Arc::clone(&user), Arc::clone(&wake));
+        Self { user, cancel, append_to: None, received: Vec::new(), spool, follows, wake }
+    }
+
+    pub(crate) fn wake(&self) -> &Arc<Notify> {
+        &self.wake
     }
 
     pub(crate) fn progress(&self) -> &Arc<UserProgress> {
@@ -110,22 +121,31 @@ impl Account for SessionAccount {
         is_folder: bool,
         special_use: &[String],
     ) -> Answer<()> {
-        self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)
+        self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn delete(&mut self, name: &MailboxName) -> Answer<()> {
-        self.user.folders.delete(name).map_err(refused_folder)
+        self.user.folders.delete(name).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn rename(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
-        match self.user.folders.rename(from, to).map_err(refused_folder)? {
+        let renamed = self.user.folders.rename(from, to).map_err(refused_folder)?;
+        let is_done = matches!(renamed, Renamed::Done);
+        self.user.followed.names_changed(is_done.then_some((from, to)));
+        match renamed {
             Renamed::Done => Ok(()),
             Renamed::MoveMessages { .. } => self.move_all(from, to),
         }
     }
 
     fn subscribe(&mut self, name: &MailboxName, is_subscribed: bool) -> Answer<()> {
-        self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)
+        self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn append_begin(&mut self, message: &AppendMessage) -> Answer<()> {
@@ -175,15 +195,28 @@ impl Account for SessionAccount {
         self.user.append_limit
     }
 
-    fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
-        if let Some(name) = name {
-            self.user.folders.spec_of(name).map_err(refused_folder)?;
-        }
+    fn quota(&mut self, _: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
         self.user.quota_roots(&self.cancel)
     }
 
     fn limited_resources(&self) -> Vec<&'static str> {
         self.user.limited_resources()
+    }
+
+    fn can_follow(&self) -> bool {
+        true
+    }
+
+    fn follow(&mut self, names: &[String]) -> Answer<()> {
+        self.follows.follow(names)
+    }
+
+    fn changed(&mut self) -> Vec<String> {
+        self.follows.changed()
+    }
+
+    fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
+        self.follows.names(if_changed)
     }
 
     fn metadata(&mut self, name: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
@@ -195,7 +228,9 @@ impl Account for SessionAccount {
         name: &MailboxName,
         entries: &[(String, Option<Vec<u8>>)],
     ) -> Answer<()> {
-        self.user.folders.set_metadata(name, entries).map_err(refused_folder)
+        self.user.folders.set_metadata(name, entries).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 }
 

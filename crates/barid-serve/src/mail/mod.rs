@@ -5,6 +5,7 @@ mod append;
 mod binary;
 mod catenate;
 mod copy;
+mod follow;
 mod progress;
 mod quota;
 mod recent;

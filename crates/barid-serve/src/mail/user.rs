@@ -10,6 +10,7 @@ use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
 
 use super::append::{AppendQueues, Complete};
+use super::follow::Followed;
 use super::progress::UserProgress;
 use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
@@ -57,6 +58,7 @@ pub struct UserMail {
     pub(crate) append_limit: Option<u64>,
     pub(crate) quota: QuotaRoot,
     pub(crate) progress: Arc<UserProgress>,
+    pub(crate) followed: Followed,
     /// Options of all mailboxes.
     pub(crate) open: OpenOptions,
     /// `true` if no mailbox is changed.
@@ -82,6 +84,7 @@ impl UserMail {
             mailboxes: Mailboxes::new(Arc::clone(&vfs), open.clone(), watch),
             open,
             progress,
+            followed: Followed::default(),
             quota: QuotaRoot::new(options.quota),
             vfs,
             folders,

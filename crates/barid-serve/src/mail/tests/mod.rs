@@ -1,5 +1,6 @@
 //! Sessions of one user over mailboxes in a file system in memory.
 
+mod notify;
 mod quota;
 
 use std::path::{Path, PathBuf};
@@ -83,6 +84,14 @@ impl Client {
                 }
             }
         }
+        String::from_utf8_lossy(&out.0).into_owned()
+    }
+
+    /// Returns what is announced between commands.
+    pub(super) fn announced(&mut self) -> String {
+        let mut out = Collected::default();
+        assert!(self.0.is_between_commands());
+        self.0.announce(&mut out);
         String::from_utf8_lossy(&out.0).into_owned()
     }
 

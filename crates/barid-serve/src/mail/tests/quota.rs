@@ -32,7 +32,7 @@ fn capabilities_and_roots_are_those_of_the_limits() {
     let answer = client.command("GETQUOTAROOT INBOX");
     let roots = "* QUOTAROOT INBOX user\r\n* QUOTA user (STORAGE 0 2 MESSAGE 0 3)\r\nx OK";
     assert!(answer.starts_with(roots), "{answer}");
-    client.check("GETQUOTAROOT Nowhere", "x NO [NONEXISTENT]");
+    client.check("GETQUOTAROOT Nowhere", "* QUOTAROOT Nowhere user\r\n* QUOTA user ");
     client.check("GETQUOTA \"\"", "x NO [NONEXISTENT]");
     client.check("SETQUOTA user (STORAGE 9)", "x NO [NOPERM]");
     let messages = Quota { size: None, messages: Some(3) };
