@@ -329,6 +329,33 @@ fn events_are_pushed_between_commands() {
 }
 
 #[test]
+fn a_connection_can_be_given_to_another_user() {
+    let server = Server::start();
+    let mut client = server.login("ann");
+    assert!(client.ok("CAPABILITY").contains(" UNAUTHENTICATE "));
+    client.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    client.ok("SELECT INBOX");
+    assert_eq!(client.ok("UNAUTHENTICATE"), "t OK Unauthenticated\r\n");
+    assert!(client.command("SELECT INBOX").starts_with("t BAD"));
+    assert!(client.command("LOGIN bob wrong").starts_with("t NO [AUTHENTICATIONFAILED]"));
+    client.ok("LOGIN bob secret");
+    assert!(client.ok("STATUS INBOX (MESSAGES)").contains("(MESSAGES 0)"));
+    // The next commands are sent ahead.
+    for (user, messages) in [("ann", 1), ("bob", 0), ("bob", 0), ("ann", 1)] {
+        client.send(&format!(
+            "u UNAUTHENTICATE\r\nl LOGIN {user} secret\r\ns STATUS INBOX (MESSAGES)\r\n"
+        ));
+        assert_eq!(client.line(), "u OK Unauthenticated\r\n");
+        let answer = client.answer("l");
+        assert!(answer.ends_with("Logged in\r\n"), "{answer}");
+        assert!(client.answer("s").contains(&format!("(MESSAGES {messages})")), "{user}");
+    }
+    client.ok("LOGOUT");
+    assert_eq!(client.rest(), "");
+    wait_for("the end of the session", || server.admin(&["sessions"]).is_empty().then_some(()));
+}
+
+#[test]
 fn quotas_hold_for_sessions() {
     let server = Server::start_with("", "[quota]\nmessages = 2\n");
     let mut ann = server.login("ann");

@@ -104,6 +104,8 @@ pub(crate) const LOGIN_JOBS_MAX: usize = 1024;
 pub(crate) const BEFORE_LOGIN_PART: usize = 8;
 /// Threads that wait for PAM, or compute hashes.
 pub(crate) const LOGIN_THREADS: usize = 16;
+/// Bytes behind UNAUTHENTICATE that a client sends ahead.
+pub(crate) const GIVEN_BACK_LEN_MAX: u64 = 64 * 1024;
 /// Time in which the front begins a session with its first bytes.
 pub(crate) const PRELUDE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Threads of a worker that wait for the disk.
