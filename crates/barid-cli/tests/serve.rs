@@ -13,7 +13,7 @@ use crate::support::World;
 /// The folder of imaptest's scripts in the corpora.
 const IMAPTEST: &str = "torture/dovecot-imaptest/raw/src/tests";
 /// Scripts of imaptest that need a capability which is not there.
-const SKIPPED: [&str; 4] = ["notify", "urlauth", "urlauth-binary", "urlauth2"];
+const SKIPPED: [&str; 3] = ["urlauth", "urlauth-binary", "urlauth2"];
 /// Scripts of imaptest that begin before login.
 const BEFORE_LOGIN: [&str; 2] = ["id", "logout"];
 fn server(format: MailFormat) -> ProgramServer {

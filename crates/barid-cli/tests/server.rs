@@ -293,6 +293,82 @@ fn front_and_auth_are_started_again() {
 }
 
 #[test]
+fn events_are_pushed_between_commands() {
+    let server = Server::start();
+    let (mut one, mut two) = (server.login("ann"), server.login("ann"));
+    two.ok("CREATE Other");
+    one.ok("SELECT INBOX");
+    let events = "(MessageNew MessageExpunge MailboxName)";
+    one.ok(&format!("NOTIFY SET (selected (MessageNew MessageExpunge)) (personal {events})"));
+    two.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    assert_eq!((one.line(), one.line()), ("* 1 EXISTS\r\n".into(), "* 1 RECENT\r\n".into()));
+    two.ok("APPEND Other {8+}\r\nA: b\r\n\r\n");
+    let status = |line: String, messages: u32| {
+        let start = format!("* STATUS Other (MESSAGES {messages} ");
+        assert!(line.starts_with(&start), "{line}");
+    };
+    status(one.line(), 1);
+    // Another program delivers into a mailbox that is not selected.
+    let folder = server.world.path("ann/Maildir/.Other");
+    fs::write(folder.join("tmp/1.a.b"), "A: b\n\nc\n").unwrap();
+    fs::rename(folder.join("tmp/1.a.b"), folder.join("new/1.a.b")).unwrap();
+    status(one.line(), 2);
+    two.ok("CREATE Third");
+    assert_eq!(one.line(), "* LIST (\\HasNoChildren) \".\" Third\r\n");
+    // In IDLE, too; a command in between is answered as ever.
+    one.ok("NOOP");
+    one.send("i IDLE\r\n");
+    assert_eq!(one.line(), "+ idling\r\n");
+    two.ok("DELETE Third");
+    assert_eq!(one.line(), "* LIST (\\NonExistent) \".\" Third\r\n");
+    one.send("DONE\r\n");
+    assert!(one.answer("i").starts_with("i OK"));
+    one.ok("NOTIFY NONE");
+    two.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    assert_eq!(one.ok("NOOP").lines().count(), 1);
+}
+
+#[test]
+fn a_connection_can_be_given_to_another_user() {
+    let server = Server::start();
+    let mut client = server.login("ann");
+    assert!(client.ok("CAPABILITY").contains(" UNAUTHENTICATE "));
+    client.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");
+    client.ok("SELECT INBOX");
+    assert_eq!(client.ok("UNAUTHENTICATE"), "t OK Unauthenticated\r\n");
+    assert!(client.command("SELECT INBOX").starts_with("t BAD"));
+    assert!(client.command("LOGIN bob wrong").starts_with("t NO [AUTHENTICATIONFAILED]"));
+    client.ok("LOGIN bob secret");
+    assert!(client.ok("STATUS INBOX (MESSAGES)").contains("(MESSAGES 0)"));
+    // The next commands are sent ahead.
+    for (user, messages) in [("ann", 1), ("bob", 0), ("bob", 0), ("ann", 1)] {
+        client.send(&format!(
+            "u UNAUTHENTICATE\r\nl LOGIN {user} secret\r\ns STATUS INBOX (MESSAGES)\r\n"
+        ));
+        assert_eq!(client.line(), "u OK Unauthenticated\r\n");
+        let answer = client.answer("l");
+        assert!(answer.ends_with("Logged in\r\n"), "{answer}");
+        assert!(client.answer("s").contains(&format!("(MESSAGES {messages})")), "{user}");
+    }
+    client.ok("LOGOUT");
+    assert_eq!(client.rest(), "");
+    wait_for("the end of the session", || server.admin(&["sessions"]).is_empty().then_some(()));
+}
+
+#[test]
+fn quotas_hold_for_sessions() {
+    let server = Server::start_with("", "[quota]\nmessages = 2\n");
+    let mut ann = server.login("ann");
+    assert!(ann.ok("CAPABILITY").contains(" QUOTA QUOTA=RES-MESSAGE "));
+    ann.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n {8+}\r\nA: c\r\n\r\n");
+    let refused = ann.command("APPEND INBOX {8+}\r\nA: d\r\n\r\n");
+    assert!(refused.starts_with("t NO [OVERQUOTA]"), "{refused}");
+    assert!(ann.ok("GETQUOTAROOT INBOX").contains("* QUOTA user (MESSAGE 2 2)"));
+    let mut bob = server.login("bob");
+    assert!(bob.ok("GETQUOTAROOT INBOX").contains("* QUOTA user (MESSAGE 0 2)"));
+}
+
+#[test]
 fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let mut server = Server::start_with("connections_per_user = 1", "");
     let mut ann = server.login("ann");

@@ -1,5 +1,8 @@
 //! Metadata of mailboxes and of the server (RFC 5464), in the state of the tree.
 
+use std::collections::BTreeMap;
+
+use barid_imap::backend::MetadataEntries;
 use barid_imap::command::MailboxName;
 
 use crate::error::{Error, Result};
@@ -7,7 +10,7 @@ use crate::limits::{
     METADATA_ENTRIES_MAX, METADATA_LEN_MAX, METADATA_NAME_LEN_MAX, METADATA_VALUE_LEN_MAX,
 };
 use crate::names::NamedPlace;
-use crate::state::{Metadata, TreeState, key_of};
+use crate::state::{Metadata, NameState, TreeState, key_of, place_of_key};
 use crate::tree::{FolderTree, Occupant};
 
 /// Beginnings of the names of entries (RFC 5464 §3.2).
@@ -30,6 +33,22 @@ impl FolderTree {
         };
         let entries = metadata.into_iter().flatten();
         Ok(entries.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// Returns the metadata of all mailboxes that have some, by name; that of the server has the
+    /// empty name. Reads one file.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn all_metadata(&self) -> Result<BTreeMap<String, MetadataEntries>> {
+        self.settle()?;
+        let state = self.state_for_reading()?;
+        let of_name =
+            |(key, name): (String, NameState)| (self.name_of(&place_of_key(&key)), name.metadata);
+        let server = (String::new(), state.server_metadata);
+        let all = state.names.into_iter().map(of_name).chain([server]);
+        let all = all.filter(|(_, metadata)| !metadata.is_empty());
+        Ok(all.map(|(name, metadata)| (name, metadata.into_iter().collect())).collect())
     }
 
     /// Sets metadata entries of a mailbox, or of the server for an empty name, or removes those

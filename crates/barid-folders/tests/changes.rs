@@ -363,6 +363,12 @@ fn metadata_is_bounded_and_of_one_mailbox() {
     let refused = set("a", &[("/private/x", None), ("/bad", Some(b"1"))]);
     assert_eq!(code(refused), "CANNOT");
     assert_eq!(tree.metadata(&"a".into()).unwrap().len(), 2, "all or none");
+    let all = tree.all_metadata().unwrap();
+    assert_eq!(all.keys().map(String::as_str).collect::<Vec<_>>(), ["", "INBOX", "a"]);
+    for (name, entries) in all {
+        let entries: Vec<_> = entries.into_iter().collect();
+        assert_eq!(entries, tree.metadata(&name.as_str().into()).unwrap(), "{name}");
+    }
     set("a", &[("/PRIVATE/x", None)]).unwrap();
     assert_eq!(tree.metadata(&"a".into()).unwrap(), [("/shared/y".into(), Vec::new())]);
     let value = vec![0; 64 << 10];

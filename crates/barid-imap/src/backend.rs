@@ -4,6 +4,9 @@
 //! runs them on threads that may wait. No call is made while output is being written, and no
 //! implementation holds a lock while it calls [`Output::write`].
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use barid_query::search::SearchProgram;
 use barid_query::{SortProgram, ThreadAlgorithm, Threads};
 use barid_types::{Flag, FlagSet, InternalDate, Keyword, ModSeq, Uid, UidSet, UidValidity};
@@ -38,6 +41,12 @@ pub trait Output {
     /// Takes bytes; may wait until the client has read earlier ones. Returns `false` once the
     /// client is gone, and then takes nothing more.
     fn write(&mut self, bytes: &[u8]) -> bool;
+
+    /// Notes that a command runs of which nothing has been written yet. Until the next
+    /// [`Output::write`] a server may send lines about its progress (RFC 9585).
+    fn begin_command(&mut self, tag: &str) {
+        let _ = tag;
+    }
 }
 
 /// A mailbox in the answer to LIST.
@@ -110,6 +119,27 @@ pub struct QuotaResource {
 pub struct Namespace {
     /// The prefix.
     pub prefix: String,
+}
+
+/// Metadata entries with their values (RFC 5464).
+pub type MetadataEntries = BTreeMap<String, Vec<u8>>;
+
+/// The names of all mailboxes at one moment, and their metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountNames {
+    /// The mailboxes and subscriptions, as LIST with the pattern `*` returns them.
+    pub mailboxes: Vec<ListedMailbox>,
+    /// The metadata of mailboxes that have some; that of the server under the empty name.
+    pub metadata: BTreeMap<String, MetadataEntries>,
+}
+
+/// A change of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamesChange {
+    /// The names now.
+    pub names: Arc<AccountNames>,
+    /// Known renames since the last time, old and new name, in their order.
+    pub renames: Vec<(String, String)>,
 }
 
 /// The mailboxes of a user, as one session uses them.
@@ -211,11 +241,48 @@ pub trait Account: Send {
     /// Returns the largest message that can be appended, in bytes (RFC 7889).
     fn append_limit(&self) -> Option<u64>;
 
-    /// Returns the quota roots of a mailbox with their resources; none without quota.
+    /// Returns the quota roots of a mailbox, which need not exist (RFC 9208 §4.1.3), with their
+    /// resources; none without quota.
     ///
     /// # Errors
-    /// As [`Account::open`].
+    /// Errors of the storage.
     fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>>;
+
+    /// Returns the names of the resources that quota roots may limit (RFC 9208 §3.1); none without
+    /// quota.
+    fn limited_resources(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Returns `true` if changes of all mailboxes can be followed (RFC 5465).
+    fn can_follow(&self) -> bool {
+        false
+    }
+
+    /// Follows the messages of these mailboxes and no others, for [`Account::changed`].
+    ///
+    /// # Errors
+    /// `NOTIFICATIONOVERFLOW` if there are too many; none is followed then.
+    fn follow(&mut self, names: &[String]) -> Answer<()> {
+        let _ = names;
+        Ok(())
+    }
+
+    /// Returns the followed mailboxes that may have changed since they were returned last, or were
+    /// followed. Costs nothing without changes.
+    fn changed(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the names of all mailboxes; with `if_changed` only if they have changed since they
+    /// were returned last. Changes of other programs may be noticed some seconds later.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
+        let _ = if_changed;
+        Ok(None)
+    }
 
     /// Returns the metadata of a mailbox or, for an empty name, of the server, by entry name.
     ///

@@ -10,8 +10,6 @@ pub const LINE_LEN_MAX: usize = 1024 * 1024;
 pub const LITERAL_LEN_BEFORE_LOGIN_MAX: u64 = 1024;
 /// Length of a literal that is not a message, in bytes.
 pub const LITERAL_LEN_MAX: u64 = 512 * 1024;
-/// Depth of nested parentheses.
-pub const NESTING_MAX: usize = 32;
 /// Number of elements of a list: flags, keys, patterns, items.
 pub const LIST_LEN_MAX: usize = 1000;
 /// Number of ranges of a set of message numbers.

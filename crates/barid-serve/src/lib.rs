@@ -19,6 +19,7 @@ mod listener;
 pub mod lmtp;
 pub mod log;
 pub mod mail;
+mod quota;
 pub mod server;
 pub mod socket;
 mod stdio;

@@ -83,6 +83,17 @@ pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
 pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
+/// Period of the lines about the progress of a command (RFC 9585 §3).
+pub(crate) const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
+/// Mailboxes that a session follows (RFC 5465); each is open.
+pub(crate) const FOLLOWED_MAX: usize = 500;
+/// Period in which the names of mailboxes are looked at for changes of other programs.
+pub(crate) const NAMES_PERIOD: Duration = Duration::from_secs(5);
+/// Renames that are remembered for sessions that have not announced them yet.
+pub(crate) const RENAMES_MAX: usize = 100;
+/// Time after which the use of a quota is counted again while other sessions store messages.
+pub(crate) const QUOTA_WAIT: Duration = Duration::from_millis(200);
+
 /// Bytes of a message between the processes of a server.
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;
 /// Messages that wait for a process that does not read them.
@@ -95,6 +106,8 @@ pub(crate) const LOGIN_JOBS_MAX: usize = 1024;
 pub(crate) const BEFORE_LOGIN_PART: usize = 8;
 /// Threads that wait for PAM, or compute hashes.
 pub(crate) const LOGIN_THREADS: usize = 16;
+/// Bytes behind UNAUTHENTICATE that a client sends ahead.
+pub(crate) const GIVEN_BACK_LEN_MAX: u64 = 64 * 1024;
 /// Time in which the front begins a session with its first bytes.
 pub(crate) const PRELUDE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Threads of a worker that wait for the disk.

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_cache::{Opened, Snapshot};
 use barid_formats::MailboxSpec;
 use barid_state::{Access, Identity, Ledger};
 use barid_types::UidValidity;
 use barid_vfs::Vfs;
 
 use crate::create::sync_attributes;
-use crate::opening::{LEDGER_LOCK_TIMEOUT, storage_of};
+use crate::opening::{CachePlace, LEDGER_LOCK_TIMEOUT, is_current, storage_of};
 use crate::{OpenOptions, Result};
 
 /// State of a mailbox that is not open.
@@ -50,6 +51,43 @@ pub fn at_rest(
         ledger_uidvalidity: ledger.uidvalidity(),
         is_unfinished: storage.unfinished(Some(&options.state_dir))?.is_some(),
     })
+}
+
+/// Size of a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailboxFigures {
+    /// Its identity.
+    pub id: u128,
+    /// Number of messages.
+    pub messages: u32,
+    /// Bytes of the mailbox: the file, or the sum of the messages.
+    pub size_bytes: u64,
+}
+
+/// Returns the size of a mailbox as its cache has it, if the mailbox has not changed since; `None`
+/// if it must be opened for that. Costs some system calls, whatever the size of the mailbox.
+///
+/// # Errors
+/// As [`crate::Mailbox::open_in`].
+pub fn figures_at_rest(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<Option<MailboxFigures>> {
+    let (storage, identity) = storage_of(vfs, spec, options)?;
+    let place = CachePlace::of(vfs, options, &identity);
+    if !place.on_disk || storage.unfinished(Some(&options.state_dir))?.is_some() {
+        return Ok(None);
+    }
+    // An error of the cache is one for the opening, which repairs it.
+    let Ok(Opened::Fresh(snapshot)) = Snapshot::open(place.vfs, &place.path, identity.id) else {
+        return Ok(None);
+    };
+    if !is_current(&*storage, &snapshot, &storage.stamp()?, options.full_check) {
+        return Ok(None);
+    }
+    let size_bytes = snapshot.meta().size_bytes;
+    Ok(Some(MailboxFigures { id: identity.id, messages: snapshot.len(), size_bytes }))
 }
 
 /// Changes the UIDVALIDITY of a mailbox, durably. Returns `false`, with nothing changed, if the
@@ -131,6 +169,45 @@ mod tests {
         check("mh", false, true);
         check("mboxrd", false, true);
         check("mmdf", false, true);
+    }
+
+    /// Counts a mailbox without opening it, before and after a change.
+    fn check_figures(format: &str) {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        vfs.create_dir_all(Path::new("/mail"), 0o700).unwrap();
+        let spec = MailboxSpec::parse(&format!("{format}:/mail/box"));
+        let kind = FormatName::named(format).unwrap().format();
+        let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+        let create = CreateOptions::default();
+        crate::create(&vfs, &spec.path, kind, &create, &options.state_dir).unwrap();
+        assert_eq!(figures_at_rest(&vfs, &spec, &options).unwrap(), None, "{format}: no cache");
+        for messages in 1..3 {
+            let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options).unwrap();
+            let appends = [crate::NewMessage { bytes: b"A: b\n\nc\n", ..Default::default() }];
+            let request = crate::ChangeRequest { appends: &appends, ..Default::default() };
+            mailbox.change(&request, &crate::ChangeOptions::default()).unwrap();
+            vfs.sleep(std::time::Duration::from_secs(10));
+            let opened = Mailbox::open_in(Arc::clone(&vfs), &spec, &options).unwrap().status();
+            let found = figures_at_rest(&vfs, &spec, &options).unwrap();
+            let (id, size_bytes) = (mailbox.view().id(), opened.size_bytes);
+            assert_eq!(found, Some(MailboxFigures { id, messages, size_bytes }), "{format}");
+            let changed = mailbox.change(&request, &crate::ChangeOptions::default()).unwrap();
+            drop(mailbox);
+            // A stamp that may hide a change is not trusted; the caches may follow the change.
+            if let Some(found) = figures_at_rest(&vfs, &spec, &options).unwrap() {
+                assert_eq!(found.messages, messages + 1, "{format}");
+            }
+            let mut mailbox = Mailbox::open_in(Arc::clone(&vfs), &spec, &options).unwrap();
+            let expunge = crate::ChangeRequest { expunge: changed.appended, ..Default::default() };
+            mailbox.change(&expunge, &crate::ChangeOptions::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn figures_are_found_without_opening() {
+        for format in ["maildir", "mboxrd", "mbx", "mix", "mh"] {
+            check_figures(format);
+        }
     }
 
     #[test]

@@ -297,7 +297,7 @@ mod turns;
 mod view;
 mod watch;
 
-pub use at_rest::{MailboxAtRest, at_rest, identity_of, renumber};
+pub use at_rest::{MailboxAtRest, MailboxFigures, at_rest, figures_at_rest, identity_of, renumber};
 pub use barid_cache::{CacheOptions, Error as CacheError, StoreKind};
 pub use barid_formats::{
     CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,

@@ -16,7 +16,7 @@ use crate::error::damaged_file;
 use crate::limits::{FOLLOWED_GROWTH_MAX, FOLLOWS_MAX};
 use crate::opening::{CachePlace, is_superseded};
 use crate::shown::Shown;
-use crate::{Error, Mailbox, OpenOptions, Result};
+use crate::{Error, Mailbox, MailboxFigures, OpenOptions, Result};
 
 /// A mailbox as it was at one moment: its messages, flags and texts.
 ///
@@ -99,6 +99,12 @@ impl View {
         }
         let figures = self.done(self.snapshot.figures())?;
         Ok(Some(CacheFigures::new(figures, self.cache_bytes()?)))
+    }
+
+    /// Returns the size of the mailbox. Costs nothing.
+    pub fn figures(&self) -> MailboxFigures {
+        let size_bytes = self.snapshot.meta().size_bytes;
+        MailboxFigures { id: self.id(), messages: self.len(), size_bytes }
     }
 
     /// Returns the number that names the mailbox in the cache folder and the state folder, whatever

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::vfs::{OsVfs, Vfs};
-use barid_serve::config::{
-    DeliverySettings, MailLocation, Quota, ServerConfig, SpamSettings, parse_time,
-};
+use barid_serve::config::{DeliverySettings, MailLocation, ServerConfig, SpamSettings, parse_time};
 use barid_serve::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
     DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpamCheck, SpoolError, SpooledMessage,
@@ -100,7 +98,6 @@ struct Addressee {
     config: ServerConfig,
     user: User,
     options: UserOptions,
-    quota: Quota,
     envelope: DeliveryEnvelope,
     wishes: DeliveryWishes,
     /// The size of the message in bytes, if it is known before.
@@ -122,7 +119,7 @@ fn deliver(context: &Context, args: &DeliverArgs) -> Result<Delivered, DeliveryE
         }
         (false, None) => of_this_user(context, args)?,
     };
-    let Addressee { config, user, options, quota, envelope, wishes, message_len } = addressee;
+    let Addressee { config, user, options, envelope, wishes, message_len } = addressee;
     let limit = config.limits.message_size;
     let message = spool(&options.spool_dir, limit, &mut stdin)?;
     if message_len.is_some_and(|len| message.len() != len) {
@@ -139,7 +136,7 @@ fn deliver(context: &Context, args: &DeliverArgs) -> Result<Delivered, DeliveryE
     };
     let spam = filter.as_ref().map(|filter| filter as &dyn SpamCheck);
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-    Delivery { vfs, user: &user, options, settings: &settings, quota, spam }.deliver(&request)
+    Delivery { vfs, user: &user, options, settings: &settings, spam }.deliver(&request)
 }
 
 /// Reads the message from standard input.
@@ -177,10 +174,10 @@ fn of_order(order: DeliveryOrder) -> Result<Addressee, DeliveryError> {
     let config = ServerConfig::parse(&order.config_path, &order.config);
     let config = config.map_err(DeliveryError::temporary)?;
     let user = order.user.clone();
-    let (options, quota) = (config.user_options(&user)?, config.quota.of(&user));
+    let options = config.user_options(&user)?;
     let DeliveryOrder { envelope, wishes, message_len, .. } = order;
     let message_len = Some(message_len);
-    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len })
+    Ok(Addressee { config, user, options, envelope, wishes, message_len })
 }
 
 /// Returns what the command line says of the way of the message.
@@ -216,10 +213,10 @@ fn of_config(
         let text = format!("user {}: belongs to uid {uid}, and this is {own}", found.user.name);
         return Err(DeliveryError::new(DeliveryErrorKind::Forbidden, text));
     }
-    let (options, quota) = (config.user_options(&found.user)?, config.quota.of(&found.user));
+    let options = config.user_options(&found.user)?;
     let envelope = envelope(args, found.detail);
     let (user, wishes, message_len) = (found.user, wishes(args), None);
-    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len })
+    Ok(Addressee { config, user, options, envelope, wishes, message_len })
 }
 
 /// Delivers as the owner of the mail, from root.
@@ -276,8 +273,8 @@ fn of_this_user(context: &Context, args: &DeliverArgs) -> Result<Addressee, Deli
     options.spool_dir = open.cache_dir.clone().unwrap_or_else(std::env::temp_dir);
     options.open = open;
     let envelope = envelope(args, None);
-    let (quota, wishes) = (Quota::default(), wishes(args));
-    Ok(Addressee { config, user, options, quota, envelope, wishes, message_len: None })
+    let wishes = wishes(args);
+    Ok(Addressee { config, user, options, envelope, wishes, message_len: None })
 }
 
 /// Makes a path on the command line absolute.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use barid::OpenOptions;
 use barid::vfs::{OsVfs, Vfs as _};
-use barid_serve::config::CONFIG_PATH;
+use barid_serve::config::{CONFIG_PATH, Quota};
 use barid_serve::mail::{UserMail, UserOptions};
 use barid_serve::server::{ServerStart, run_role, serve_config};
 use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try};
@@ -127,6 +127,7 @@ fn user_options(root: PathBuf, separator: Option<char>, open: &OpenOptions) -> U
         spool_dir: open.cache_dir.clone().unwrap_or_else(std::env::temp_dir),
         open: open.clone(),
         append_limit: None,
+        quota: Quota::default(),
         watches: true,
     }
 }

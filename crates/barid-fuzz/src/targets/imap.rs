@@ -145,7 +145,8 @@ pub(crate) fn decoder_seeds() -> Vec<Vec<u8>> {
         "h1 UID SEARCH RETURN (MIN PARTIAL 1:9) CHARSET UTF-8 OR SEEN (TEXT {3}\r\nabc)\r\n\
          h2 SORT (REVERSE DATE) UTF-8 ALL\r\nh3 THREAD REFS US-ASCII $\r\n",
         "i1 UID STORE 1 (UNCHANGEDSINCE 5) +FLAGS.SILENT (\\Seen x)\r\ni2 UID MOVE 1 y\r\n\
-         i3 UID EXPUNGE $\r\ni4 UIDBATCHES 9 1:2\r\ni5 CANCELUPDATE \"h1\"\r\n",
+         i3 UID EXPUNGE $\r\ni4 UIDBATCHES 9 1:2\r\ni5 CANCELUPDATE \"h1\"\r\n\
+         i6 ESEARCH IN (subtree (a b) selected) RETURN (COUNT) 1:2\r\n",
         "j1 SETMETADATA x (/private/a ~{2+}\r\n\0z /shared/b NIL)\r\nj2 GETMETADATA (DEPTH 1) \"\" \
          (/private/a)\r\nj3 SETQUOTA \"\" (STORAGE 9)\r\nj4 SETACL x ann +lr\r\n",
         "k1 NOTIFY SET STATUS (selected (MessageNew (FLAGS) MessageExpunge)) (subtree \"a\" NONE)\r\n",
@@ -161,7 +162,11 @@ pub(crate) fn session_seeds() -> Vec<Vec<u8>> {
         "a SELECT INBOX\r\nb FETCH 1:* (UID FLAGS BODY.PEEK[])\r\nc STORE 2 +FLAGS (\\Seen x)\r\n\
          d SEARCH RETURN (SAVE) SEEN\r\ne COPY $ INBOX\r\nf NOOP\r\n",
         "a ENABLE QRESYNC UIDONLY\r\nb SELECT INBOX (QRESYNC (1 1 1:3))\r\nc UID FETCH 1:* FLAGS\r\n\
-         d UID MOVE 1 x\r\ne UIDBATCHES 500\r\nf IDLE\r\nDONE\r\ng UID SEARCH ALL\r\n",
+         d UID MOVE 1 x\r\ne UIDBATCHES 500\r\n\
+         e1 ESEARCH IN (personal) RETURN (ALL) ALL\r\n\
+         e2 NOTIFY SET STATUS (selected (MessageNew (FLAGS) MessageExpunge FlagChange)) \
+         (subtree x (MessageNew MessageExpunge MailboxName SubscriptionChange))\r\n\
+         e3 NOTIFY NONE\r\nf IDLE\r\nDONE\r\ng UID SEARCH ALL\r\n",
         "a CREATE x\r\nb SELECT x\r\nc RENAME x y\r\nd APPEND y {3+}\r\nabc {3}\r\nabc\r\ne NOOP\r\n",
         "a SELECT INBOX\r\nb SEARCH RETURN (UPDATE COUNT) UNSEEN\r\nc STORE 1 FLAGS (\\Seen)\r\n\
          d SORT RETURN (UPDATE PARTIAL 1:2) (DATE) UTF-8 ALL\r\ne EXPUNGE\r\nf CANCELUPDATE \"b\"\r\n",

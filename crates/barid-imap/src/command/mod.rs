@@ -5,6 +5,7 @@
 
 mod append;
 mod list;
+mod notify;
 mod select;
 
 use barid_query::search::{NumberSet, ReturnOptions, SearchProgram};
@@ -13,6 +14,7 @@ use barid_types::{Flag, FlagSet, Keyword};
 
 pub use self::append::{AppendMessage, AppendPart};
 pub use self::list::{ListCommand, ListReturn, ListSelection, StatusItem};
+pub use self::notify::{EventGroup, MailboxFilter, MultiSearch, NotifyEvents, NotifySet};
 pub use self::select::{QresyncKnown, SelectParameters};
 use crate::fetch::FetchItems;
 
@@ -136,8 +138,10 @@ pub enum Command {
     },
     /// SETMETADATA: entries and their values, `None` to remove one.
     SetMetadata(MailboxName, Vec<(String, Option<Vec<u8>>)>),
-    /// NOTIFY (RFC 5465): the arguments as they were sent, or `None` for NOTIFY NONE.
-    Notify(Option<Vec<u8>>),
+    /// NOTIFY SET, or NOTIFY NONE (RFC 5465).
+    Notify(Option<NotifySet>),
+    /// ESEARCH (RFC 7377).
+    MultiSearch(MultiSearch),
     /// CHECK (RFC 3501).
     Check,
     /// CLOSE.

@@ -1,14 +1,18 @@
 //! The account.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use barid_types::ModSeq;
 
 use super::mailbox::MemoryMailbox;
 use super::{Shared, locked, nonexistent};
 use crate::backend::{
-    Account, Answer, Appended, ListedMailbox, Namespace, QuotaResource, Refusal, StatusValue,
+    Account, AccountNames, Answer, Appended, ListedMailbox, NamesChange, Namespace, QuotaResource,
+    Refusal, StatusValue,
 };
 use crate::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
-use crate::limits::LITERAL_LEN_MAX;
+use crate::limits::{LIST_LEN_MAX, LITERAL_LEN_MAX};
 
 /// An account in memory. A copy is another session of the same user.
 #[derive(Debug, Default)]
@@ -16,11 +20,15 @@ pub struct MemoryAccount {
     shared: Shared,
     /// Messages that are being received, with the mailbox.
     received: Vec<(AppendMessage, Vec<u8>)>,
+    /// Followed mailboxes with the mod-sequence that was seen.
+    followed: BTreeMap<String, ModSeq>,
+    /// The names that were returned last.
+    names: Arc<AccountNames>,
 }
 
 impl Clone for MemoryAccount {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), received: Vec::new() }
+        Self { shared: Arc::clone(&self.shared), ..Self::default() }
     }
 }
 
@@ -62,14 +70,16 @@ impl Account for MemoryAccount {
     }
 
     fn list(&mut self, _: &ListCommand) -> Answer<Vec<ListedMailbox>> {
+        let mailboxes = locked(&self.shared);
         let listed = |name: &String| ListedMailbox {
             name: name.clone(),
             exists: true,
             is_selectable: true,
             may_have_children: true,
+            is_subscribed: mailboxes.subscribed.contains(name),
             ..ListedMailbox::default()
         };
-        Ok(locked(&self.shared).by_name.keys().map(listed).collect())
+        Ok(mailboxes.by_name.keys().map(listed).collect())
     }
 
     fn status(
@@ -110,11 +120,17 @@ impl Account for MemoryAccount {
             return Err(Refusal::new("ALREADYEXISTS", "There is such a mailbox"));
         }
         let state = mailboxes.by_name.remove(&from.0).ok_or_else(nonexistent)?;
+        mailboxes.renames = vec![(from.0.clone(), to.0.clone())];
         mailboxes.by_name.insert(to.0.clone(), state);
         Ok(())
     }
 
-    fn subscribe(&mut self, _: &MailboxName, _: bool) -> Answer<()> {
+    fn subscribe(&mut self, name: &MailboxName, is_subscribed: bool) -> Answer<()> {
+        let subscribed = &mut locked(&self.shared).subscribed;
+        match is_subscribed {
+            true => subscribed.insert(name.0.clone()),
+            false => subscribed.remove(&name.0),
+        };
         Ok(())
     }
 
@@ -172,11 +188,69 @@ impl Account for MemoryAccount {
         Ok(Vec::new())
     }
 
-    fn metadata(&mut self, _: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
-        Ok(Vec::new())
+    fn can_follow(&self) -> bool {
+        true
     }
 
-    fn set_metadata(&mut self, _: &MailboxName, _: &[(String, Option<Vec<u8>>)]) -> Answer<()> {
-        Err(Refusal::new("METADATA TOOMANY", "There is no metadata here"))
+    fn follow(&mut self, names: &[String]) -> Answer<()> {
+        let mailboxes = locked(&self.shared);
+        let state = |name: &String| mailboxes.state(name).map(|state| state.modseq);
+        let before = std::mem::take(&mut self.followed);
+        if names.len() > LIST_LEN_MAX {
+            return Err(Refusal::new("NOTIFICATIONOVERFLOW", "Too many mailboxes"));
+        }
+        for name in names {
+            let seen = before.get(name).copied();
+            self.followed.extend(seen.or_else(|| state(name).ok()).map(|at| (name.clone(), at)));
+        }
+        Ok(())
+    }
+
+    fn changed(&mut self) -> Vec<String> {
+        let mailboxes = locked(&self.shared);
+        let mut changed = Vec::new();
+        for (name, seen) in &mut self.followed {
+            let Ok(state) = mailboxes.state(name) else { continue };
+            if std::mem::replace(seen, state.modseq) != state.modseq {
+                changed.push(name.clone());
+            }
+        }
+        changed
+    }
+
+    fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
+        let mailboxes = self.list(&ListCommand::default())?;
+        let shared = locked(&self.shared);
+        let names = AccountNames { mailboxes, metadata: shared.metadata.clone() };
+        if if_changed && names == *self.names {
+            return Ok(None);
+        }
+        self.names = Arc::new(names);
+        let renames = shared.renames.clone();
+        Ok(Some(NamesChange { names: Arc::clone(&self.names), renames }))
+    }
+
+    fn metadata(&mut self, name: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
+        let entries = locked(&self.shared).metadata.get(&name.0).cloned();
+        Ok(entries.unwrap_or_default().into_iter().collect())
+    }
+
+    fn set_metadata(
+        &mut self,
+        name: &MailboxName,
+        entries: &[(String, Option<Vec<u8>>)],
+    ) -> Answer<()> {
+        let mut mailboxes = locked(&self.shared);
+        let metadata = mailboxes.metadata.entry(name.0.clone()).or_default();
+        for (entry, value) in entries {
+            match value {
+                Some(value) if value.len() + metadata.len() < LIST_LEN_MAX => {
+                    metadata.insert(entry.clone(), value.clone());
+                }
+                Some(_) => return Err(Refusal::new("METADATA TOOMANY", "Too much metadata")),
+                None => drop(metadata.remove(entry)),
+            }
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ mod account;
 mod mailbox;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_types::{Flag, FlagSet, InternalDate, ModSeq, Uid, UidValidity};
@@ -14,7 +14,7 @@ use barid_types::{Flag, FlagSet, InternalDate, ModSeq, Uid, UidValidity};
 pub use self::account::MemoryAccount;
 pub use self::mailbox::MemoryMailbox;
 pub use self::view::MemoryView;
-use crate::backend::{Answer, Refusal};
+use crate::backend::{Answer, MetadataEntries, Refusal};
 
 /// A message.
 #[derive(Clone, Debug)]
@@ -96,6 +96,10 @@ impl MailboxState {
 struct Mailboxes {
     by_name: BTreeMap<String, Arc<MailboxState>>,
     uidvalidity_last: u32,
+    subscribed: BTreeSet<String>,
+    metadata: BTreeMap<String, MetadataEntries>,
+    /// The last rename.
+    renames: Vec<(String, String)>,
 }
 
 impl Mailboxes {

@@ -74,13 +74,20 @@ fn capabilities_of(command: &Command, rev2: bool) -> Vec<&'static str> {
             barid_query::ThreadAlgorithm::Refs => "THREAD=REFS",
         }],
         Command::Fetch(fetch) => fetch.partial.map(|_| "PARTIAL").into_iter().collect(),
+        Command::MultiSearch(multi) => {
+            let mut names = of_search(&multi.search, true);
+            names.push("MULTISEARCH");
+            names
+        }
         Command::CancelUpdate(_) => vec!["CONTEXT=SEARCH"],
+        Command::Notify(_) => vec!["NOTIFY"],
         Command::Replace { .. } => vec!["REPLACE"],
         Command::GetMetadata { .. } | Command::SetMetadata(..) => vec!["METADATA"],
         Command::MyRights(_)
         | Command::GetAcl(_)
         | Command::ListRights(..)
         | Command::SetAcl(..) => vec!["ACL"],
+        Command::GetQuota(_) | Command::GetQuotaRoot(_) | Command::SetQuota(..) => vec!["QUOTA"],
         Command::UidBatches(..) => vec!["UIDBATCHES"],
         _ => Vec::new(),
     }
@@ -109,6 +116,7 @@ fn uses_numbers(command: &Command) -> bool {
         Command::Search(search) | Command::Sort(_, search) | Command::Thread(_, search) => {
             in_search(search)
         }
+        Command::MultiSearch(multi) => has_numbers(&multi.search.program),
         Command::Replace { uid, .. } => !uid,
         Command::Select { parameters, .. } => {
             parameters.qresync.as_ref().is_some_and(|known| known.numbers.is_some())
@@ -117,7 +125,7 @@ fn uses_numbers(command: &Command) -> bool {
     }
 }
 
-fn has_numbers(program: &SearchProgram) -> bool {
+pub(super) fn has_numbers(program: &SearchProgram) -> bool {
     let is_number = |node: &SearchNode| matches!(node, SearchNode::Key(SearchKey::Seq(_)));
     program.nodes().iter().any(is_number)
 }

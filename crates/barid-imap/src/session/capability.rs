@@ -51,6 +51,8 @@ const CAPABILITIES: &[&str] = &[
     "RIGHTS=kxte",
     "LIST-MYRIGHTS",
     "UIDBATCHES",
+    "INPROGRESS",
+    "MULTISEARCH",
     "UIDONLY",
 ];
 
@@ -80,6 +82,14 @@ impl<A: Account> Session<A> {
         }
         if self.settings.can_unauthenticate {
             names.push("UNAUTHENTICATE".to_owned());
+        }
+        if self.account.can_follow() {
+            names.push("NOTIFY".to_owned());
+        }
+        let resources = self.account.limited_resources();
+        if !resources.is_empty() && self.is_available("QUOTA") {
+            names.push("QUOTA".to_owned());
+            names.extend(resources.iter().map(|name| format!("QUOTA=RES-{name}")));
         }
         names.push(match self.account.append_limit() {
             Some(limit) => format!("APPENDLIMIT={limit}"),

@@ -47,7 +47,7 @@ impl<A: Account> Session<A> {
         finish(&fetched)
     }
 
-    fn write_fetched(
+    pub(super) fn write_fetched(
         &mut self,
         uids: &[Uid],
         items: &FetchItems,

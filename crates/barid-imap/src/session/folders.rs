@@ -58,7 +58,7 @@ impl<A: Account> Session<A> {
             return Ok(Done::text("List completed"));
         }
         for mailbox in self.account.list(command)? {
-            self.write_listed(command, &mailbox, reply);
+            self.write_listed(command, &mailbox, None, reply);
             if !command.returns.status.is_empty() && mailbox.is_selectable {
                 let name = MailboxName::from(&*mailbox.name);
                 // A mailbox that cannot be opened has no STATUS (RFC 5819 §2).
@@ -76,7 +76,14 @@ impl<A: Account> Session<A> {
         Ok(Done::text("List completed"))
     }
 
-    fn write_listed(&self, command: &ListCommand, mailbox: &ListedMailbox, reply: &mut Reply<'_>) {
+    /// Writes a mailbox, with its name before if it was renamed (RFC 5465 §5.4).
+    pub(super) fn write_listed(
+        &self,
+        command: &ListCommand,
+        mailbox: &ListedMailbox,
+        old_name: Option<&str>,
+        reply: &mut Reply<'_>,
+    ) {
         reply.push("* ");
         reply.push(command.response);
         reply.push(" (");
@@ -92,6 +99,11 @@ impl<A: Account> Session<A> {
         self.mailbox_name(&mailbox.name, reply);
         if command.selection.recursive_match && mailbox.has_subscribed_below {
             reply.push(" (CHILDINFO (\"SUBSCRIBED\"))");
+        }
+        if let Some(old_name) = old_name {
+            reply.push(" (\"OLDNAME\" (");
+            self.mailbox_name(old_name, reply);
+            reply.push("))");
         }
         reply.end_line();
         if command.returns.my_rights && mailbox.exists {
@@ -117,7 +129,7 @@ impl<A: Account> Session<A> {
         Ok(Done::text("Status completed"))
     }
 
-    fn write_status(
+    pub(super) fn write_status(
         &self,
         name: &MailboxName,
         values: &[(StatusItem, StatusValue)],

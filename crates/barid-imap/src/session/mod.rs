@@ -15,6 +15,8 @@ mod extras;
 mod fetch;
 mod folders;
 mod login;
+mod multi_search;
+mod notify;
 mod number;
 mod reply;
 mod search;
@@ -32,6 +34,7 @@ use barid_types::UidSet;
 pub use self::capability::Capabilities;
 use self::context::SearchContext;
 pub use self::login::{Login, LoginRequest, LoginSettings};
+use self::notify::Notifying;
 use self::reply::Reply;
 use self::select::Selected;
 use crate::backend::{Account, Answer, Mailbox as _, Output, Refusal};
@@ -122,6 +125,8 @@ pub struct Session<A: Account> {
     saved: UidSet,
     /// Searches whose results are kept up to date.
     contexts: Vec<SearchContext>,
+    /// The events that NOTIFY has chosen.
+    notifying: Option<Notifying>,
     /// Tag of the IDLE that waits for DONE.
     idle_tag: Option<String>,
     /// The reason for which the APPEND being read is refused.
@@ -147,6 +152,7 @@ impl<A: Account> Session<A> {
             selected: None,
             saved: UidSet::new(),
             contexts: Vec::new(),
+            notifying: None,
             idle_tag: None,
             append_refused: None,
             bad_commands: 0,
@@ -249,25 +255,32 @@ impl<A: Account> Session<A> {
         if reply.finish() { next } else { Next::Close }
     }
 
-    /// Writes the changes of the selected mailbox to an idle client.
+    /// Writes the changes of the selected mailbox to an idle client, and between commands the
+    /// events that NOTIFY has chosen ([`Session::is_between_commands`]).
     pub fn announce(&mut self, out: &mut dyn Output) -> Next {
         let mut reply = Reply::new(out);
         let announced = match &self.selected {
             // Whoever calls this knows that there is a newer view.
             Some(selected) => {
                 let now = selected.mailbox.view();
-                self.announce_view(now, true, &[], &mut reply)
+                let is_immediate = self.notifying.as_ref().is_none_or(|n| n.selected.is_immediate);
+                self.announce_view(now, self.is_idle() || is_immediate, &[], &mut reply)
             }
             None => Ok(()),
         };
+        let announced = announced.and_then(|()| self.announce_others(&mut reply));
         let next = match announced {
-            Ok(()) => Next::Idle,
+            Ok(()) if self.is_idle() => Next::Idle,
+            Ok(()) => Next::Continue,
             Err(refusal) => self.fail_fatally(&refusal, &mut reply),
         };
         if reply.finish() { next } else { Next::Close }
     }
 
     fn run(&mut self, tag: &str, command: Command, reply: &mut Reply<'_>) -> Next {
+        if self.is_available("INPROGRESS") {
+            reply.begin_command(tag);
+        }
         let mut next = Next::Continue;
         let is_closing = matches!(command, Command::Logout);
         let is_select = matches!(command, Command::Select { .. });
@@ -341,6 +354,10 @@ impl<A: Account> Session<A> {
                 let answer = self.search(tag, &search, reply);
                 self.or_forget(&search, answer)
             }
+            Command::MultiSearch(multi) => {
+                let answer = self.multi_search(tag, &multi, reply);
+                self.or_forget(&multi.search, answer)
+            }
             Command::Sort(program, search) => {
                 let answer = self.sort(tag, &program, &search, reply);
                 self.or_forget(&search, answer)
@@ -364,6 +381,7 @@ impl<A: Account> Session<A> {
     /// Runs a command that concerns the account.
     fn dispatch_account(&mut self, command: Command, reply: &mut Reply<'_>) -> Answer<Done> {
         match command {
+            Command::Notify(set) if self.account.can_follow() => self.notify(set, reply),
             Command::Create { mailbox, is_folder, special_use } => {
                 self.create(&mailbox, is_folder, &special_use)
             }
@@ -375,6 +393,9 @@ impl<A: Account> Session<A> {
             Command::Status(mailbox, items) => self.status(&mailbox, &items, reply),
             Command::GetQuotaRoot(mailbox) => self.quota_root(&mailbox, reply),
             Command::GetQuota(root) => self.quota(&root, reply),
+            Command::SetQuota(..) => {
+                Err(Refusal::new("NOPERM", "Only the administrator changes quotas"))
+            }
             Command::GetMetadata { mailbox, entries, size_max, depth } => {
                 self.get_metadata(&mailbox, &entries, size_max, depth, reply)
             }

@@ -36,6 +36,12 @@ impl<'o> Reply<'o> {
         }
     }
 
+    /// Notes that a command runs of which nothing has been written yet.
+    pub(crate) fn begin_command(&mut self, tag: &str) {
+        self.flush();
+        self.out.begin_command(tag);
+    }
+
     /// Returns the buffer, to append to it.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.buffer

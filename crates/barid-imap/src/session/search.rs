@@ -120,7 +120,7 @@ impl<A: Account> Session<A> {
 
     /// Saves the result for `$` if that is requested: all of it, or without ALL and COUNT what MIN,
     /// MAX and PARTIAL return (RFC 5182 §2.4, RFC 9394 §3.3). `rows` are in its order.
-    fn save_result(&mut self, command: &SearchCommand, rows: &[u32]) -> Answer<()> {
+    pub(super) fn save_result(&mut self, command: &SearchCommand, rows: &[u32]) -> Answer<()> {
         let Some(returns) = command.returns.filter(|returns| returns.save) else { return Ok(()) };
         let selected = self.selected_mut()?;
         let uids = selected.newest.uids_of(rows)?;
@@ -202,7 +202,7 @@ impl<M: Mailbox> Selected<M> {
     }
 }
 
-fn asks_modseq(program: &SearchProgram) -> bool {
+pub(super) fn asks_modseq(program: &SearchProgram) -> bool {
     let is_modseq = |node: &SearchNode| matches!(node, SearchNode::Key(SearchKey::ModSeq(_)));
     program.nodes().iter().any(is_modseq)
 }
@@ -230,13 +230,29 @@ fn write_esearch(
     modseq: Option<ModSeq>,
     reply: &mut Reply<'_>,
 ) {
+    let write_source = |reply: &mut Reply<'_>| reply.push(&format!("* ESEARCH (TAG \"{tag}\")"));
+    write_esearch_of(&write_source, command, returns, numbers, modseq, reply);
+}
+
+/// Writes ESEARCH, whose beginning `write_source` writes.
+pub(super) fn write_esearch_of(
+    write_source: &dyn Fn(&mut Reply<'_>),
+    command: &SearchCommand,
+    returns: ReturnOptions,
+    numbers: &[u32],
+    modseq: Option<ModSeq>,
+    reply: &mut Reply<'_>,
+) {
     let ReturnOptions { min, max, all, count, save } = returns;
     let is_only_saved = save && !(min || max || all || count) && command.partial.is_none();
     if is_only_saved {
         return;
     }
     let result = SearchResult { numbers, uid: command.uid };
-    result.write_esearch(Some(tag), returns, reply.bytes());
+    write_source(reply);
+    let mut results = Vec::new();
+    result.write_esearch(None, returns, &mut results);
+    reply.bytes().extend_from_slice(results.strip_prefix(b"* ESEARCH").unwrap_or_default());
     if let Some((first, last)) = command.partial {
         let (low, high) = (first.min(last), first.max(last));
         let (shown_first, shown_last) = if first > 0 { (low, high) } else { (high, low) };

@@ -12,7 +12,7 @@ use crate::backend::{Account, Answer, MailView, Mailbox, MessageFlags, Refusal, 
 struct Changes {
     expunged: Vec<Uid>,
     flags: Vec<Uid>,
-    has_new: bool,
+    new: Vec<Uid>,
 }
 
 impl Changes {
@@ -23,7 +23,7 @@ impl Changes {
                 ViewChange::Renumbered => return Err(renumbered()),
                 ViewChange::Expunged(uid) => sorted.expunged.push(uid),
                 ViewChange::Flags(uid) => sorted.flags.push(uid),
-                ViewChange::New(_) => sorted.has_new = true,
+                ViewChange::New(uid) => sorted.new.push(uid),
             }
         }
         Ok(sorted)
@@ -59,11 +59,18 @@ impl<A: Account> Session<A> {
         answered: &[Uid],
         reply: &mut Reply<'_>,
     ) -> Answer<()> {
+        let (has_messages, has_flags) = match &self.notifying {
+            Some(notifying) => (notifying.selected.messages, notifying.selected.flags),
+            None => (true, true),
+        };
         let Some(selected) = &mut self.selected else { return Ok(()) };
         let changes = Changes::of(now.changes_since(&selected.newest)?)?;
         selected.newest = now;
         selected.has_hidden_expunges |= !changes.expunged.is_empty();
-        if expunge || !selected.has_hidden_expunges {
+        if !has_messages {
+            // New messages that the client does not want to know have no number, either.
+            selected.has_hidden_expunges |= !changes.new.is_empty();
+        } else if expunge || !selected.has_hidden_expunges {
             self.announce_numbers(&changes, reply)?;
         }
         let Some(selected) = &self.selected else { return Ok(()) };
@@ -71,9 +78,10 @@ impl<A: Account> Session<A> {
             self.write_flags(reply);
         }
         let is_other = |uid: &Uid| answered.binary_search(uid).is_err();
-        let is_changed = !changes.flags.is_empty() || changes.has_new;
-        let flags: Vec<Uid> = changes.flags.into_iter().filter(is_other).collect();
-        self.write_flag_changes(&flags, false, reply)?;
+        let is_changed = !changes.flags.is_empty() || !changes.new.is_empty();
+        let flags = changes.flags.into_iter().filter(|_| has_flags);
+        let flags: Vec<Uid> = flags.filter(is_other).collect();
+        self.write_flag_changes(&flags, self.notifying.is_some(), reply)?;
         if is_changed { self.update_contexts(reply) } else { Ok(()) }
     }
 
@@ -102,8 +110,13 @@ impl<A: Account> Session<A> {
         for uid in &changes.expunged {
             self.saved = without(&self.saved, *uid);
         }
-        if changes.has_new {
+        if !changes.new.is_empty() {
             self.announce_new(enabled, reply)?;
+            let notifying = self.notifying.as_ref();
+            if let Some(items) = notifying.and_then(|notifying| notifying.selected.items.clone()) {
+                let items = if enabled.uid_only { items } else { items.with_uid() };
+                self.write_fetched(&changes.new, &items, reply)?;
+            }
         }
         Ok(())
     }

@@ -159,6 +159,12 @@ impl Decoder {
         self.tag.as_deref()
     }
 
+    /// Returns `true` if all input was read and no command has begun.
+    pub fn is_between_commands(&self) -> bool {
+        let is_idle = self.state == State::Line && !self.is_open && self.append.is_none();
+        is_idle && self.queue.is_empty() && self.buffered() == 0
+    }
+
     /// Returns the number of bytes of input that are not read yet.
     pub fn buffered(&self) -> usize {
         self.input.len()

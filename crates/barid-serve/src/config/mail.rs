@@ -1,4 +1,4 @@
-//! The mail of a user: where it is, whose files it has, and how much of it there may be.
+//! The mail of a user: where it is, and whose files it has.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use barid_folders::{FolderOptions, Layout};
 use super::ServerConfig;
 use super::location::{MailLocation, named_layout, template};
 use super::reader::Section;
-use super::values::{size, time};
+use super::values::time;
 use crate::mail::UserOptions;
 
 /// The mail of users, unless the user base says otherwise.
@@ -161,6 +161,7 @@ impl ServerConfig {
             spool_dir: open.cache_dir.clone().unwrap_or_else(std::env::temp_dir),
             open,
             append_limit: Some(self.limits.message_size),
+            quota: self.quota.of(user),
             watches: true,
         })
     }
@@ -216,45 +217,4 @@ impl ServerConfig {
 
 fn wrong(user: &User, what: &str, why: &str) -> io::Error {
     io::Error::other(format!("user {}: {what}: {why}", user.name))
-}
-
-/// Limits of the mail of a user.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// Bytes of all messages.
-    pub size: Option<u64>,
-    /// Number of messages.
-    pub messages: Option<u64>,
-}
-
-impl Quota {
-    pub(super) fn read(section: Option<&Section<'_>>) -> Self {
-        Self {
-            size: section.and_then(|section| section.parsed("size", size)),
-            messages: section.and_then(|section| section.number("messages", 1..=u64::MAX)),
-        }
-    }
-
-    /// Returns the quota of a user: that of the user base's field `quota_rule`
-    /// (`*:storage=1G:messages=1000`, as Dovecot reads it), else this one. A limit of 0 is none.
-    #[must_use]
-    pub fn of(self, user: &User) -> Self {
-        let Some(rule) = user.field("quota_rule") else { return self };
-        let Some(limits) = rule.strip_prefix("*:") else { return self };
-        let mut quota = self;
-        for limit in limits.split(':') {
-            match limit.split_once('=') {
-                // Dovecot counts storage without a unit in KB.
-                Some(("storage", value)) if value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                    let kilobytes: Option<u64> = value.parse().ok();
-                    quota.size = kilobytes.and_then(|size| size.checked_mul(1024));
-                }
-                Some(("storage" | "bytes", value)) => quota.size = size(value).ok(),
-                Some(("messages", value)) => quota.messages = value.parse().ok(),
-                _ => {}
-            }
-        }
-        let some = |limit: Option<u64>| limit.filter(|limit| *limit > 0);
-        Self { size: some(quota.size), messages: some(quota.messages) }
-    }
 }

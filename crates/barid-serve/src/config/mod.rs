@@ -10,6 +10,7 @@ mod location;
 mod mail;
 mod network;
 mod on_disk;
+mod quota;
 mod reader;
 mod records;
 mod summary;
@@ -27,7 +28,7 @@ pub use self::delivery::{
 };
 pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
-pub use self::mail::{MailOwner, MailSettings, Quota};
+pub use self::mail::{MailOwner, MailSettings};
 pub use self::network::{
     DisabledCapabilities, Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings,
     TlsPair,
@@ -36,6 +37,8 @@ pub use self::reader::{ConfigErrors, ConfigProblem};
 pub use self::records::{LogFormat, LogLevel, LogSettings, LogTarget};
 pub use self::summary::ConfigEffect;
 pub use self::users::{OauthCheck, OauthSettings, PamSettings, PasswdFileSettings, UserSettings};
+
+pub use crate::quota::Quota;
 
 use self::reader::{Section, Source};
 use crate::limits::CONFIG_SIZE_MAX;

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 use barid::{Cancel, Subscription};
 use barid_imap::backend::Output;
@@ -14,12 +15,13 @@ use barid_imap::wire::{Decoder, Event};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout};
 
 use super::compression::Deflate;
 use super::output::output;
 use crate::limits::{
-    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, SESSION_TIMEOUT, SLOW_READER_TIMEOUT,
+    IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, NAMES_PERIOD, PROGRESS_PERIOD, SESSION_TIMEOUT,
+    SLOW_READER_TIMEOUT,
 };
 use crate::mail::SessionAccount;
 
@@ -65,6 +67,7 @@ struct Connection<S> {
     /// `None` while the session runs on another thread, and after a panic there.
     session: Option<UserSession>,
     deflate: Option<Deflate>,
+    progress_period: Duration,
     /// Woken when the selected mailbox changes.
     changed: Arc<Notify>,
 }
@@ -81,8 +84,11 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     cancel: Cancel,
     stop: StopRequest,
 ) -> io::Result<SessionEnd> {
-    let (session, changed) = (Some(session), Arc::new(Notify::new()));
-    let mut connection = Connection { stream, stop, session, deflate: None, changed };
+    let changed = Arc::clone(session.account().wake());
+    let session = Some(session);
+    let progress_period = PROGRESS_PERIOD;
+    let deflate = None;
+    let mut connection = Connection { stream, stop, session, deflate, progress_period, changed };
     let end = connection.serve(login_tag).await;
     // Nothing is begun on behalf of the client any more.
     cancel.cancel();
@@ -113,21 +119,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             match self.drain().await? {
                 Next::Continue => {
-                    let mut stop = self.stop.clone();
-                    let read = timeout(SESSION_TIMEOUT, read_piece(&mut self.stream));
-                    let bye = tokio::select! {
-                        read = read => match read {
-                            Ok(Ok(piece)) if piece.is_empty() => return Ok(Next::Close),
-                            Ok(Ok(piece)) => {
-                                self.feed(&piece)?;
-                                continue;
-                            }
-                            Ok(Err(error)) => return Err(error),
-                            Err(_) => "Autologout: no command for long",
-                        },
-                        text = stop.made() => text,
-                    };
-                    return self.bye(bye).await;
+                    if !self.wait().await? {
+                        return Ok(Next::Close);
+                    }
                 }
                 Next::Idle => {
                     if !self.idle().await? {
@@ -140,6 +134,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.feed(&unread)?;
                 }
                 end @ (Next::Unauthenticate | Next::Close) => return Ok(end),
+            }
+        }
+    }
+
+    /// Waits between commands for input, and announces the events that the client has asked for
+    /// (RFC 5465); `false` if the connection ends.
+    async fn wait(&mut self) -> io::Result<bool> {
+        let end = Instant::now() + SESSION_TIMEOUT;
+        let notifies = self.session()?.notifies();
+        let _subscription = if notifies { self.subscribe()? } else { None };
+        let mut stop = self.stop.clone();
+        // There may have been a change between the last look and the subscription.
+        let mut is_changed = notifies;
+        loop {
+            let announce = |session: &mut UserSession, out: &mut dyn Output| session.announce(out);
+            let is_possible = is_changed && self.session()?.is_between_commands();
+            if is_possible && self.run(announce).await? == Next::Close {
+                return Ok(false);
+            }
+            tokio::select! {
+                read = read_piece(&mut self.stream) => {
+                    let piece = read?;
+                    self.feed(&piece)?;
+                    return Ok(!piece.is_empty());
+                }
+                text = stop.made() => return self.bye(text).await.map(|_| false),
+                () = self.changed.notified(), if notifies => is_changed = true,
+                () = sleep(NAMES_PERIOD), if notifies => is_changed = true,
+                () = sleep_until(end) => {
+                    return self.bye("Autologout: no command for long").await.map(|_| false);
+                }
             }
         }
     }
@@ -197,14 +222,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> io::Result<T> {
         let session = self.session.take();
         let mut session = session.ok_or_else(|| io::Error::other("the session has failed"))?;
-        let (mut out, mut pieces) = output();
+        let progress = session.account().progress();
+        let (mut out, mut pieces, running_command) = output(progress);
+        let period = self.progress_period;
+        let mut notes = interval_at(Instant::now() + period, period);
         let running = spawn_blocking(move || {
             let result = work(&mut session, &mut out);
             (session, result)
         });
         let mut sent = Ok(());
-        while let Some(piece) = pieces.recv().await {
-            let is_last = pieces.is_empty();
+        loop {
+            let (piece, is_last) = tokio::select! {
+                biased;
+                piece = pieces.recv() => match piece {
+                    Some(piece) => (piece, pieces.is_empty()),
+                    None => break,
+                },
+                now = notes.tick() => match running_command.line(now - period / 2) {
+                    Some(line) if pieces.is_empty() => (line.into_bytes(), true),
+                    _ => continue,
+                },
+            };
             sent = self.send(&piece, is_last).await;
             if sent.is_err() {
                 // The session sees that the client is gone.
@@ -241,6 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn idle(&mut self) -> io::Result<bool> {
         let _subscription = self.subscribe()?;
         let end = Instant::now() + IDLE_TIMEOUT;
+        let mut note_at = Instant::now() + IDLE_NOTE_PERIOD;
+        let notifies = self.session()?.notifies();
         // There may have been a change between the last look and the subscription.
         let mut is_changed = true;
         let mut stop = self.stop.clone();
@@ -257,7 +297,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 text = stop.made() => return self.bye(text).await.map(|_| false),
                 () = self.changed.notified() => is_changed = true,
-                () = sleep(IDLE_NOTE_PERIOD) => {
+                () = sleep(NAMES_PERIOD), if notifies => is_changed = true,
+                () = sleep_until(note_at) => {
+                    note_at = Instant::now() + IDLE_NOTE_PERIOD;
                     if Instant::now() > end {
                         return self.bye("IDLE lasted too long").await.map(|_| false);
                     }
@@ -278,4 +320,64 @@ async fn read_piece<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>>
         Poll::Ready(Ok(piece.filled().to_vec()))
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::mail::test_session;
+
+    #[test]
+    fn progress_is_announced_until_a_command_writes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (stream, mut client) = tokio::io::duplex(64 * 1024);
+        let (session, stop, changed) = (test_session(), StopRequest::never(), Arc::default());
+        let period = Duration::from_millis(20);
+        let mut connection = Connection {
+            stream,
+            stop,
+            session: Some(session),
+            deflate: None,
+            progress_period: period,
+            changed,
+        };
+        let (seen, wait) = mpsc::channel::<()>();
+        let work = move |_: &mut UserSession, out: &mut dyn Output| {
+            out.write(b"* BEFORE\r\n");
+            out.begin_command("a\\1");
+            wait.recv().unwrap();
+            out.write(b"a1 OK (");
+            std::thread::sleep(period * 5);
+            out.write(b")\r\n")
+        };
+        let text = runtime.block_on(async move {
+            let run = async {
+                assert!(connection.run(work).await.unwrap());
+                drop(connection);
+            };
+            let read = async {
+                let mut text = String::new();
+                let mut piece = vec![0; 1024];
+                loop {
+                    let len = client.read(&mut piece).await.unwrap();
+                    text.push_str(&String::from_utf8_lossy(&piece[..len]));
+                    if text.matches("INPROGRESS").count() >= 2 {
+                        let _ = seen.send(());
+                    }
+                    if len == 0 {
+                        return text;
+                    }
+                }
+            };
+            tokio::join!(run, read).1
+        });
+        let line = "* OK [INPROGRESS (\"a\\\\1\" NIL NIL)] Still working\r\n";
+        let notes = text.matches(line).count();
+        assert!(notes >= 2, "{text}");
+        assert_eq!(text, format!("* BEFORE\r\n{}a1 OK ()\r\n", line.repeat(notes)));
+    }
 }

@@ -10,16 +10,17 @@ use barid::{
 };
 use barid_auth::User;
 use barid_folders::FolderTree;
-use barid_imap::command::{ListCommand, MailboxName};
+use barid_imap::command::MailboxName;
 
 use super::duplicates::{Duplicates, Earlier, MessageKey, PendingPlace};
 use super::error::{DeliveryError, DeliveryErrorKind};
 use super::header::{delivered, from_line};
 use super::rules::first_match;
 use super::spool::SpooledMessage;
-use crate::config::{DeliverySettings, Quota, system_flag};
+use crate::config::{DeliverySettings, system_flag};
 use crate::limits::{PENDING_ROWS_MAX, SPAM_LEN_MAX};
 use crate::mail::UserOptions;
+use crate::quota::{self, MailUse};
 
 /// A filter that classifies messages.
 pub trait SpamCheck: Send + Sync {
@@ -71,8 +72,6 @@ pub struct Delivery<'a> {
     pub options: UserOptions,
     /// The settings.
     pub settings: &'a DeliverySettings,
-    /// The limits of the user's mail.
-    pub quota: Quota,
     /// The spam filter.
     pub spam: Option<&'a dyn SpamCheck>,
 }
@@ -326,27 +325,18 @@ impl Delivery<'_> {
         }
     }
 
-    /// Fails if the message would exceed the limits of the user. Opens all mailboxes if there are
-    /// limits; their caches answer.
+    /// Fails if the message would exceed the quota of the user.
     fn check_quota(&self, folders: &FolderTree, len: u64) -> Result<(), DeliveryError> {
-        if self.quota == Quota::default() {
+        let limits = self.options.quota;
+        if limits.is_unlimited() {
             return Ok(());
         }
-        let all = ListCommand { patterns: vec!["*".to_owned()], ..ListCommand::default() };
-        let (mut size, mut messages) = (len, 1);
-        for listed in folders.list(&all)?.iter().filter(|listed| listed.is_selectable) {
-            let Ok(spec) = folders.spec_of(&MailboxName::from(listed.name.as_str())) else {
-                continue;
-            };
-            let status = self.open(&spec)?.status();
-            size += status.size_bytes;
-            messages += u64::from(status.messages);
-        }
-        let is_over = self.quota.size.is_some_and(|most| size > most)
-            || self.quota.messages.is_some_and(|most| messages > most);
-        match is_over {
-            true => Err(DeliveryError::new(DeliveryErrorKind::OverQuota, "the mailbox is full")),
-            false => Ok(()),
+        let used = quota::count(&self.vfs, folders, &self.options.open, &mut |spec| {
+            Some(self.open(spec).ok()?.view().figures())
+        })?;
+        match limits.allows(used, MailUse { size: len, messages: 1 }) {
+            true => Ok(()),
+            false => Err(DeliveryError::new(DeliveryErrorKind::OverQuota, "the mailbox is full")),
         }
     }
 }
@@ -401,7 +391,6 @@ mod tests {
                 user: &self.user,
                 options,
                 settings: &self.config.delivery,
-                quota: self.config.quota,
                 spam,
             };
             let (sender, recipient) = (Some("a@b"), Some("ann@c"));

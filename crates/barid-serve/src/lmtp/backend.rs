@@ -59,7 +59,6 @@ impl<'a> ServerBackend<'a> {
             user: &recipient.user,
             options: server.config.user_options(&recipient.user)?,
             settings: &server.config.delivery,
-            quota: server.config.quota.of(&recipient.user),
             spam: server.spam.as_deref(),
         };
         delivery.deliver(&DeliveryRequest {

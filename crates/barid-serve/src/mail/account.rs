@@ -5,17 +5,22 @@ use std::sync::Arc;
 use barid::Cancel;
 use barid_folders::Renamed;
 use barid_imap::backend::{
-    Account, Answer, Appended, ListedMailbox, Mailbox as _, Namespace, QuotaResource, Refusal,
-    StatusValue,
+    Account, Answer, Appended, ListedMailbox, Mailbox as _, NamesChange, Namespace, QuotaResource,
+    Refusal, StatusValue,
 };
 use barid_imap::command::{AppendMessage, ListCommand, MailboxName, StatusItem};
+use tokio::sync::Notify;
 
 use super::append::{Received, Spool, finish_all};
 use super::catenate;
+use super::follow::SessionFollows;
+use super::progress::UserProgress;
 use super::refusal::refused;
 use super::selected::{ServedMailbox, try_create};
 use super::status;
-use super::user::{UserMail, refused_folder};
+use super::user::{StoredMessages, UserMail, refused_folder};
+use crate::limits::APPEND_MEMORY_LEN;
+use crate::quota::MailUse;
 
 /// The account of one session.
 pub struct SessionAccount {
@@ -25,13 +30,26 @@ pub struct SessionAccount {
     append_to: Option<MailboxName>,
     received: Vec<Received>,
     spool: Spool,
+    follows: SessionFollows,
+    /// Woken when something changes that the session follows.
+    wake: Arc<Notify>,
 }
 
 impl SessionAccount {
     /// Creates the account of a session; `cancel` ends its waits.
     pub fn new(user: Arc<UserMail>, cancel: Cancel) -> Self {
         let spool = Spool::new(Arc::clone(&user.vfs), &user.spool_dir);
-        Self { user, cancel, append_to: None, received: Vec::new(), spool }
+        let wake = Arc::new(Notify::new());
+        let follows = SessionFollows::new(Arc::clone(&user), Arc::clone(&wake));
+        Self { user, cancel, append_to: None, received: Vec::new(), spool, follows, wake }
+    }
+
+    pub(crate) fn wake(&self) -> &Arc<Notify> {
+        &self.wake
+    }
+
+    pub(crate) fn progress(&self) -> &Arc<UserProgress> {
+        &self.user.progress
     }
 
     fn is_possible(&self, len: u64) -> Answer<()> {
@@ -41,6 +59,17 @@ impl SessionAccount {
             }
             None => Ok(()),
         }
+    }
+
+    /// Refuses a large message before it is sent, if there cannot be room for it.
+    fn has_room(&self, len: u64) -> Answer<()> {
+        let is_first = self.received.len() == 1 && self.received.iter().all(Received::is_empty);
+        if !is_first || len <= APPEND_MEMORY_LEN as u64 {
+            return Ok(());
+        }
+        // At most every second byte is the CR of a line end, which is not stored.
+        let room = MailUse { size: len / 2, messages: 1 };
+        self.user.reserve(room, &self.cancel).map(drop)
     }
 }
 
@@ -93,24 +122,33 @@ impl Account for SessionAccount {
         is_folder: bool,
         special_use: &[String],
     ) -> Answer<()> {
-        self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)
+        self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn delete(&mut self, name: &MailboxName) -> Answer<()> {
         self.user.release_mailboxes();
-        self.user.folders.delete(name).map_err(refused_folder)
+        self.user.folders.delete(name).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn rename(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
         self.user.release_mailboxes();
-        match self.user.folders.rename(from, to).map_err(refused_folder)? {
+        let renamed = self.user.folders.rename(from, to).map_err(refused_folder)?;
+        let is_done = matches!(renamed, Renamed::Done);
+        self.user.followed.names_changed(is_done.then_some((from, to)));
+        match renamed {
             Renamed::Done => Ok(()),
             Renamed::MoveMessages { .. } => self.move_all(from, to),
         }
     }
 
     fn subscribe(&mut self, name: &MailboxName, is_subscribed: bool) -> Answer<()> {
-        self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)
+        self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 
     fn append_begin(&mut self, message: &AppendMessage) -> Answer<()> {
@@ -129,6 +167,7 @@ impl Account for SessionAccount {
 
     fn append_literal(&mut self, len: u64, is_binary: bool) -> Answer<()> {
         self.is_possible(len)?;
+        self.has_room(len)?;
         let Some(received) = self.received.last_mut() else { return Ok(()) };
         if is_binary { received.keep_binary(len) } else { Ok(()) }
     }
@@ -159,9 +198,28 @@ impl Account for SessionAccount {
         self.user.append_limit
     }
 
-    fn quota(&mut self, name: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
-        let _ = name;
-        Ok(Vec::new())
+    fn quota(&mut self, _: Option<&MailboxName>) -> Answer<Vec<(String, Vec<QuotaResource>)>> {
+        self.user.quota_roots(&self.cancel)
+    }
+
+    fn limited_resources(&self) -> Vec<&'static str> {
+        self.user.limited_resources()
+    }
+
+    fn can_follow(&self) -> bool {
+        true
+    }
+
+    fn follow(&mut self, names: &[String]) -> Answer<()> {
+        self.follows.follow(names)
+    }
+
+    fn changed(&mut self) -> Vec<String> {
+        self.follows.changed()
+    }
+
+    fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
+        self.follows.names(if_changed)
     }
 
     fn metadata(&mut self, name: &MailboxName) -> Answer<Vec<(String, Vec<u8>)>> {
@@ -173,7 +231,9 @@ impl Account for SessionAccount {
         name: &MailboxName,
         entries: &[(String, Option<Vec<u8>>)],
     ) -> Answer<()> {
-        self.user.folders.set_metadata(name, entries).map_err(refused_folder)
+        self.user.folders.set_metadata(name, entries).map_err(refused_folder)?;
+        self.user.followed.names_changed(None);
+        Ok(())
     }
 }
 
@@ -194,7 +254,8 @@ impl SessionAccount {
         };
         let target = self.user.open_target(&name)?;
         let messages = finish_all(received, &self.spool)?;
-        self.user.append(&target, (messages, false), &self.cancel)
+        let messages = StoredMessages { messages, is_alone: false, is_move: false };
+        self.user.store(&target, messages, &self.cancel)
     }
 
     /// Moves the messages of INBOX to a mailbox that was made for them (RFC 9051 §6.3.6).

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use barid::vfs::{File, OpenOptions, Vfs};
 use barid::{
     Cancel, ChangeOptions, ChangeRequest, FileRest, FlagSet, InternalDate, Keyword, MessageRest,
-    NewMessage, SharedMailbox,
+    NewMessage, ProgressFn, SharedMailbox,
 };
 use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::AppendMessage;
@@ -93,6 +93,10 @@ impl Received {
         let (memory, spooled, len) = (Vec::new(), None, 0);
         let (is_binary, has_cr) = (false, false);
         Self { flags, keywords, internal_date, memory, spooled, is_binary, has_cr, len }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Keeps parts of the encoding `binary` exactly; the message must fit into memory.
@@ -302,10 +306,16 @@ impl AppendQueue {
 }
 
 /// The queues of all mailboxes of a user, by the identity of the mailbox.
-#[derive(Default)]
-pub(crate) struct AppendQueues(Mutex<HashMap<u128, Arc<AppendQueue>>>);
+pub(crate) struct AppendQueues {
+    queues: Mutex<HashMap<u128, Arc<AppendQueue>>>,
+    progress: ProgressFn,
+}
 
 impl AppendQueues {
+    pub(crate) fn new(progress: ProgressFn) -> Self {
+        Self { queues: Mutex::default(), progress }
+    }
+
     /// Stores messages at the end of a mailbox, all or none; durable when this returns. Requests of
     /// other sessions that wait for the mailbox are written in the same change. If no session has
     /// selected the mailbox, its open view need not have them.
@@ -318,7 +328,7 @@ impl AppendQueues {
     ) -> Answer<Appended> {
         let job = Arc::new(AppendJob { messages, is_alone, outcome: Mutex::default() });
         let queue = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(target.view().id()).or_default())
         };
         queue.push(&job);
@@ -333,9 +343,11 @@ impl AppendQueues {
                 // The end of this session must not refuse the messages of others.
                 let is_own = group.iter().all(|other| Arc::ptr_eq(other, &job));
                 let stop = is_own.then(|| Arc::clone(stop));
+                let progress = Some(Arc::clone(&self.progress));
                 // Where nobody looks, the messages wait for the next look.
                 let appends_unseen = !is_selected;
-                let options = ChangeOptions { stop, appends_unseen, ..Default::default() };
+                let options =
+                    ChangeOptions { stop, progress, appends_unseen, ..Default::default() };
                 write_group(mailbox, &group, &options);
             }
             Ok(())

@@ -11,21 +11,23 @@ use barid_imap::backend::{Answer, Appended, Copied, Refusal};
 
 use super::append::{Complete, Received, Rest, Spool, finish_all};
 use super::refusal::refused;
-use super::user::UserMail;
+use super::user::{StoredMessages, UserMail};
 
-/// Copies messages to the end of another mailbox, all or none.
+/// Copies messages to the end of another mailbox, all or none. With `is_move` they are removed from
+/// `source` afterwards, and need no room in the quota.
 pub(crate) fn copy(
     user: &UserMail,
     source: &View,
     uids: &[Uid],
-    target: &SharedMailbox,
+    (target, is_move): (&SharedMailbox, bool),
     cancel: &Cancel,
 ) -> Answer<Copied> {
-    let appended = match streamed(user, source, uids, target, cancel)? {
+    let appended = match streamed(user, source, uids, (target, is_move), cancel)? {
         Some(appended) => appended,
         None => {
             let messages = collected(user, source, uids)?;
-            user.append(target, (messages, false), cancel)?
+            let messages = StoredMessages { messages, is_alone: false, is_move };
+            user.store(target, messages, cancel)?
         }
     };
     // Without all UIDs there are no pairs.
@@ -43,7 +45,7 @@ fn streamed(
     user: &UserMail,
     source: &View,
     uids: &[Uid],
-    target: &SharedMailbox,
+    (target, is_move): (&SharedMailbox, bool),
     cancel: &Cancel,
 ) -> Answer<Option<Appended>> {
     // A file cannot be read further while it is written.
@@ -63,7 +65,8 @@ fn streamed(
         internal_date: Some(message.internal_date),
     };
     let job = messages.iter().map(complete).collect();
-    match user.append(target, (job, true), cancel) {
+    let job = StoredMessages { messages: job, is_alone: true, is_move };
+    match user.store(target, job, cancel) {
         Err(_) if messages.iter().any(|message| message.has_failed()) => Ok(None),
         appended => appended.map(Some),
     }

@@ -5,14 +5,26 @@ mod append;
 mod binary;
 mod catenate;
 mod copy;
+mod follow;
+mod progress;
+mod quota;
 mod recent;
 mod refusal;
 mod selected;
 mod status;
+#[cfg(test)]
+mod tests;
 mod user;
 mod view;
 
 pub use self::account::SessionAccount;
+pub(crate) use self::progress::UserProgress;
 pub use self::selected::ServedMailbox;
 pub use self::user::{UserMail, UserOptions};
 pub use self::view::ServedView;
+
+/// Creates a session of a user without mail.
+#[cfg(test)]
+pub(crate) fn test_session() -> barid_imap::session::Session<SessionAccount> {
+    tests::TestUser::new(crate::quota::Quota::default()).session()
+}

@@ -168,7 +168,7 @@ impl Mailbox for ServedMailbox {
             let path = view.path().to_owned();
             return Err(refused(barid::Error::Renumbered { path }));
         }
-        let mut copied = copy::copy(&self.user, &view, uids, &target, &self.cancel)?;
+        let mut copied = copy::copy(&self.user, &view, uids, (&target, moves), &self.cancel)?;
         if moves {
             // The copies stay: what was expunged here may be in them only. Nothing else is kept for
             // an undo.

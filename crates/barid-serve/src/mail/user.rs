@@ -11,10 +11,14 @@ use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
 
 use super::append::{AppendQueues, Complete};
+use super::follow::Followed;
+use super::progress::UserProgress;
+use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
 use crate::limits::MAILBOXES_KEPT;
+use crate::quota::{MailUse, Quota};
 
 /// Options for the mail of a user: its place, and the manner of opening it.
 #[derive(Clone, Debug)]
@@ -29,8 +33,20 @@ pub struct UserOptions {
     pub spool_dir: PathBuf,
     /// Largest message that can be appended, in bytes.
     pub append_limit: Option<u64>,
+    /// Limits of all mail.
+    pub quota: Quota,
     /// `true` to notice changes of other programs as they happen.
     pub watches: bool,
+}
+
+/// Messages that are stored together.
+pub(crate) struct StoredMessages {
+    pub(crate) messages: Vec<Complete>,
+    /// `true` if they are not written together with those of other sessions: a source may fail
+    /// meanwhile.
+    pub(crate) is_alone: bool,
+    /// `true` if they are removed from another mailbox of the user afterwards.
+    pub(crate) is_move: bool,
 }
 
 /// The mail of a user: one open mailbox for all sessions, one watcher, one writer at a time.
@@ -42,6 +58,11 @@ pub struct UserMail {
     pub(crate) appends: AppendQueues,
     pub(crate) spool_dir: PathBuf,
     pub(crate) append_limit: Option<u64>,
+    pub(crate) quota: QuotaRoot,
+    pub(crate) progress: Arc<UserProgress>,
+    pub(crate) followed: Followed,
+    /// Options of all mailboxes.
+    pub(crate) open: OpenOptions,
     /// `true` if no mailbox is changed.
     pub(crate) read_only: bool,
     claimed: AllClaimed,
@@ -57,14 +78,21 @@ impl UserMail {
     pub fn open(vfs: Arc<dyn Vfs>, options: UserOptions) -> Result<Self, barid_folders::Error> {
         let folders = FolderTree::open(Arc::clone(&vfs), options.folders)?;
         create_inbox(&folders)?;
+        let progress = Arc::new(UserProgress::default());
+        let open = OpenOptions { progress: Some(progress.callback()), ..options.open };
+        let appends = AppendQueues::new(progress.callback());
         let watch = options.watches.then(WatchOptions::default);
         Ok(Self {
-            read_only: options.open.read_only,
+            read_only: open.read_only,
             name: options.name,
-            mailboxes: Mailboxes::new(Arc::clone(&vfs), options.open, watch),
+            mailboxes: Mailboxes::new(Arc::clone(&vfs), open.clone(), watch),
+            open,
+            progress,
+            followed: Followed::default(),
+            quota: QuotaRoot::new(options.quota),
             vfs,
             folders,
-            appends: AppendQueues::default(),
+            appends,
             spool_dir: options.spool_dir,
             append_limit: options.append_limit,
             claimed: AllClaimed::default(),
@@ -105,23 +133,30 @@ impl UserMail {
         self.open_mailbox(name).map_err(try_create)
     }
 
+    /// Stores messages at the end of a mailbox, all or none; durable when this returns.
+    ///
+    /// # Errors
+    /// `OVERQUOTA`, unless the messages are moved and so no more than before; errors of the
+    /// storage.
+    pub(crate) fn store(
+        &self,
+        target: &SharedMailbox,
+        messages: StoredMessages,
+        cancel: &Cancel,
+    ) -> Answer<Appended> {
+        let StoredMessages { messages, is_alone, is_move } = messages;
+        let room = if is_move { MailUse::default() } else { MailUse::of(&messages) };
+        let _reserved = self.reserve(room, cancel)?;
+        let is_selected = target.is_awaited() || self.claimed.is_held(target.view().id());
+        self.appends.append(target, (messages, is_alone), is_selected, cancel)
+    }
+
     /// Fails if a name does not mean this mailbox any more.
     pub(crate) fn check_same(&self, name: &MailboxName, shared: &SharedMailbox) -> Answer<()> {
         match self.open_mailbox(name) {
             Ok(now) if now.is_same(shared) => Ok(()),
             _ => Err(fatal("UNAVAILABLE", "The selected mailbox was removed or renamed")),
         }
-    }
-
-    /// Stores messages at the end of a mailbox, as [`AppendQueues::append`] does.
-    pub(crate) fn append(
-        &self,
-        target: &SharedMailbox,
-        messages: (Vec<Complete>, bool),
-        cancel: &Cancel,
-    ) -> Answer<Appended> {
-        let is_selected = self.claimed.is_held(target.view().id());
-        self.appends.append(target, messages, is_selected, cancel)
     }
 
     pub(crate) fn claimed_recent(&self, id: u128) -> Arc<ClaimedRecent> {

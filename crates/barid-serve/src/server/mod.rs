@@ -4,6 +4,7 @@ mod admin;
 mod auth;
 mod confine;
 mod front;
+mod handover;
 mod link;
 mod messages;
 mod setup;

@@ -1,6 +1,8 @@
 //! Sessions over an account in memory.
 
 mod hostile;
+mod multi_search;
+mod notify;
 mod seeing;
 mod uids;
 
@@ -54,6 +56,17 @@ impl Client {
             }
         }
         String::from_utf8_lossy(&out.0).into_owned()
+    }
+
+    /// Returns all that is announced between commands.
+    #[track_caller]
+    pub(super) fn check_announced(&mut self, expected: &str) {
+        let mut out = Collected::default();
+        assert!(self.session.is_between_commands());
+        self.last = self.session.announce(&mut out);
+        let text = String::from_utf8_lossy(&out.0).into_owned();
+        let lines: Vec<String> = text.lines().map(without_text).collect();
+        assert_eq!(lines.join(" / "), expected);
     }
 
     /// Sends a command without its tag, and checks the whole answer, whose lines are separated by

@@ -140,3 +140,44 @@ fn saved_results_are_what_is_returned() {
     client.check("SORT RETURN (SAVE) (DATE) X-NONE TEXT a", "x NO [BADCHARSET]");
     client.check("SEARCH $", "* SEARCH / x OK");
 }
+
+#[test]
+fn the_output_learns_of_commands_before_they_write() {
+    use crate::backend::Output;
+    use crate::session::{Session, SessionSettings};
+    use crate::wire::{Decoder, Event};
+
+    #[derive(Default)]
+    struct Noted(String);
+
+    impl Output for Noted {
+        fn write(&mut self, bytes: &[u8]) -> bool {
+            self.0.push_str(&String::from_utf8_lossy(bytes));
+            true
+        }
+
+        fn begin_command(&mut self, tag: &str) {
+            self.0.push_str(&format!("<{tag}>"));
+        }
+    }
+
+    let check = |disabled: &[&str], expected: &str| {
+        let disabled = disabled.iter().map(|name| (*name).to_owned()).collect();
+        let settings = SessionSettings { disabled, ..SessionSettings::default() };
+        let account = MemoryAccount::new(&MESSAGES);
+        let mut session = Session::new(account, settings, Decoder::new());
+        let mut out = Noted::default();
+        session.receive(b"a NOOP\r\nb BAD\r\nc STATUS INBOX (MESSAGES)\r\n");
+        loop {
+            match session.poll() {
+                Event::More => break,
+                event => session.handle(event, &mut out),
+            };
+        }
+        assert_eq!(out.0, expected);
+    };
+    let rest = "b BAD Unknown command BAD.\r\n";
+    let status = "* STATUS INBOX (MESSAGES 4)\r\nc OK Status completed\r\n";
+    check(&[], &format!("<a>a OK NOOP completed\r\n{rest}<c>{status}"));
+    check(&["INPROGRESS"], &format!("a OK NOOP completed\r\n{rest}{status}"));
+}

@@ -1,11 +1,9 @@
 //! Commands about the user and the connection.
 
-use super::cursor::{Cursor, utf8};
+use super::cursor::Cursor;
 use super::{ParseError, Parsed};
 use crate::command::Command;
-use crate::limits::{
-    ID_NAME_LEN_MAX, ID_PARAMETERS_MAX, ID_VALUE_LEN_MAX, LIST_LEN_MAX, NESTING_MAX,
-};
+use crate::limits::{ID_NAME_LEN_MAX, ID_PARAMETERS_MAX, ID_VALUE_LEN_MAX, LIST_LEN_MAX};
 
 /// Parses `"(" [string SP nstring *(SP string SP nstring)] ")" / nil` (RFC 2971 §3.3). Nothing but
 /// logs depends on the parameters: those over the limits of the RFC are dropped, and no arguments
@@ -131,39 +129,4 @@ pub(super) fn set_acl(cursor: &mut Cursor<'_>, deletes: bool) -> Parsed<Command>
     }
     cursor.space()?;
     Ok(Command::SetAcl(mailbox, identifier, Some(cursor.text()?)))
-}
-
-/// Parses `NONE` or the arguments of NOTIFY SET, whose parentheses are checked (RFC 5465).
-pub(super) fn notify(cursor: &mut Cursor<'_>) -> Parsed<Command> {
-    let mut ahead = cursor.clone();
-    if ahead.word_is("NONE") {
-        *cursor = ahead;
-        return Ok(Command::Notify(None));
-    }
-    if !ahead.word_is("SET") {
-        return Err(cursor.expected("SET or NONE"));
-    }
-    let mut depth = 0_usize;
-    loop {
-        match ahead.peek() {
-            None => break,
-            Some(b'(') if depth == NESTING_MAX => {
-                return Err(ParseError::new("Parentheses are nested too deep."));
-            }
-            Some(b'(') => depth += 1,
-            Some(b')') => {
-                depth = depth.checked_sub(1).ok_or_else(|| ParseError::new("Unexpected )."))?;
-            }
-            Some(b' ') => {}
-            Some(_) => {
-                utf8(ahead.astring()?)?;
-                continue;
-            }
-        }
-        ahead.skip(1);
-    }
-    if depth > 0 {
-        return Err(ahead.expected(")"));
-    }
-    Ok(Command::Notify(Some(cursor.take_rest().to_vec())))
 }

@@ -14,14 +14,7 @@ use crate::fetch::FetchItems;
 pub(super) fn fetch(cursor: &mut Cursor<'_>, uid: bool) -> Parsed<Command> {
     let set = cursor.message_set(uid)?;
     cursor.space()?;
-    let mut items = FetchItems::default();
-    cursor.list(true, |cursor| {
-        let word = item(cursor)?;
-        items.add(&word).map_err(|error| ParseError::new(error.to_string()))
-    })?;
-    if items.items().is_empty() {
-        return Err(ParseError::new("FETCH needs items."));
-    }
+    let items = items(cursor)?;
     let mut fetch =
         FetchCommand { set, items, changed_since: None, vanished: false, partial: None };
     cursor.spaces();
@@ -32,6 +25,19 @@ pub(super) fn fetch(cursor: &mut Cursor<'_>, uid: bool) -> Parsed<Command> {
         return Err(ParseError::new("VANISHED needs UID FETCH with CHANGEDSINCE."));
     }
     Ok(Command::Fetch(fetch))
+}
+
+/// Reads one item, or several in parentheses.
+pub(super) fn items(cursor: &mut Cursor<'_>) -> Parsed<FetchItems> {
+    let mut items = FetchItems::default();
+    cursor.list(true, |cursor| {
+        let word = item(cursor)?;
+        items.add(&word).map_err(|error| ParseError::new(error.to_string()))
+    })?;
+    match items.items().is_empty() {
+        true => Err(ParseError::new("FETCH needs items.")),
+        false => Ok(items),
+    }
 }
 
 fn modifier(cursor: &mut Cursor<'_>, fetch: &mut FetchCommand) -> Parsed<()> {

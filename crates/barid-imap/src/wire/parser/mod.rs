@@ -9,6 +9,7 @@ mod fetch;
 mod list;
 mod mailbox;
 mod message;
+mod notify;
 mod search;
 mod select;
 
@@ -218,7 +219,8 @@ fn parser_of(name: &str, uid: bool) -> Option<Arguments> {
         "DELETEACL" => |cursor| account::set_acl(cursor, true),
         "GETMETADATA" => mailbox::get_metadata,
         "SETMETADATA" => mailbox::set_metadata,
-        "NOTIFY" => account::notify,
+        "NOTIFY" => notify::notify,
+        "ESEARCH" => notify::multi_search,
         "SELECT" => |cursor| select::select(cursor, false),
         "EXAMINE" => |cursor| select::select(cursor, true),
         "CREATE" => mailbox::create,

@@ -26,6 +26,11 @@ struct Returns {
 
 /// Parses the arguments of SEARCH.
 pub(super) fn search(cursor: &mut Cursor<'_>, uid: bool) -> Parsed<Command> {
+    Ok(Command::Search(arguments(cursor, uid)?))
+}
+
+/// Reads the arguments of SEARCH, which are the last ones of ESEARCH, too.
+pub(super) fn arguments(cursor: &mut Cursor<'_>, uid: bool) -> Parsed<SearchCommand> {
     let returns = returns(cursor)?;
     let mut ahead = cursor.clone();
     if ahead.word_is("CHARSET") {
@@ -33,7 +38,7 @@ pub(super) fn search(cursor: &mut Cursor<'_>, uid: bool) -> Parsed<Command> {
         cursor.space()?;
         charset(cursor)?;
     }
-    Ok(Command::Search(command(cursor, uid, returns)?))
+    command(cursor, uid, returns)
 }
 
 /// Parses the arguments of SORT.

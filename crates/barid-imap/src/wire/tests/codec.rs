@@ -25,8 +25,8 @@ const REFUSED_BY_CODEC: &[(&str, &[&str])] = &[
     ("RFC 5182", &["$"]),
     ("RFC 5258 and its extensions, RFC 6154, XLIST", &["LIST (", "(%", "XLIST", "(USE"]),
     (
-        "RFC 5267, RFC 5465, RFC 8437, RFC 10022",
-        &["CANCELUPDATE", "NOTIFY", "UNAUTHENTICATE", "UIDBATCHES"],
+        "RFC 5267, RFC 5465, RFC 7377, RFC 8437, RFC 10022",
+        &["CANCELUPDATE", "NOTIFY", "ESEARCH", "UNAUTHENTICATE", "UIDBATCHES"],
     ),
     ("RFC 7889, RFC 8474, RFC 8514, RFC 8970, RFC 9394", &["APPENDLIMIT", "PREVIEW", "PARTIAL"]),
 ];

@@ -16,8 +16,8 @@ const REFUSED_BY_DOVECOT: &[(&str, &[&str])] = &[
         &["QUOTA", "MYRIGHTS", "GETACL", "LISTRIGHTS", "EACL", "SETACL"],
     ),
     (
-        "RFC 8437, RFC 10022, RFC 9394 with the last results",
-        &["UNAUTH", "UIDBATCHES", "PARTIAL -1"],
+        "RFC 7377, RFC 8437, RFC 10022, RFC 9394 with the last results",
+        &["ESEARCH", "UNAUTH", "UIDBATCHES", "PARTIAL -1"],
     ),
     ("it takes modifiers of FETCH for those of PREVIEW", &["PREVIEW (CHANGEDSINCE"]),
     ("RFC 7889, RFC 8474", &["APPENDLIMIT", "EMAILID"]),
@@ -50,6 +50,7 @@ const ACCEPTED_BY_DOVECOT: &[(&str, &[&str])] = &[
     ("names end at a NUL, or a space is missing behind them", &["SELECT {3+}", "SELECT {1+}"]),
     ("QRESYNC twice", &["QRESYNC (1 2) QRESYNC"]),
     ("mod-sequences of 64 bits", &["9223372036854775808"]),
+    ("events of NOTIFY that need others", &["(MessageNew))", "(selected (MailboxName))"]),
     ("REVERSE twice is REVERSE", &["(REVERSE REVERSE DATE)"]),
 ];
 

@@ -38,12 +38,12 @@ fn check_table(make: impl Fn() -> Decoder, table: &str, count: usize) {
 
 #[test]
 fn valid_commands() {
-    check_table(logged_in, include_str!("valid.txt"), 121);
+    check_table(logged_in, include_str!("valid.txt"), 124);
 }
 
 #[test]
 fn refused_commands() {
-    check_table(logged_in, include_str!("refused.txt"), 164);
+    check_table(logged_in, include_str!("refused.txt"), 176);
 }
 
 #[test]

@@ -13,17 +13,24 @@ use tokio::time::timeout;
 
 use super::Front;
 use super::admission::Place;
-use super::relay::relay;
+use super::relay::{RelayEnd, relay};
 use super::verifier::RemoteVerifier;
 use crate::connection::{LoginEnd, login};
 use crate::limits::{DEAD_PEER_TIMEOUT, KEEPALIVE_IDLE, KEEPALIVE_PERIOD, SLOW_READER_TIMEOUT};
 use crate::server::messages::{ChannelText, Prelude};
 use crate::tls::{ServerTls, binding};
 
+/// The connection of a client.
+enum Client {
+    Clear(TcpStream),
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+}
+
 /// A client who has logged in, and the socket of his session.
-enum LoggedIn {
-    Clear(TcpStream, UnixStream),
-    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>, UnixStream),
+struct LoggedIn {
+    client: Client,
+    channel: ChannelText,
+    worker: UnixStream,
 }
 
 /// Makes the system notice a client's machine that is gone.
@@ -65,19 +72,72 @@ pub(super) async fn connection(
     };
     if let Some(logged_in) = logged_in {
         // Another task, because one that began with a login is large.
-        tokio::spawn(run_session(logged_in, place));
+        tokio::spawn(run_session(front, logged_in, place));
     }
     Ok(())
 }
 
-async fn run_session(logged_in: LoggedIn, place: Place) {
-    let patience = SLOW_READER_TIMEOUT;
-    // The client or the worker is gone; the worker reports the end of the session.
-    let _ = match logged_in {
-        LoggedIn::Clear(client, worker) => relay(client, worker, patience).await,
-        LoggedIn::Tls(client, worker) => relay(client, worker, patience).await,
+async fn run_session(front: Arc<Front>, logged_in: LoggedIn, place: Place) {
+    let LoggedIn { mut client, channel, worker } = logged_in;
+    let given_back = match &mut client {
+        Client::Clear(stream) => relayed(stream, worker).await,
+        Client::Tls(stream) => relayed(stream, worker).await,
     };
-    drop(place);
+    match given_back {
+        Ok(Some(unread)) => begin_again(front, (client, channel), unread, place),
+        // The client or the worker is gone; the worker reports the end of the session.
+        Ok(None) | Err(_) => drop(place),
+    }
+}
+
+/// Relays a session; returns the unread input of a client who has returned to the state before
+/// login (RFC 8437).
+async fn relayed<C: AsyncRead + AsyncWrite + Unpin>(
+    client: &mut C,
+    mut worker: UnixStream,
+) -> io::Result<Option<Vec<u8>>> {
+    match relay(client, &mut worker, SLOW_READER_TIMEOUT).await? {
+        RelayEnd::Ended => Ok(None),
+        RelayEnd::GivenBack(frames, kept) => frames.unread(&mut worker, &kept).await.map(Some),
+    }
+}
+
+/// Serves a connection that was given back until somebody has logged in, by a task of its own.
+fn begin_again(
+    front: Arc<Front>,
+    (client, channel): (Client, ChannelText),
+    unread: Vec<u8>,
+    place: Place,
+) {
+    tokio::spawn(async move {
+        let (_login_place, mut must_go) = front.admission.before_login();
+        let logged_in = tokio::select! {
+            logged_in = log_in_again(&front, client, channel, &unread) => logged_in,
+            _ = &mut must_go => Ok(None),
+        };
+        if let Ok(Some(logged_in)) = logged_in {
+            tokio::spawn(run_session(Arc::clone(&front), logged_in, place));
+        }
+    });
+}
+
+async fn log_in_again(
+    front: &Front,
+    mut client: Client,
+    channel: ChannelText,
+    unread: &[u8],
+) -> io::Result<Option<LoggedIn>> {
+    let mut decoder = Decoder::new();
+    decoder.push(unread);
+    let (known, of) = (Some(decoder), channel.clone());
+    let begun = match &mut client {
+        Client::Clear(stream) => session(front, stream, of, false, known).await?,
+        Client::Tls(stream) => session(front, &mut **stream, of, false, known).await?,
+    };
+    match begun {
+        Begun::Session(worker) => Ok(Some(LoggedIn { client, channel, worker })),
+        Begun::StartTls | Begun::Closed => Ok(None),
+    }
 }
 
 async fn log_in(
@@ -90,8 +150,11 @@ async fn log_in(
     let clear = Channel { peer: Some(peer), is_private: peer.is_loopback(), ..Channel::default() };
     if !with_tls {
         let channel = ChannelText::new(&clear, false);
-        match session(front, &mut stream, channel, tls.is_some(), None).await? {
-            Begun::Session(worker) => return Ok(Some(LoggedIn::Clear(stream, worker))),
+        match session(front, &mut stream, channel.clone(), tls.is_some(), None).await? {
+            Begun::Session(worker) => {
+                let client = Client::Clear(stream);
+                return Ok(Some(LoggedIn { client, channel, worker }));
+            }
             Begun::StartTls => {}
             Begun::Closed => return Ok(None),
         }
@@ -102,8 +165,11 @@ async fn log_in(
     let channel = Channel { is_private: true, ..binding(&stream, &tls, clear) };
     let channel = ChannelText::new(&channel, true);
     let known = (!with_tls).then(Decoder::new);
-    match session(front, &mut stream, channel, false, known).await? {
-        Begun::Session(worker) => Ok(Some(LoggedIn::Tls(Box::new(stream), worker))),
+    match session(front, &mut stream, channel.clone(), false, known).await? {
+        Begun::Session(worker) => {
+            let client = Client::Tls(Box::new(stream));
+            Ok(Some(LoggedIn { client, channel, worker }))
+        }
         Begun::StartTls | Begun::Closed => Ok(None),
     }
 }

@@ -14,10 +14,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::limits::RELAY_LEN;
+use crate::server::handover::Frames;
+
+/// The end of a relay.
+pub(super) enum RelayEnd {
+    /// The worker has ended the session.
+    Ended,
+    /// The worker gives the connection back; the bytes of the client were not passed on.
+    GivenBack(Frames, Vec<u8>),
+}
 
 /// One direction.
 #[derive(Default)]
 struct Half {
+    /// Frames of a worker; `None` for the bytes of a client.
+    frames: Option<Frames>,
     /// Bytes that were read and not written, from `at`.
     kept: Vec<u8>,
     at: usize,
@@ -27,34 +38,44 @@ struct Half {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Relays bytes until the worker ends the session, or one side fails; a client that takes nothing
-/// for `patience` is given up. The end of the client's input is passed on.
+/// Relays bytes until the worker ends the session or gives the connection back, or one side
+/// fails; a client that takes nothing for `patience` is given up. The end of the client's input is
+/// passed on.
 ///
 /// # Errors
 /// Errors of both connections, and `TimedOut`.
-pub(super) async fn relay<C, W>(mut client: C, mut worker: W, patience: Duration) -> io::Result<()>
+pub(super) async fn relay<C, W>(
+    client: &mut C,
+    worker: &mut W,
+    patience: Duration,
+) -> io::Result<RelayEnd>
 where
     C: AsyncRead + AsyncWrite + Unpin,
     W: AsyncRead + AsyncWrite + Unpin,
 {
-    let (mut up, mut down) = (Half::default(), Half::default());
+    let frames = Some(Frames::default());
+    let (mut up, mut down) = (Half::default(), Half { frames, ..Half::default() });
     let mut is_up_over = false;
     poll_fn(|context| {
-        if !is_up_over
-            && let Poll::Ready(end) = up.poll(context, &mut client, &mut worker, patience)
-        {
+        if !is_up_over && let Poll::Ready(end) = up.poll(context, client, worker, patience) {
             // A worker that takes nothing more may still have something to say.
             is_up_over = true;
             if end.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
                 return Poll::Ready(end);
             }
             if end.is_err() {
-                let _ = Pin::new(&mut worker).poll_shutdown(context);
+                let _ = Pin::new(&mut *worker).poll_shutdown(context);
             }
         }
-        down.poll(context, &mut worker, &mut client, patience)
+        down.poll(context, worker, client, patience)
     })
-    .await
+    .await?;
+    Ok(match down.frames {
+        Some(frames) if frames.is_given_back() => {
+            RelayEnd::GivenBack(frames, up.kept.split_off(up.at))
+        }
+        _ => RelayEnd::Ended,
+    })
 }
 
 impl Half {
@@ -71,6 +92,9 @@ impl Half {
                 ready!(self.write_kept(context, to, patience))?;
                 continue;
             }
+            if self.frames.as_ref().is_some_and(Frames::is_given_back) {
+                return Pin::new(to).poll_flush(context);
+            }
             if self.has_ended {
                 return Pin::new(to).poll_shutdown(context);
             }
@@ -86,10 +110,17 @@ impl Half {
                 }
                 Poll::Ready(read) => read?,
             }
-            let bytes = piece.filled();
+            let mut bytes = piece.filled_mut();
             if bytes.is_empty() {
                 self.has_ended = true;
                 continue;
+            }
+            if let Some(frames) = &mut self.frames {
+                let len = frames.strip(bytes);
+                bytes = &mut bytes[..len];
+                if bytes.is_empty() {
+                    continue;
+                }
             }
             self.is_unflushed = true;
             let written = match Pin::new(&mut *to).poll_write(context, bytes) {
@@ -134,6 +165,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
     use super::*;
+    use crate::server::handover::WorkerEnd;
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -144,7 +176,10 @@ mod tests {
         block_on(async {
             let (mut client, near_client) = duplex(7);
             let (mut worker, near_worker) = duplex(5);
-            let relayed = tokio::spawn(relay(near_client, near_worker, Duration::from_secs(60)));
+            let relayed = tokio::spawn(async move {
+                let (mut client, mut worker) = (near_client, near_worker);
+                relay(&mut client, &mut worker, Duration::from_secs(60)).await
+            });
             let sent: Vec<u8> = (0..100_000_u32).map(|n| n as u8).collect();
             let (to_send, expected) = (sent.clone(), sent);
             let client = tokio::spawn(async move {
@@ -157,10 +192,10 @@ mod tests {
             let mut received = Vec::new();
             worker.read_to_end(&mut received).await.unwrap();
             assert!(received == expected);
-            worker.write_all(b"bye").await.unwrap();
+            WorkerEnd::new(&mut worker).write_all(b"bye").await.unwrap();
             drop(worker);
             assert_eq!(client.await.unwrap(), b"bye");
-            relayed.await.unwrap().unwrap();
+            assert!(matches!(relayed.await.unwrap().unwrap(), RelayEnd::Ended));
         });
     }
 
@@ -169,9 +204,15 @@ mod tests {
         block_on(async {
             let (_client, near_client) = duplex(16);
             let (mut worker, near_worker) = duplex(16);
-            let relayed = tokio::spawn(relay(near_client, near_worker, Duration::from_millis(50)));
-            let sent = tokio::spawn(async move { worker.write_all(&[0; 100_000]).await });
-            let error = relayed.await.unwrap().unwrap_err();
+            let relayed = tokio::spawn(async move {
+                let (mut client, mut worker) = (near_client, near_worker);
+                relay(&mut client, &mut worker, Duration::from_millis(50)).await.err()
+            });
+            let sent =
+                tokio::spawn(
+                    async move { WorkerEnd::new(&mut worker).write_all(&[0; 100_000]).await },
+                );
+            let error = relayed.await.unwrap().unwrap();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert!(sent.await.unwrap().is_err());
         });

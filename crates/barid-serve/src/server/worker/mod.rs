@@ -18,11 +18,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::confine::{self, Access, Network};
+use super::handover::WorkerEnd;
 use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
 use crate::config::{DisabledCapabilities, ServerConfig};
-use crate::connection::{StopRequest, serve};
+use crate::connection::{SessionEnd, StopRequest, serve};
 use crate::limits::{LINK_MESSAGE_LEN_MAX, PRELUDE_TIMEOUT, WORKER_STACK_LEN, WORKER_THREADS_MAX};
 use crate::mail::{SessionAccount, UserMail, UserOptions};
 use crate::server_id;
@@ -181,8 +182,7 @@ impl Worker {
         let account = SessionAccount::new(Arc::clone(&self.mail), cancel.clone());
         let settings = SessionSettings {
             can_compress: true,
-            // The front cannot take a connection back.
-            can_unauthenticate: false,
+            can_unauthenticate: true,
             disabled: self.disabled.clone(),
             disabled_for: self.disabled_for.clone(),
             offers_uid_only: false,
@@ -190,7 +190,11 @@ impl Worker {
         };
         let _ = session;
         let session = Session::new(account, settings, decoder);
-        serve(stream, session, Some(prelude.tag), cancel, stop).await.map(drop)
+        let mut stream = WorkerEnd::new(stream);
+        match serve(&mut stream, session, Some(prelude.tag), cancel, stop).await? {
+            SessionEnd::Closed => Ok(()),
+            SessionEnd::Unauthenticated(mut decoder) => stream.give_back(decoder.take()).await,
+        }
     }
 
     fn end(&self, session: SessionId, end: io::Result<()>) {
