@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -362,6 +363,77 @@ fn an_address_has_a_number_of_connections() {
     assert!(refused.greeting.contains("BYE [UNAVAILABLE]"), "{}", refused.greeting);
     all.pop();
     wait_for("a place", || server.client().greeting.starts_with("* OK").then_some(()));
+}
+
+#[test]
+fn a_front_without_descriptors_refuses_one_client_and_goes_on() {
+    let server = Server::start();
+    let mut ann = server.login("ann");
+    let front = server.pid("front");
+    // Nothing is left for the session of another client.
+    let mut client = server.client();
+    let open = |number: &u64| fs::read_link(format!("/proc/{front}/fd/{number}")).is_ok();
+    let first_free = (0..).find(|number| !open(number)).unwrap();
+    limit_descriptors(front, first_free);
+    let refused = client.command("LOGIN ann secret");
+    assert!(refused.contains("NO [UNAVAILABLE]"), "{refused}");
+    ann.ok("NOOP");
+    limit_descriptors(front, first_free + 100);
+    assert!(client.command("LOGIN ann secret").contains("t OK"));
+    ann.ok("NOOP");
+    assert_eq!(server.pid("front"), front);
+    let is_alone = || (server.admin(&["sessions"]).len() == 2).then_some(());
+    wait_for("the end of the refused session", is_alone);
+    assert!(server.has_logged("front: no free descriptor for a session"));
+}
+
+/// Sets the limit of descriptors of a process, as the user of the process.
+fn limit_descriptors(pid: i32, count: u64) {
+    let mut prlimit = Command::new("prlimit");
+    prlimit.args([format!("--pid={pid}"), format!("--nofile={count}:")]);
+    if is_root() {
+        let id = |field| status(pid, field).split(' ').next().unwrap().parse().unwrap();
+        prlimit.uid(id("Uid:")).gid(id("Gid:"));
+    }
+    assert!(prlimit.status().unwrap().success());
+}
+
+#[test]
+fn limits_of_open_files_limit_connections() {
+    let server = Server::start();
+    limit_descriptors(server.pid("front"), 80);
+    send(&server.running, Signal::HUP);
+    // 64 descriptors are kept, and each connection may need two.
+    let text = "the limit of open files (LimitNOFILE) suffices for 8";
+    wait_for("the warning", || server.has_logged(text).then_some(()));
+    let mut clients: Vec<Client> = (0..8).map(|_| server.login("ann")).collect();
+    let refused = server.client();
+    assert!(refused.greeting.contains("BYE [UNAVAILABLE]"), "{}", refused.greeting);
+    clients[0].ok("NOOP");
+}
+
+#[test]
+fn what_a_process_prints_is_logged_with_its_name() {
+    let server = Server::start();
+    let _ann = server.login("ann");
+    let worker = server.workers()[0].1;
+    // The system prints for the process what this test lets it: nothing but its own pipe.
+    let stderr = fs::read_link(format!("/proc/{worker}/fd/2")).unwrap();
+    let front = fs::read_link(format!("/proc/{}/fd/2", server.pid("front"))).unwrap();
+    assert_ne!(stderr, front);
+    assert!(stderr.to_str().unwrap().starts_with("pipe:"), "{}", stderr.display());
+    if !is_root() {
+        println!("skipped: only root can write to a pipe of another process");
+        return;
+    }
+    let path = format!("/proc/{worker}/fd/2");
+    let (flags, mode) = (rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty());
+    let mut pipe = fs::File::from(rustix::fs::open(path, flags, mode).unwrap());
+    pipe.write_all(b"2026-11-24T10:00:00Z info login text=\"root\"\nmore\n").unwrap();
+    wait_for("the line", || server.has_logged(&format!("worker {worker}: more")).then_some(()));
+    let log = server.log.lock().unwrap();
+    let line = log.iter().find(|line| line.contains(&format!("worker {worker}: 2026"))).unwrap();
+    assert!(line.contains(" warn stderr user=ann "), "{line}");
 }
 
 fn http(address: SocketAddr, path: &str) -> String {

@@ -52,6 +52,9 @@ pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;
 pub(crate) const LOG_VALUE_LEN_MAX: usize = 1000;
 /// Length of a line of a client, in bytes, up to which a protocol log can see a login.
 pub(crate) const RAWLOG_LINE_LEN_MAX: usize = 4096;
+/// Time after which a delivery is ended, unless the configuration has another one. Mail servers wait
+/// for 10 minutes after the end of a message (RFC 5321 §4.5.3.2.6).
+pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a message that is being delivered that stay in memory; more go to a file.
 pub(crate) const DELIVERY_MEMORY_LEN: usize = 256 * 1024;
 /// Bytes of a message that is being delivered that are read or written at a time.
@@ -111,7 +114,13 @@ pub(crate) const KEEPALIVE_PERIOD: Duration = Duration::from_secs(60);
 pub(crate) const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that a process has to end before it is killed.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest time before a process that has died is started again.
+/// Time that a worker whose supervisor has died has to end its sessions.
+pub(crate) const ORPHAN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for which a supervisor that starts waits for an address that the processes of a killed one
+/// still have.
+pub(crate) const BIND_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time before a process that has died is started again, unless the configuration has
+/// another one.
 pub(crate) const RESTART_DELAY_MAX: Duration = Duration::from_secs(10);
 /// Time after which a process that has died is started again, if it had died before.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_millis(250);
@@ -119,6 +128,8 @@ pub(crate) const RESTART_DELAY: Duration = Duration::from_millis(250);
 pub(crate) const RESTART_FORGET: Duration = Duration::from_secs(60);
 /// Lines of the log that `barid admin log` shows.
 pub(crate) const LOG_LINES_MAX: usize = 1000;
+/// Lines of standard error that a process can have in the log.
+pub(crate) const STDERR_LINES_MAX: usize = 500;
 /// Bytes of a request to the control socket.
 pub(crate) const CONTROL_LINE_LEN_MAX: usize = 16 * 1024;
 /// Connections to the control socket at once.
@@ -127,6 +138,13 @@ pub(crate) const CONTROL_CONNECTIONS_MAX: usize = 32;
 pub(crate) const PAM_CHILDREN_MAX: usize = 32;
 /// Bytes of a request for metrics.
 pub(crate) const HTTP_REQUEST_LEN_MAX: usize = 8 * 1024;
+/// Requests for metrics at once.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 32;
+/// Descriptors of the front besides those of connections and sessions: links, listeners, requests
+/// for metrics, and those of its runtime.
+pub(crate) const FRONT_DESCRIPTORS: u64 = 64;
+/// Time after which the front asks again for a socket for which it had no descriptor.
+pub(crate) const LOST_SOCKET_DELAY: Duration = Duration::from_secs(1);
 /// Time for a request for metrics.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which an exchange of a login is dropped when there are too many.

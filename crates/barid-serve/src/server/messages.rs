@@ -136,6 +136,8 @@ pub(crate) enum FromFront {
     /// It accepts connections.
     Ready,
     Log(LogLine),
+    /// Asks again for a socket that it could not take, because it had no free descriptor.
+    Lost(LostSocket),
     /// Asks for the metrics; `connections` are those that are open, `accepted` all so far,
     /// `refused` those beyond a limit.
     Metrics {
@@ -144,6 +146,15 @@ pub(crate) enum FromFront {
         accepted: u64,
         refused: u64,
     },
+}
+
+/// A socket that the front could not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LostSocket {
+    /// That of a listener.
+    Listener(u64),
+    /// The link to the auth process.
+    LoginLink,
 }
 
 /// From the supervisor to the auth process.
@@ -333,6 +344,10 @@ pub(crate) enum FromWorker {
     Log(LogLine),
     /// The worker has the socket of a session.
     Began {
+        session: SessionId,
+    },
+    /// The worker could not take the socket of a session.
+    Refused {
         session: SessionId,
     },
     /// A session has ended.

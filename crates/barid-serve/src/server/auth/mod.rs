@@ -33,6 +33,7 @@ use crate::limits::LOGIN_THREADS;
 /// Errors of the link, and users that cannot be read.
 pub(super) fn run_auth(link: Link) -> io::Result<()> {
     confine::forget_core()?;
+    confine::end_with_supervisor()?;
     let link = Arc::new(link);
     let Some((ToAuth::Settings(settings), text)) = link.receive()? else { return Ok(()) };
     let config = handed_over(&settings.path, text)?;
@@ -169,8 +170,12 @@ impl Server {
                 }
             }
             Polled::Message((ToAuth::LookUp { id, name }, _)) => self.exchanges.look_up(id, name),
+            Polled::Message((ToAuth::LoginLink { .. }, None)) => {
+                // The supervisor starts another process, and links it anew.
+                return Err(io::Error::other("no free descriptor for the link to the front"));
+            }
             // Other settings come with another process.
-            Polled::Message((ToAuth::Settings(_) | ToAuth::LoginLink { .. }, _)) => {}
+            Polled::Message((ToAuth::Settings(_), _)) => {}
         }
         Ok(true)
     }

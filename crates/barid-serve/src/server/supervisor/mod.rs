@@ -11,6 +11,7 @@ mod log;
 mod notify;
 mod process;
 mod reload;
+mod stderr;
 mod workers;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid::vfs::OsVfs;
+use barid::vfs::{Host as _, OsVfs};
 use barid_auth::NameRules;
 use rustix::event::{Timespec, epoll};
 
@@ -34,11 +35,12 @@ pub use self::log::OpenStderr;
 use self::log::ServerLog;
 pub(super) use self::process::Role;
 use self::process::{Account, Ending, Process, Restarts};
+use self::stderr::{StderrPipes, StderrWriter};
 use self::workers::Workers;
 use super::confine;
 use super::messages::{Level, LogLine, LoginLinkId, TlsText};
-use super::setup::Configuration;
-use crate::limits::STOP_TIMEOUT;
+use super::setup::{Configuration, ListenerSetup};
+use crate::limits::{BIND_TIMEOUT, STOP_TIMEOUT};
 
 /// Everything that a server is started with.
 pub struct ServerStart {
@@ -105,6 +107,7 @@ struct Supervisor {
     /// Requests that wait for the auth process, by their number.
     asked: HashMap<u64, u64>,
     ending: Vec<Ending>,
+    stderr: StderrPipes,
     log: ServerLog,
     notify_socket: Option<OsString>,
     counters: Counters,
@@ -148,7 +151,7 @@ impl Supervisor {
         let control = Control::bind(&OsVfs, config.server.admin_socket.as_deref())?;
         let mut listeners = Listeners::new(sockets)?;
         let (wanted, problems) = configuration.listeners();
-        listeners.change(&wanted)?;
+        bind_first(&mut listeners, &wanted)?;
         let (front_account, auth_account) = reload::accounts(config, own)?;
         let mut supervisor = Self {
             front_account,
@@ -170,6 +173,7 @@ impl Supervisor {
             control,
             asked: HashMap::new(),
             ending: Vec::new(),
+            stderr: StderrPipes::default(),
             log,
             notify_socket,
             counters: Counters::default(),
@@ -190,6 +194,42 @@ impl Supervisor {
     fn watch(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token);
         Ok(epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)?)
+    }
+
+    /// Watches a process that was just started: its link, and its standard error.
+    fn watch_process(
+        &mut self,
+        process: &mut Process,
+        role: Role,
+        user: Option<&str>,
+    ) -> io::Result<()> {
+        self.watch(process.socket(), process.token)?;
+        let Some(stderr) = process.stderr.take() else { return Ok(()) };
+        self.watch_stderr(stderr, role, process.pid(), user)
+    }
+
+    fn watch_stderr(
+        &mut self,
+        stderr: OwnedFd,
+        role: Role,
+        pid: u32,
+        user: Option<&str>,
+    ) -> io::Result<()> {
+        let token = self.token();
+        self.watch(&stderr, token)?;
+        let writer = StderrWriter { role: role.name(), pid, user: user.map(str::to_owned) };
+        self.stderr.add(token, stderr, writer);
+        Ok(())
+    }
+
+    fn hear_stderr(&mut self, token: u64) {
+        let Some((writer, lines)) = self.stderr.read(token) else { return };
+        let StderrWriter { role, pid, user } = writer;
+        for line in lines {
+            let text = format!("{role} {pid}: {line}");
+            let line = LogLine { user: user.clone(), ..LogLine::new(Level::Warning, text) };
+            self.log.line("stderr", &line);
+        }
     }
 
     fn token(&mut self) -> u64 {
@@ -321,6 +361,22 @@ impl Supervisor {
         for worker in self.workers.all.values_mut() {
             worker.stopping_since = Some(Instant::now());
             let _ = worker.process.link.send(&super::messages::ToWorker::Stop, None);
+        }
+    }
+}
+
+/// Opens the listeners. The front of a killed server ends by itself, but not before the supervisor
+/// that is started in its place.
+fn bind_first(listeners: &mut Listeners, wanted: &[ListenerSetup]) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match listeners.change(wanted) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < BIND_TIMEOUT =>
+            {
+                OsVfs.sleep(Duration::from_millis(10));
+            }
+            changed => return changed.map(drop),
         }
     }
 }

@@ -113,10 +113,10 @@ impl Workers {
     }
 
     /// Counts the death of a worker.
-    pub(super) fn died(&mut self, user: &str) {
+    pub(super) fn died(&mut self, user: &str, longest_delay: Duration) {
         let now = Instant::now();
         self.restarts.retain(|_, restarts| !restarts.is_over(now));
-        self.restarts.entry(user.to_owned()).or_default().died(now);
+        self.restarts.entry(user.to_owned()).or_default().died(now, longest_delay);
     }
 
     /// Adds a session to a worker; returns its number.

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barid::Cancel;
-use barid::vfs::{OsVfs, Vfs};
+use barid::vfs::{Host as _, OsVfs, Vfs};
 use barid_auth::User;
+use barid_folders::Layout;
 use barid_imap::session::{DisabledForClient, Session, SessionSettings};
 use barid_imap::wire::Decoder;
 use tokio::io::AsyncReadExt as _;
@@ -21,9 +22,12 @@ use super::confine::{self, Access, Network};
 use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
+use super::system_calls;
 use crate::config::{DisabledCapabilities, ServerConfig};
 use crate::connection::{StopRequest, serve};
-use crate::limits::{LINK_MESSAGE_LEN_MAX, PRELUDE_TIMEOUT, WORKER_STACK_LEN, WORKER_THREADS_MAX};
+use crate::limits::{
+    LINK_MESSAGE_LEN_MAX, ORPHAN_TIMEOUT, PRELUDE_TIMEOUT, WORKER_STACK_LEN, WORKER_THREADS_MAX,
+};
 use crate::mail::{SessionAccount, UserMail, UserOptions};
 use crate::server_id;
 
@@ -31,7 +35,8 @@ const KICKED: &str = "Ended by the administrator";
 const STOPPED: &str = "The server is shutting down, connect again later";
 
 /// Folders that every worker may read: libraries of stores, time zones, names of the system.
-const READABLE: [&str; 6] = ["/usr", "/lib", "/lib64", "/etc", "/proc/self", "/proc/sys/kernel"];
+const READABLE: [&str; 7] =
+    ["/usr", "/lib", "/lib64", "/etc", "/proc/self", "/proc/sys/kernel", "/sys/fs/cgroup"];
 
 /// Runs a worker until the supervisor ends it.
 ///
@@ -68,6 +73,10 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
                 return;
             }
         }
+        drop(sender);
+        // Without a supervisor nobody ends a worker that hangs.
+        OsVfs.sleep(ORPHAN_TIMEOUT);
+        std::process::exit(1);
     })?;
     let (disable, name) = (config.disable.clone(), user.name.as_str().to_owned());
     let disabled = disabled(&disable, &name, None);
@@ -93,11 +102,16 @@ fn prepare(
             .create_dir_all(dir, 0o700)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
     }
+    if locks_in_tmp(&options) {
+        allowed.push(("/tmp".into(), Access::Locks));
+    }
     allowed.extend(READABLE.map(|path| (path.into(), Access::Read)));
     allowed.push(("/dev/null".into(), Access::ReadFile));
     if let Some(why) = confine::files(&allowed, Network::None) {
         log(Level::Warning, format!("the worker is not confined by Landlock: {why}"))?;
     }
+    // Landlock knows no UDP, no Unix sockets and no programs; this does.
+    system_calls::allow_network_and_files()?;
     // The kernel gives a uid so many watches; mailboxes are polled then.
     if let Err(error) = OsVfs.watch() {
         let text = format!("changes of other programs are looked for every second: {error}");
@@ -115,6 +129,15 @@ fn folders(options: &UserOptions) -> Vec<(PathBuf, Access)> {
     let inbox = options.folders.inbox.as_ref();
     all.extend(inbox.and_then(|inbox| Some(inbox.path.parent()?.to_owned())));
     all.into_iter().map(|path| (path, Access::Write)).collect()
+}
+
+/// Returns `true` if the mailboxes may be of the formats of c-client, whose programs lock a mailbox
+/// by a file in `/tmp`. Maildirs are not.
+fn locks_in_tmp(options: &UserOptions) -> bool {
+    match options.folders.layout {
+        Some(layout) => matches!(layout, Layout::Files(_)),
+        None => OsVfs.metadata(&options.folders.root.join("cur")).is_err(),
+    }
 }
 
 struct Worker {
@@ -152,7 +175,10 @@ impl Worker {
                         stop.send_replace(Some(KICKED));
                     }
                 }
-                Some((ToWorker::Settings(_) | ToWorker::Session { .. }, _)) => {}
+                Some((ToWorker::Session { session }, None)) => {
+                    let _ = self.link.send(&FromWorker::Refused { session }, None);
+                }
+                Some((ToWorker::Settings(_), _)) => {}
                 // The supervisor ends workers, and they end with it.
                 Some((ToWorker::Stop, _)) | None => break,
             }
