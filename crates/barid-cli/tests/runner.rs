@@ -33,6 +33,8 @@ mod serve_crash;
 mod serve_qresync;
 mod serve_random;
 mod server;
+mod server_idle;
+mod server_oauth;
 mod show;
 mod spam;
 mod spam_hostile;

@@ -17,27 +17,27 @@ use serde_json::Value;
 use crate::support::{Running, World, send};
 
 /// Time within which everything happens that is waited for.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The uid and gid of Ann and of Bob, if the tests run as root.
 const ANN: u32 = 61_001;
 const BOB: u32 = 61_002;
 
 /// A server with the users ann and bob, whose password is `secret`.
-struct Server {
-    running: Running,
-    log: Arc<Mutex<Vec<String>>>,
-    imap: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) imap: SocketAddr,
     imaps: SocketAddr,
     metrics: SocketAddr,
-    world: World,
+    pub(crate) world: World,
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Waits until something is so.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -49,12 +49,23 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with("", "")
     }
 
-    fn start_with(limits: &str, more: &str) -> Self {
+    pub(crate) fn start_with(limits: &str, more: &str) -> Self {
+        Self::start_with_files(&[], &|_| format!("[limits]\n{limits}\n{more}\n"))
+    }
+
+    /// Starts a server with further files, and sections of the configuration that know their paths.
+    pub(crate) fn start_with_files(
+        files: &[(&str, &str)],
+        more: &dyn Fn(&dyn Fn(&str) -> String) -> String,
+    ) -> Self {
         let world = World::new();
+        for (name, text) in files {
+            world.write(name, text.as_bytes());
+        }
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         world.write("cert.pem", made.cert.pem().as_bytes());
         world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
@@ -74,7 +85,12 @@ impl Server {
         if is_root() {
             fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self::write_config(&world, limits, more);
+        Self::write_config(&world, &more(&|name| world.path(name).display().to_string()));
+        Self::start_in(world)
+    }
+
+    /// Starts a server with `barid.toml` of a folder.
+    pub(crate) fn start_in(world: World) -> Self {
         let config = world.path("barid.toml");
         let mut command = world.command();
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::piped());
@@ -93,14 +109,15 @@ impl Server {
             lines.iter().find(|line| line.contains("ready:")).cloned()
         });
         let address = |name: &str| {
-            let text = ready.split(&format!("{name} on ")).nth(1).unwrap();
-            text.split([',', ' ', '"']).next().unwrap().parse().unwrap()
+            let text = ready.split(&format!("{name} on ")).nth(1);
+            let address = text.and_then(|text| text.split([',', ' ', '"']).next()?.parse().ok());
+            address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into())
         };
         let (imap, imaps, metrics) = (address("imap"), address("imaps"), address("metrics"));
         Self { running, log, imap, imaps, metrics, world }
     }
 
-    fn write_config(world: &World, limits: &str, more: &str) {
+    fn write_config(world: &World, more: &str) {
         let path = |name: &str| world.path(name).display().to_string();
         let text = format!(
             "[server]\nstate_dir = \"{}\"\ncache_dir = \"{}\"\nfront_user = \"nobody\"\n\
@@ -110,7 +127,7 @@ impl Server {
              [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
              [[users.passwd_file]]\npath = \"{}\"\n\
              [mail]\nlocation = \"maildir:~/Maildir\"\n\
-             [metrics]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n{more}\n",
+             [metrics]\naddress = \"127.0.0.1:0\"\n{more}",
             path("state"),
             path("cache"),
             path("control/socket"),
@@ -121,18 +138,18 @@ impl Server {
         world.write("barid.toml", text.as_bytes());
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.imap)
     }
 
-    fn login(&self, user: &str) -> Client {
+    pub(crate) fn login(&self, user: &str) -> Client {
         let mut client = self.client();
         let answer = client.command(&format!("LOGIN {user} secret"));
         assert!(answer.ends_with("Logged in\r\n"), "{answer}: {:#?}", self.log.lock().unwrap());
         client
     }
 
-    fn admin(&self, args: &[&str]) -> Vec<Value> {
+    pub(crate) fn admin(&self, args: &[&str]) -> Vec<Value> {
         let socket = self.world.path("control/socket");
         let first = ["admin", "--json", "--socket", socket.to_str().unwrap()];
         let run = self.world.run(&[&first, args].concat());
@@ -140,14 +157,14 @@ impl Server {
         run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn pid(&self, part: &str) -> i32 {
+    pub(crate) fn pid(&self, part: &str) -> i32 {
         wait_for(part, || {
             let status = self.admin(&["status"]).remove(0);
             status[part].as_i64().map(|pid| pid as i32)
         })
     }
 
-    fn workers(&self) -> Vec<(String, i32)> {
+    pub(crate) fn workers(&self) -> Vec<(String, i32)> {
         let status = self.admin(&["status"]).remove(0);
         let workers = status["workers"].as_array().unwrap().iter();
         let of = |worker: &Value| {
@@ -159,7 +176,7 @@ impl Server {
         workers
     }
 
-    fn has_logged(&self, text: &str) -> bool {
+    pub(crate) fn has_logged(&self, text: &str) -> bool {
         self.log.lock().unwrap().iter().any(|line| line.contains(text))
     }
 
@@ -175,18 +192,18 @@ impl Server {
     }
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
 /// A client that speaks IMAP in clear.
-struct Client {
-    stream: BufReader<TcpStream>,
-    greeting: String,
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
+    pub(crate) greeting: String,
 }
 
 impl Client {
-    fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
         let mut client = Self { stream: BufReader::new(stream), greeting: String::new() };
@@ -194,12 +211,12 @@ impl Client {
         client
     }
 
-    fn send(&mut self, text: &str) {
+    pub(crate) fn send(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
     /// Returns a line; empty at the end.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         // A connection that is reset has ended.
         let _ = self.stream.read_line(&mut line);
@@ -207,7 +224,7 @@ impl Client {
     }
 
     /// Returns the lines of an answer, or all until the end of the connection.
-    fn answer(&mut self, tag: &str) -> String {
+    pub(crate) fn answer(&mut self, tag: &str) -> String {
         let mut text = String::new();
         loop {
             let line = self.line();
@@ -218,19 +235,19 @@ impl Client {
         }
     }
 
-    fn command(&mut self, command: &str) -> String {
+    pub(crate) fn command(&mut self, command: &str) -> String {
         // The connection may have ended.
         let _ = self.stream.get_mut().write_all(format!("t {command}\r\n").as_bytes());
         self.answer("t")
     }
 
-    fn ok(&mut self, command: &str) -> String {
+    pub(crate) fn ok(&mut self, command: &str) -> String {
         let answer = self.command(command);
         assert!(answer.lines().last().unwrap_or("").starts_with("t OK"), "{command}: {answer}");
         answer
     }
 
-    fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);
         String::from_utf8_lossy(&rest).into_owned()
@@ -305,7 +322,7 @@ fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     server.world.write("cert.pem", made.cert.pem().as_bytes());
     server.world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
-    Server::write_config(&server.world, "connections_per_user = 2", "");
+    Server::write_config(&server.world, "[limits]\nconnections_per_user = 2\n");
     send(&server.running, Signal::HUP);
     wait_for("the reload", || server.has_logged("was read again").then_some(()));
     ann.ok("NOOP");
@@ -313,7 +330,7 @@ fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let url = format!("imaps://localhost:{}/", server.imaps.port());
     wait_for("the new certificate", || server.curl(&url, &["-ubob:secret"]).0.then_some(()));
     // A configuration with an error changes nothing.
-    Server::write_config(&server.world, "connections_per_user = 0", "");
+    Server::write_config(&server.world, "[limits]\nconnections_per_user = 0\n");
     send(&server.running, Signal::HUP);
     wait_for("the error", || server.has_logged("stays as it was").then_some(()));
     ann.ok("NOOP");
@@ -543,7 +560,7 @@ fn administrators_see_and_end_sessions() {
 }
 
 /// Returns a field of the status of a process.
-fn status(pid: i32, field: &str) -> String {
+pub(crate) fn status(pid: i32, field: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(field));
     line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")

@@ -88,6 +88,10 @@ pub(crate) const LMTP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;
 /// Messages that wait for a process that does not read them.
 pub(crate) const LINK_BACKLOG_MAX: usize = 16 * 1024;
+/// Bytes of the certificates of authorities that are trusted.
+pub(crate) const AUTHORITIES_LEN_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of the header of an answer of the issuer of tokens.
+pub(crate) const HTTP_HEAD_LEN_MAX: usize = 16 * 1024;
 /// Exchanges that wait for their clients.
 pub(crate) const EXCHANGES_MAX: usize = 4096;
 /// Messages of clients that wait for a thread of the auth process.
@@ -130,6 +134,17 @@ pub(crate) const RESTART_FORGET: Duration = Duration::from_secs(60);
 pub(crate) const LOG_LINES_MAX: usize = 1000;
 /// Lines of standard error that a process can have in the log.
 pub(crate) const STDERR_LINES_MAX: usize = 500;
+/// Workers of a uid with an inotify instance of their own; further ones share the watcher of the
+/// uid. The kernel gives a uid 128 instances, which other programs of the user need, too.
+pub(crate) const OWN_WATCHES_MAX: usize = 8;
+/// Files and folders that a worker can watch by the watcher of its uid.
+pub(crate) const WATCHES_MAX: usize = 16 * 1024;
+/// Events in one message of a watcher; a number has at most 11 bytes.
+pub(crate) const WATCH_ANSWER_LEN: usize = 4096;
+/// Time after which a watcher sends events again to a worker that did not take them.
+pub(crate) const WATCH_RETRY: Duration = Duration::from_millis(50);
+/// Time in which a watcher must answer a worker.
+pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a request to the control socket.
 pub(crate) const CONTROL_LINE_LEN_MAX: usize = 16 * 1024;
 /// Connections to the control socket at once.

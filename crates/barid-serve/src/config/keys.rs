@@ -43,6 +43,7 @@ pub const SECTIONS: &[ConfigSection] = &[
             "introspection_url",
             "client_id",
             "client_secret_file",
+            "ca_file",
         ],
     ),
     one(

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, setrlimit};
 
@@ -26,10 +26,12 @@ pub(super) enum Access {
 }
 
 /// Use of TCP besides sockets that a process has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     /// None.
     None,
+    /// Connections to these ports.
+    Connect(Vec<u16>),
     /// As of any process.
     Any,
 }
@@ -97,10 +99,15 @@ fn restrict(
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
         .scope(Scope::from_all(VERSION))?;
-    if network == Network::None {
+    if network != Network::Any {
         ruleset = ruleset.handle_access(AccessNet::from_all(VERSION))?;
     }
     let mut ruleset = ruleset.create()?;
+    if let Network::Connect(ports) = network {
+        for port in ports {
+            ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+        }
+    }
     for (path, access) in allowed {
         let rights = match access {
             Access::ReadFile => AccessFs::from_read(VERSION) & AccessFs::from_file(VERSION),

@@ -322,6 +322,8 @@ pub(crate) fn mechanisms(names: &[String]) -> Vec<Mechanism> {
 pub(crate) enum ToWorker {
     /// First, with the text of the configuration.
     Settings(Box<WorkerSettings>),
+    /// A link to the watcher of the uid.
+    Watcher,
     /// The socket of a session.
     Session { session: SessionId },
     /// Ends a session.
@@ -336,6 +338,43 @@ pub(crate) struct WorkerSettings {
     /// Path of the configuration, for messages.
     pub(crate) path: PathBuf,
     pub(crate) user: AccountText,
+    /// `true` if the worker has no inotify instance of its own, and gets links to watchers.
+    pub(crate) shares_watcher: bool,
+}
+
+/// From the supervisor to the watcher of a uid.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToWatcher {
+    /// A link to a worker.
+    Worker,
+}
+
+/// From the watcher of a uid to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromWatcher {
+    Log(LogLine),
+}
+
+/// From a worker to the watcher of its uid.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WatchOrder {
+    /// Watches the file or folder whose descriptor comes with the message.
+    Add,
+    /// Watches it no longer.
+    Remove { watch: i32 },
+}
+
+/// From the watcher of a uid to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WatchAnswer {
+    /// It is watched; what is the same file has the same number.
+    Added { watch: i32 },
+    /// It is not watched; `error` is that of the system.
+    Failed { error: i32 },
+    /// Files and folders that may have changed.
+    Happened { watches: Vec<i32> },
+    /// Any of them may have changed.
+    Lost,
 }
 
 /// From a worker to the supervisor.

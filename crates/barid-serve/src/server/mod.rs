@@ -9,6 +9,7 @@ mod messages;
 mod setup;
 mod supervisor;
 mod system_calls;
+mod watcher;
 mod worker;
 
 use std::io;
@@ -23,7 +24,7 @@ pub use self::supervisor::{OpenStderr, ServerStart, serve_config};
 /// # Errors
 /// A name that is no part of a server; errors that end the process.
 pub fn run_role(name: &str) -> io::Result<()> {
-    let roles = [Role::Front, Role::Auth, Role::Pam, Role::Worker];
+    let roles = [Role::Front, Role::Auth, Role::Pam, Role::Watcher, Role::Worker];
     let role = roles.into_iter().find(|role| role.name() == name);
     let role = role.ok_or_else(|| io::Error::other(format!("{name}: no part of a server")))?;
     let link = Link::from_stdin()?;
@@ -31,6 +32,7 @@ pub fn run_role(name: &str) -> io::Result<()> {
         Role::Front => front::run_front(link),
         Role::Auth => auth::run_auth(link),
         Role::Pam => auth::run_pam(link),
+        Role::Watcher => watcher::run_watcher(link),
         Role::Worker => worker::run_worker(link),
     }
 }

@@ -178,6 +178,15 @@ pub(super) fn allow_network_only() -> io::Result<()> {
     apply(BTreeMap::new())
 }
 
+/// Does the same as [`allow_network_only`], and allows watching of files.
+///
+/// # Errors
+/// As [`allow_network_only`].
+pub(super) fn allow_network_and_watches() -> io::Result<()> {
+    let calls = [libc::SYS_inotify_add_watch, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch];
+    apply(calls.map(|call| (call, Vec::new())).into())
+}
+
 /// Does the same as [`allow_network_only`], and allows calls on files.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use super::process::{Ending, Process, Role, spawn};
 use super::workers::{Refused, WorkerProcess, ids};
 use super::{CONTROL, Signals, Supervisor, WAKE};
 use crate::config::MailOwner;
-use crate::limits::{BEFORE_LOGIN_PART, PAM_CHILDREN_MAX, STOP_TIMEOUT};
+use crate::limits::{BEFORE_LOGIN_PART, OWN_WATCHES_MAX, PAM_CHILDREN_MAX, STOP_TIMEOUT};
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{
     AccountText, AttemptId, AuthSettings, FromAuth, FromFront, FromWorker, FrontSettings, Level,
@@ -39,6 +39,7 @@ impl Supervisor {
                 self.hear_auth();
             }
             _ if self.workers.all.contains_key(&token) => self.hear_worker(token),
+            _ if self.watchers.has(token) => self.hear_watcher(token),
             _ if self.control.has(token) => self.hear_control(token),
             _ if self.stderr.has(token) => self.hear_stderr(token),
             _ => {}
@@ -109,7 +110,7 @@ impl Supervisor {
         if has_started { self.link_logins() } else { Ok(()) }
     }
 
-    fn restart_delay(&self) -> Duration {
+    pub(super) fn restart_delay(&self) -> Duration {
         self.configuration.config.limits.restart_delay
     }
 
@@ -363,11 +364,14 @@ impl Supervisor {
         let mut process = Process::start(Role::Worker, account, token)?;
         self.watch_process(&mut process, Role::Worker, Some(&verified.user.name))?;
         let (path, user) = (self.path.clone(), verified.user.clone());
-        let settings = ToWorker::Settings(Box::new(WorkerSettings { path, user }));
+        let shares_watcher = self.workers.of_account(account) >= OWN_WATCHES_MAX;
+        let settings = ToWorker::Settings(Box::new(WorkerSettings { path, user, shares_watcher }));
         process.link.send(&settings, Some(self.configuration.text()?))?;
         self.counters.workers_started += 1;
         let worker = WorkerProcess {
             process,
+            ids: account,
+            shares_watcher,
             account: verified.user.clone(),
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),
@@ -378,6 +382,9 @@ impl Supervisor {
         };
         self.workers.all.insert(token, worker);
         self.workers.by_user.insert(verified.user.name.clone(), token);
+        if shares_watcher {
+            self.link_watcher(account, token);
+        }
         Ok(token)
     }
 

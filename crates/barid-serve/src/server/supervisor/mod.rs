@@ -12,6 +12,7 @@ mod notify;
 mod process;
 mod reload;
 mod stderr;
+mod watchers;
 mod workers;
 
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ use self::log::ServerLog;
 pub(super) use self::process::Role;
 use self::process::{Account, Ending, Process, Restarts};
 use self::stderr::{StderrPipes, StderrWriter};
+use self::watchers::Watchers;
 use self::workers::Workers;
 use super::confine;
 use super::messages::{Level, LogLine, LoginLinkId, TlsText};
@@ -102,6 +104,7 @@ struct Supervisor {
     auth: LastingProcess,
     login_link: LoginLinkId,
     workers: Workers,
+    watchers: Watchers,
     listeners: Listeners,
     control: Control,
     /// Requests that wait for the auth process, by their number.
@@ -169,6 +172,7 @@ impl Supervisor {
             auth: LastingProcess::default(),
             login_link: 0,
             workers: Workers::default(),
+            watchers: Watchers::default(),
             listeners,
             control,
             asked: HashMap::new(),
@@ -255,6 +259,7 @@ impl Supervisor {
         loop {
             self.start_or_wait()?;
             self.end_idle_workers();
+            self.keep_watchers();
             self.flush();
             self.reap()?;
             if self.has_stopped() {
@@ -279,7 +284,8 @@ impl Supervisor {
         let is_busy = !self.ending.is_empty()
             || self.stopping.is_some()
             || self.front.process.is_none()
-            || self.auth.process.is_none();
+            || self.auth.process.is_none()
+            || self.watchers.has_missing();
         let short = Duration::from_millis(20);
         match is_busy {
             true => Some(short),
@@ -293,7 +299,10 @@ impl Supervisor {
         let services = [&self.front, &self.auth].into_iter();
         let services = services.filter_map(|service| service.process.as_ref());
         let workers = self.workers.all.values().map(|worker| &worker.process);
-        services.chain(workers).any(|process| process.link.has_backlog())
+        services
+            .chain(workers)
+            .chain(self.watchers.processes())
+            .any(|process| process.link.has_backlog())
     }
 
     /// Sends what others did not take at once; one that fails is noticed by its end.
@@ -301,7 +310,8 @@ impl Supervisor {
         let services = [&mut self.front, &mut self.auth].into_iter();
         let services = services.filter_map(|service| service.process.as_mut());
         let workers = self.workers.all.values_mut().map(|worker| &mut worker.process);
-        for process in services.chain(workers).filter(|process| process.link.has_backlog()) {
+        let all = services.chain(workers).chain(self.watchers.processes_mut());
+        for process in all.filter(|process| process.link.has_backlog()) {
             let _ = process.link.flush();
         }
     }
@@ -330,6 +340,9 @@ impl Supervisor {
     fn has_stopped(&mut self) -> bool {
         let Some(deadline) = self.stopping else { return false };
         if self.workers.all.is_empty() || deadline <= Instant::now() {
+            for process in self.watchers.take_all() {
+                self.ending.push(process.end("watcher".to_owned(), true, Duration::ZERO));
+            }
             // The front relays until the workers have ended.
             for (name, service) in [("front", &mut self.front), ("auth", &mut self.auth)] {
                 if let Some(process) = service.process.take() {

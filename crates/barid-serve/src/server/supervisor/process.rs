@@ -18,6 +18,7 @@ pub(in crate::server) enum Role {
     Front,
     Auth,
     Pam,
+    Watcher,
     Worker,
 }
 
@@ -27,6 +28,7 @@ impl Role {
             Self::Front => "front",
             Self::Auth => "auth",
             Self::Pam => "pam",
+            Self::Watcher => "watcher",
             Self::Worker => "worker",
         }
     }

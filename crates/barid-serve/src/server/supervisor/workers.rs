@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use super::process::{Process, Restarts};
+use super::process::{Account, Process, Restarts};
 use crate::config::Limits;
 use crate::limits::STOP_TIMEOUT;
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
@@ -14,6 +14,10 @@ use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     pub(super) process: Process,
+    /// The uid and gid of the process.
+    pub(super) ids: Account,
+    /// `true` if it watches by the watcher of its uid.
+    pub(super) shares_watcher: bool,
     pub(super) account: AccountText,
     pub(super) sessions: BTreeSet<SessionId>,
     /// Clients that came while it ended.
@@ -110,6 +114,11 @@ impl Workers {
             return Err((RefusalCode::Unavailable, text.to_owned()));
         }
         Ok(())
+    }
+
+    /// Returns the number of workers of a uid.
+    pub(super) fn of_account(&self, ids: Account) -> usize {
+        self.all.values().filter(|worker| worker.ids == ids).count()
     }
 
     /// Counts the death of a worker.

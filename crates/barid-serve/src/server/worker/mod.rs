@@ -1,5 +1,7 @@
 //! A worker: all sessions of one user, under the user's uid.
 
+mod remote_watch;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,8 +9,8 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barid::Cancel;
 use barid::vfs::{Host as _, OsVfs, Vfs};
+use barid::{Cancel, WatchSource};
 use barid_auth::User;
 use barid_folders::Layout;
 use barid_imap::session::{DisabledForClient, Session, SessionSettings};
@@ -18,6 +20,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use self::remote_watch::{NextWatcher, RemoteWatch};
 use super::confine::{self, Access, Network};
 use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
@@ -50,7 +53,9 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     let config = handed_over(&settings.path, text)?;
     let user = settings.user.user(&config.users.rules);
     let user = user.ok_or_else(|| io::Error::other("the user's name is not allowed"))?;
-    let opened = prepare(&config, &user, &log);
+    let next_watcher = NextWatcher::default();
+    let shared = settings.shares_watcher.then(|| Arc::clone(&next_watcher));
+    let opened = prepare(&config, &user, shared, &log);
     let mail = match opened {
         Ok(mail) => mail,
         Err(error) => {
@@ -69,7 +74,10 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     // The link is read by a thread of its own, so that it is read whatever the sessions do.
     std::thread::Builder::new().name("link".to_owned()).spawn(move || {
         while let Ok(Some((message, fd))) = heard.receive::<ToWorker>() {
-            if sender.send((message, fd)).is_err() {
+            if let ToWorker::Watcher = message {
+                let mut next = next_watcher.lock().unwrap_or_else(PoisonError::into_inner);
+                *next = fd.map(Link::from);
+            } else if sender.send((message, fd)).is_err() {
                 return;
             }
         }
@@ -91,6 +99,7 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
 fn prepare(
     config: &ServerConfig,
     user: &User,
+    shared: Option<NextWatcher>,
     log: &dyn Fn(Level, String) -> io::Result<()>,
 ) -> io::Result<Arc<UserMail>> {
     confine::limit_memory(config.limits.worker_memory)?;
@@ -112,12 +121,16 @@ fn prepare(
     }
     // Landlock knows no UDP, no Unix sockets and no programs; this does.
     system_calls::allow_network_and_files()?;
-    // The kernel gives a uid so many watches; mailboxes are polled then.
-    if let Err(error) = OsVfs.watch() {
+    let source = shared
+        .map(|next| WatchSource::new(move || Ok(Box::new(RemoteWatch::new(Arc::clone(&next))))));
+    // The kernel gives a uid so many instances of inotify; mailboxes are polled then.
+    if source.is_none()
+        && let Err(error) = OsVfs.watch()
+    {
         let text = format!("changes of other programs are looked for every second: {error}");
         log(Level::Warning, text)?;
     }
-    let mail = UserMail::open(Arc::new(OsVfs), options);
+    let mail = UserMail::open_watched(Arc::new(OsVfs), options, source);
     Ok(Arc::new(mail.map_err(io::Error::other)?))
 }
 
@@ -178,7 +191,7 @@ impl Worker {
                 Some((ToWorker::Session { session }, None)) => {
                     let _ = self.link.send(&FromWorker::Refused { session }, None);
                 }
-                Some((ToWorker::Settings(_), _)) => {}
+                Some((ToWorker::Settings(_) | ToWorker::Watcher, _)) => {}
                 // The supervisor ends workers, and they end with it.
                 Some((ToWorker::Stop, _)) | None => break,
             }
