@@ -34,6 +34,7 @@ mod serve_qresync;
 mod serve_random;
 mod server;
 mod server_idle;
+mod server_lmtp;
 mod server_oauth;
 mod show;
 mod spam;

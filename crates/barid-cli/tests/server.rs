@@ -19,8 +19,8 @@ use crate::support::{Running, World, send};
 /// Time within which everything happens that is waited for.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The uid and gid of Ann and of Bob, if the tests run as root.
-const ANN: u32 = 61_001;
-const BOB: u32 = 61_002;
+pub(crate) const ANN: u32 = 61_001;
+pub(crate) const BOB: u32 = 61_002;
 
 /// A server with the users ann and bob, whose password is `secret`.
 pub(crate) struct Server {
@@ -31,6 +31,9 @@ pub(crate) struct Server {
     metrics: SocketAddr,
     pub(crate) world: World,
 }
+
+/// Returns the path of a file of the server.
+pub(crate) type PathOf<'p> = &'p dyn Fn(&str) -> String;
 
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -60,7 +63,7 @@ impl Server {
     /// Starts a server with further files, and sections of the configuration that know their paths.
     pub(crate) fn start_with_files(
         files: &[(&str, &str)],
-        more: &dyn Fn(&dyn Fn(&str) -> String) -> String,
+        more: &dyn Fn(PathOf<'_>) -> String,
     ) -> Self {
         let world = World::new();
         for (name, text) in files {
@@ -115,6 +118,16 @@ impl Server {
         };
         let (imap, imaps, metrics) = (address("imap"), address("imaps"), address("metrics"));
         Self { running, log, imap, imaps, metrics, world }
+    }
+
+    /// Returns the TCP address of a protocol, as the server has announced it.
+    pub(crate) fn address(&self, protocol: &str) -> SocketAddr {
+        let log = self.log.lock().unwrap();
+        let ready = log.iter().find(|line| line.contains("ready:")).unwrap();
+        let before = format!("{protocol} on ");
+        let mut parts = ready.split(&before);
+        let address = |text: &str| text.split([',', ' ', '"']).next()?.parse().ok();
+        parts.find_map(address).unwrap()
     }
 
     fn write_config(world: &World, more: &str) {
@@ -176,6 +189,10 @@ impl Server {
         workers
     }
 
+    pub(crate) fn metrics(&self) -> String {
+        http(self.metrics, "/metrics")
+    }
+
     pub(crate) fn has_logged(&self, text: &str) -> bool {
         self.log.lock().unwrap().iter().any(|line| line.contains(text))
     }
@@ -204,7 +221,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(SOON)).unwrap();
         let mut client = Self { stream: BufReader::new(stream), greeting: String::new() };
         client.greeting = client.line();
@@ -557,6 +577,33 @@ fn administrators_see_and_end_sessions() {
     let run = server.world.run(&["admin", "--socket", "/nonexistent", "who"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("/nonexistent"), "{}", run.stderr);
+}
+
+#[test]
+fn protocols_are_logged_for_who_has_made_the_folder() {
+    let server = Server::start_with("", "[rawlog]\nfolder = \"~/rawlog\"\n");
+    server.world.create_dir("ann/rawlog");
+    // A link is not followed.
+    let link = server.world.path("bob/rawlog");
+    std::os::unix::fs::symlink(server.world.path("ann/rawlog"), link).unwrap();
+    if is_root() {
+        chown(server.world.path("ann/rawlog"), Some(ANN), Some(ANN)).unwrap();
+    }
+    let mut client = server.client();
+    client.send("a LOGIN ann secret\r\nb CAPABILITY\r\nc COMPRESS DEFLATE\r\n");
+    assert!(client.answer("c").contains("c OK"));
+    server.login("bob").ok("SELECT INBOX");
+    let read = |end: &str| {
+        let name = server.world.list("ann/rawlog").into_iter().find(|name| name.ends_with(end))?;
+        Some(
+            String::from_utf8_lossy(&server.world.read(&format!("ann/rawlog/{name}"))).into_owned(),
+        )
+    };
+    let input = wait_for("the log", || read(".in").filter(|text| text.contains("c COMPRESS")));
+    assert_eq!(input, "b CAPABILITY\r\nc COMPRESS DEFLATE\r\n");
+    let output = read(".out").unwrap();
+    assert!(output.starts_with("a OK ") && output.contains("\r\nc OK "), "{output}");
+    assert_eq!(server.world.list("ann/rawlog").len(), 2);
 }
 
 /// Returns a field of the status of a process.

@@ -3,6 +3,7 @@
 //!
 //! `BARID_IDLE_USERS` is the number of users.
 #![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+#![expect(clippy::print_stdout, reason = "figures are printed")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};

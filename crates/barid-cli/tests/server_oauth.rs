@@ -4,8 +4,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use barid_testkit::disk::unix_seconds;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData as _, SigningKey as _};
@@ -66,12 +66,8 @@ fn respond(stream: TcpStream, answer: &str) -> Request {
     (head, String::from_utf8(body).unwrap())
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-}
-
 fn claims(user: &str) -> Value {
-    json!({ "iss": ISSUER, "aud": "mail", "exp": now() + 60, "email": user, "active": true })
+    json!({ "iss": ISSUER, "aud": "mail", "exp": unix_seconds() + 60, "email": user, "active": true })
 }
 
 fn oauthbearer(token: &str) -> String {
@@ -168,7 +164,7 @@ fn signed_tokens_are_verified_by_the_keys_of_the_issuer() {
     let (_, answer) = refused(&server, &oauthbearer(&token(&claims("ann"), &forger)));
     assert!(answer.contains("t NO [AUTHENTICATIONFAILED]"), "{answer}");
     let mut old = claims("ann");
-    old["exp"] = (now() - 3600).into();
+    old["exp"] = (unix_seconds() - 3600).into();
     let (_, answer) = refused(&server, &oauthbearer(&token(&old, &key)));
     assert!(answer.contains("t NO [AUTHENTICATIONFAILED]"), "{answer}");
     assert!(server.has_logged("login_failed"));

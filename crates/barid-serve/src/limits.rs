@@ -50,10 +50,12 @@ pub(crate) const SECRET_LEN_MAX: u64 = 64 * 1024;
 pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;
 /// Length of a value in the log in bytes.
 pub(crate) const LOG_VALUE_LEN_MAX: usize = 1000;
+/// Bytes of each of the two protocol logs of a session.
+pub(crate) const RAWLOG_LEN_MAX: u64 = 64 * 1024 * 1024;
 /// Length of a line of a client, in bytes, up to which a protocol log can see a login.
 pub(crate) const RAWLOG_LINE_LEN_MAX: usize = 4096;
-/// Time after which a delivery is ended, unless the configuration has another one. Mail servers wait
-/// for 10 minutes after the end of a message (RFC 5321 §4.5.3.2.6).
+/// Time after which a delivery is ended, unless the configuration has another one. Mail servers
+/// wait for 10 minutes after the end of a message (RFC 5321 §4.5.3.2.6).
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a message that is being delivered that stay in memory; more go to a file.
 pub(crate) const DELIVERY_MEMORY_LEN: usize = 256 * 1024;
@@ -79,6 +81,14 @@ pub(crate) const PENDING_ROWS_MAX: u32 = 100_000;
 pub(crate) const ORDER_FIELDS_MAX: usize = 1000;
 /// Connections of LMTP at once.
 pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
+/// Questions about recipients that wait for the auth process.
+pub(crate) const LMTP_QUESTIONS_MAX: usize = 1024;
+/// Processes that deliver at once.
+pub(crate) const DELIVERIES_MAX: usize = 64;
+/// Bytes of the result that a process tells which has delivered a message.
+pub(crate) const DELIVERY_RESULT_LEN_MAX: u64 = 64 * 1024;
+/// Time in which a recipient is looked up.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes that are read from a mail server at a time.
 pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
@@ -143,8 +153,10 @@ pub(crate) const WATCHES_MAX: usize = 16 * 1024;
 pub(crate) const WATCH_ANSWER_LEN: usize = 4096;
 /// Time after which a watcher sends events again to a worker that did not take them.
 pub(crate) const WATCH_RETRY: Duration = Duration::from_millis(50);
-/// Time in which a watcher must answer a worker.
-pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Answers of a watcher that a worker has not taken. Workers wait for each.
+pub(crate) const WATCH_ANSWERS_MAX: usize = 16;
+/// Time in which a watcher must answer a worker, which asks for another link then.
+pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a request to the control socket.
 pub(crate) const CONTROL_LINE_LEN_MAX: usize = 16 * 1024;
 /// Connections to the control socket at once.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -126,6 +126,18 @@ impl SocketListener {
                 Ok(Self { kind: ListenerSocket::Unix(listener), _lock: Some(lock), path })
             }
         }
+    }
+
+    /// Uses a listening socket that another process has made, which also removes its file.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(crate) fn received(fd: OwnedFd) -> io::Result<Self> {
+        let kind = match rustix::net::getsockname(&fd)?.address_family() {
+            rustix::net::AddressFamily::UNIX => ListenerSocket::Unix(fd.into()),
+            _ => ListenerSocket::Tcp(fd.into()),
+        };
+        Ok(Self { kind, _lock: None, path: None })
     }
 
     /// Sets whether [`SocketListener::accept`] waits for a connection.

@@ -115,13 +115,14 @@ struct CrashRun<'r> {
     options: CrashOptions,
     rng: Rng,
     workers: Vec<Worker>,
-    /// What was seen of the mailboxes, by user.
+    /// The history of the mailboxes, by user.
     history: BTreeMap<u32, [History; 2]>,
     report: CrashReport,
 }
 
 impl CrashRun<'_> {
-    /// Lets the sessions work, kills the server or a part of it at some moment, and starts it again.
+    /// Lets the sessions work, kills the server or a part of it at some moment, and starts it
+    /// again.
     /// Sessions that had nothing to do with that part must have lived.
     fn work_and_kill(&mut self) -> io::Result<Result<(), String>> {
         let wait = self.options.time_max.mul_f64(self.rng.f64());

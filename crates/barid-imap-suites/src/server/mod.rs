@@ -101,7 +101,7 @@ pub enum Killed {
     Server,
     /// All: the process is gone that has the connections.
     Front,
-    /// Those of a user.
+    /// The sessions of a user.
     Worker(u32),
     /// None.
     Nothing,

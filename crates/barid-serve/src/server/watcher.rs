@@ -4,7 +4,7 @@
 //! one uid. A worker sends what it wants to watch as an open descriptor, so that the watcher needs
 //! no file, and a worker can watch only what it can open.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -19,7 +19,7 @@ use super::confine::{self, Network};
 use super::link::{Link, Polled};
 use super::messages::{FromWatcher, Level, LogLine, ToWatcher, WatchAnswer, WatchOrder};
 use super::system_calls;
-use crate::limits::{WATCH_ANSWER_LEN, WATCH_RETRY, WATCHES_MAX};
+use crate::limits::{WATCH_ANSWER_LEN, WATCH_ANSWERS_MAX, WATCH_RETRY, WATCHES_MAX};
 
 /// Tokens of the event loop; links to workers have higher ones.
 const SUPERVISOR: u64 = 0;
@@ -30,6 +30,8 @@ const FIRST_WORKER: u64 = 2;
 struct Watching {
     link: Link,
     watches: BTreeSet<i32>,
+    /// Answers that it has not taken yet.
+    answers: VecDeque<WatchAnswer>,
     /// Events that it has not taken yet; bounded by its watches.
     happened: BTreeSet<i32>,
     /// `true` if any of its files may have changed.
@@ -107,8 +109,10 @@ impl Watcher {
                 self.last += 1;
                 let data = epoll::EventData::new_u64(self.last);
                 epoll::add(&self.epoll, &link, data, epoll::EventFlags::IN)?;
-                let (watches, happened, has_lost) = (BTreeSet::new(), BTreeSet::new(), false);
-                self.workers.insert(self.last, Watching { link, watches, happened, has_lost });
+                let (watches, happened) = (BTreeSet::new(), BTreeSet::new());
+                let (answers, has_lost) = (VecDeque::new(), false);
+                self.workers
+                    .insert(self.last, Watching { link, watches, answers, happened, has_lost });
             }
             // The worker sees the end of its link, and polls.
             Polled::Message((ToWatcher::Worker, None)) | Polled::Nothing => {}
@@ -125,9 +129,10 @@ impl Watcher {
                     Ok(watch) => WatchAnswer::Added { watch },
                     Err(error) => WatchAnswer::Failed { error: error.raw_os_error() },
                 };
-                let Some(worker) = self.workers.get(&token) else { return };
+                let Some(worker) = self.workers.get_mut(&token) else { return };
+                worker.answers.push_back(answer);
                 // One that does not wait for its answers is not a worker.
-                if worker.link.try_send(&answer).is_err() {
+                if worker.answers.len() > WATCH_ANSWERS_MAX {
                     self.end(token);
                 }
             }
@@ -227,10 +232,14 @@ impl Watcher {
 
 impl Watching {
     fn has_unsent(&self) -> bool {
-        self.has_lost || !self.happened.is_empty()
+        self.has_lost || !self.happened.is_empty() || !self.answers.is_empty()
     }
 
     fn send_events(&mut self) -> io::Result<()> {
+        while let Some(answer) = self.answers.front() {
+            self.link.try_send(answer)?;
+            self.answers.pop_front();
+        }
         if self.has_lost {
             self.link.try_send(&WatchAnswer::Lost)?;
             self.has_lost = false;

@@ -189,16 +189,16 @@ fn converse(
         stream.write_all(form.expose())?;
     }
     stream.flush()?;
-    Answer { stream, unread: Vec::new() }.read(request.answer_len_max)
+    HttpAnswer { stream, unread: Vec::new() }.read(request.answer_len_max)
 }
 
 /// The answer on a connection.
-struct Answer<S> {
+struct HttpAnswer<S> {
     stream: S,
     unread: Vec<u8>,
 }
 
-impl<S: Read> Answer<S> {
+impl<S: Read> HttpAnswer<S> {
     fn read(mut self, len_max: usize) -> io::Result<HttpResponse> {
         let status_line = self.line()?;
         let status = status_line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5));
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     fn check(answer: &str, expected: Result<(u16, &str), &str>) {
-        let read = Answer { stream: answer.as_bytes(), unread: Vec::new() }.read(20);
+        let read = HttpAnswer { stream: answer.as_bytes(), unread: Vec::new() }.read(20);
         match (read, expected) {
             (Ok(found), Ok((status, body))) => {
                 assert_eq!((found.status, found.body.as_slice()), (status, body.as_bytes()));

@@ -62,12 +62,12 @@ pub(super) fn run_auth(link: Link) -> io::Result<()> {
     let cores = barid::vfs::cores().clamp(2, LOGIN_THREADS);
     let waits = pam.is_some() || users.oauth.is_some();
     let threads = if waits { LOGIN_THREADS } else { cores };
-    let exchanges = Exchanges::start(Arc::new(verification), Arc::clone(&link), threads)?;
+    let exchanges = Exchanges::start(Arc::new(verification), config, Arc::clone(&link), threads)?;
     link.send(&FromAuth::Ready, None)?;
     Server { link, pam, exchanges, front: None }.run()
 }
 
-/// Fetches the keys of the issuer of tokens on a thread, so that a mistake shows in the log at once.
+/// Fetches the keys of the issuer of tokens on a thread, so that a mistake shows at once.
 fn fetch_keys(keys: Arc<Jwks>, link: Arc<Link>) -> io::Result<()> {
     let fetch = move || {
         if let Err(error) = keys.refresh() {
@@ -239,6 +239,9 @@ impl Server {
                 }
             }
             Polled::Message((ToAuth::LookUp { id, name }, _)) => self.exchanges.look_up(id, name),
+            Polled::Message((ToAuth::FindRecipient { id, address }, _)) => {
+                self.exchanges.find_recipient(id, address);
+            }
             Polled::Message((ToAuth::LoginLink { .. }, None)) => {
                 // The supervisor starts another process, and links it anew.
                 return Err(io::Error::other("no free descriptor for the link to the front"));

@@ -10,6 +10,7 @@ use barid_imap::wire::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 
 use super::Front;
 use super::admission::Place;
@@ -21,13 +22,16 @@ use crate::server::messages::{ChannelText, Prelude};
 use crate::tls::{ServerTls, binding};
 
 /// A client who has logged in, and the socket of his session.
-enum LoggedIn {
-    Clear(TcpStream, UnixStream),
-    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>, UnixStream),
+enum LoggedIn<S> {
+    Clear(S, UnixStream),
+    Tls(Box<TlsStream<S>>, UnixStream),
 }
 
 /// Makes the system notice a client's machine that is gone.
-fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -38,17 +42,17 @@ fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves a connection until somebody has logged in, and starts the relay to his worker.
+/// Serves a connection until somebody has logged in, and starts the relay to his worker. A Unix
+/// socket has no `peer`: who may connect to it is on this machine.
 ///
 /// # Errors
 /// Errors of the connection.
-pub(super) async fn connection(
+pub(super) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     front: Arc<Front>,
-    mut stream: TcpStream,
-    peer: IpAddr,
+    mut stream: S,
+    peer: Option<IpAddr>,
     with_tls: bool,
 ) -> io::Result<()> {
-    notice_dead_peer(&stream)?;
     let place = match front.admission.admit(peer) {
         Ok(place) => place,
         Err(text) => {
@@ -70,7 +74,7 @@ pub(super) async fn connection(
     Ok(())
 }
 
-async fn run_session(logged_in: LoggedIn, place: Place) {
+async fn run_session<S: AsyncRead + AsyncWrite + Unpin>(logged_in: LoggedIn<S>, place: Place) {
     let patience = SLOW_READER_TIMEOUT;
     // The client or the worker is gone; the worker reports the end of the session.
     let _ = match logged_in {
@@ -80,14 +84,15 @@ async fn run_session(logged_in: LoggedIn, place: Place) {
     drop(place);
 }
 
-async fn log_in(
+async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     front: &Front,
-    mut stream: TcpStream,
-    peer: IpAddr,
+    mut stream: S,
+    peer: Option<IpAddr>,
     with_tls: bool,
-) -> io::Result<Option<LoggedIn>> {
+) -> io::Result<Option<LoggedIn<S>>> {
     let tls = front.tls();
-    let clear = Channel { peer: Some(peer), is_private: peer.is_loopback(), ..Channel::default() };
+    let is_private = peer.is_none_or(|peer| peer.is_loopback());
+    let clear = Channel { peer, is_private, ..Channel::default() };
     if !with_tls {
         let channel = ChannelText::new(&clear, false);
         match session(front, &mut stream, channel, tls.is_some(), None).await? {

@@ -8,17 +8,19 @@ mod verifier;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use rustix::net::AddressFamily;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::admission::Admission;
-use self::connection::connection;
+use self::connection::{connection, notice_dead_peer};
 use self::verifier::{Answer, Attempts};
 use super::confine::{self, Network};
 use super::link::Link;
@@ -194,22 +196,17 @@ impl Front {
         });
     }
 
-    async fn accept(self: Arc<Self>, listener: TcpListener, protocol: Protocol) {
+    async fn accept(self: Arc<Self>, listener: FrontListener, protocol: Protocol) {
         loop {
-            let (stream, peer) = match listener.accept().await {
-                Ok((stream, peer)) => (stream, peer.ip().to_canonical()),
-                Err(_) => {
-                    // Out of descriptors, for example: others may end meanwhile.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
+            let Ok(accepted) = listener.accept().await else {
+                // Out of descriptors, for example: others may end meanwhile.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
             };
             let front = Arc::clone(&self);
             // The client is gone, or not a client; there is nobody to report it to.
-            match protocol {
-                Protocol::Imap => drop(tokio::spawn(connection(front, stream, peer, false))),
-                Protocol::Imaps => drop(tokio::spawn(connection(front, stream, peer, true))),
-                Protocol::Metrics => {
+            match (protocol, accepted) {
+                (Protocol::Metrics, Accepted::Tcp(stream, _)) => {
                     let permit = Arc::clone(&front.http_places).try_acquire_owned();
                     // Who asks too often is not answered, so that descriptors are left for mail.
                     let Ok(permit) = permit else { continue };
@@ -219,6 +216,20 @@ impl Front {
                         answered
                     }));
                 }
+                (Protocol::Imap | Protocol::Imaps, Accepted::Tcp(stream, peer)) => {
+                    let with_tls = protocol == Protocol::Imaps;
+                    let peer = peer.ip().to_canonical();
+                    drop(tokio::spawn(async move {
+                        notice_dead_peer(&stream)?;
+                        connection(front, stream, Some(peer), with_tls).await
+                    }));
+                }
+                (Protocol::Imap | Protocol::Imaps, Accepted::Unix(stream)) => {
+                    let with_tls = protocol == Protocol::Imaps;
+                    drop(tokio::spawn(connection(front, stream, None, with_tls)));
+                }
+                // The supervisor sends neither.
+                (Protocol::Metrics, Accepted::Unix(_)) | (Protocol::Lmtp, _) => {}
             }
         }
     }
@@ -250,8 +261,38 @@ fn connections_max(descriptors: u64) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).max(1)
 }
 
-fn listener(fd: OwnedFd) -> io::Result<TcpListener> {
+/// The socket of a listener.
+enum FrontListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection of a client.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl FrontListener {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
+            }
+            Self::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
+            }
+        }
+    }
+}
+
+fn listener(fd: OwnedFd) -> io::Result<FrontListener> {
+    if rustix::net::getsockname(&fd)?.address_family() == AddressFamily::UNIX {
+        let listener = std::os::unix::net::UnixListener::from(fd);
+        listener.set_nonblocking(true)?;
+        return UnixListener::from_std(listener).map(FrontListener::Unix);
+    }
     let listener = std::net::TcpListener::from(fd);
     listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
+    TcpListener::from_std(listener).map(FrontListener::Tcp)
 }

@@ -104,9 +104,9 @@ impl Supervisor {
     fn status(&self) -> Value {
         let pid =
             |service: &super::LastingProcess| service.process.as_ref().map(super::Process::pid);
-        let listeners = self.listeners.all.iter().filter_map(|listener| {
-            let address = listener.socket.local_addr().ok()?;
-            Some(json!({ "protocol": listener.setup.protocol.name(), "address": address }))
+        let listeners = self.listeners.all.iter().map(|listener| {
+            let address = listener.socket.place();
+            json!({ "protocol": listener.setup.protocol.name(), "address": address })
         });
         let workers = self.workers.all.values().map(|worker| {
             json!({
@@ -116,7 +116,7 @@ impl Supervisor {
         });
         json!({
             "version": env!("CARGO_PKG_VERSION"), "supervisor": std::process::id(),
-            "front": pid(&self.front), "auth": pid(&self.auth),
+            "front": pid(&self.front), "auth": pid(&self.auth), "lmtp": pid(&self.lmtp.service),
             "listeners": listeners.collect::<Vec<_>>(), "workers": workers.collect::<Vec<_>>(),
             "sessions": self.workers.sessions.len(), "seconds": self.started.elapsed().as_secs(),
         })

@@ -120,8 +120,8 @@ impl Control {
         self.connections.retain(|_, one| now.duration_since(one.since) < PATIENCE);
     }
 
-    /// Reads a request, or sends more of an answer; `None` until its line is whole. A connection that ends, or sends too much,
-    /// is closed.
+    /// Reads a request, or sends more of an answer; `None` until its line is whole. A connection
+    /// that ends, or sends too much, is closed.
     pub(super) fn read(&mut self, token: u64) -> Option<Result<Request, String>> {
         let connection = self.connections.get_mut(&token)?;
         if connection.unsent.is_some() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::listeners::OpenListener;
 use super::process::{Ending, Process, Role, spawn};
 use super::workers::{Refused, WorkerProcess, ids};
 use super::{CONTROL, Signals, Supervisor, WAKE};
@@ -17,6 +18,7 @@ use crate::server::messages::{
     LogLine, LostSocket, RefusalCode, SessionId, ToAuth, ToFront, ToWorker, Verified,
     WorkerSettings,
 };
+use crate::server::setup::Protocol;
 
 /// Messages of one process that are handled at a time, so that one cannot keep the others waiting.
 const TURN_LEN: usize = 64;
@@ -37,6 +39,9 @@ impl Supervisor {
             }
             _ if self.auth.process.as_ref().is_some_and(|auth| auth.token == token) => {
                 self.hear_auth();
+            }
+            _ if self.lmtp.service.process.as_ref().is_some_and(|lmtp| lmtp.token == token) => {
+                self.hear_lmtp();
             }
             _ if self.workers.all.contains_key(&token) => self.hear_worker(token),
             _ if self.watchers.has(token) => self.hear_watcher(token),
@@ -65,7 +70,7 @@ impl Supervisor {
             return Err(error);
         }
         let (now, longest) = (Instant::now(), self.restart_delay());
-        for service in [&mut self.front, &mut self.auth] {
+        for service in [&mut self.front, &mut self.auth, &mut self.lmtp.service] {
             if service.process.is_none() {
                 service.restarts.died(now, longest);
             }
@@ -91,7 +96,10 @@ impl Supervisor {
             process.link.send(&ToFront::Settings(self.front_settings()), None)?;
             for listener in &self.listeners.all {
                 let (id, protocol) = (listener.id, listener.setup.protocol);
-                let socket = listener.socket.try_clone()?.into();
+                if protocol == Protocol::Lmtp {
+                    continue;
+                }
+                let socket = listener.socket.to_owned()?;
                 process.link.send(&ToFront::Listener { id, protocol }, Some(socket))?;
             }
             self.front.process = Some(process);
@@ -107,7 +115,10 @@ impl Supervisor {
             (self.auth.is_ready, self.auth.starts) = (false, self.auth.starts + 1);
             has_started = true;
         }
-        if has_started { self.link_logins() } else { Ok(()) }
+        if has_started {
+            self.link_logins()?;
+        }
+        self.start_lmtp()
     }
 
     pub(super) fn restart_delay(&self) -> Duration {
@@ -189,8 +200,8 @@ impl Supervisor {
                     return;
                 };
                 let protocol = listener.setup.protocol;
-                listener.socket.try_clone().map(|socket| {
-                    self.tell_front(&ToFront::Listener { id, protocol }, Some(socket.into()));
+                listener.socket.to_owned().map(|socket| {
+                    self.tell_front(&ToFront::Listener { id, protocol }, Some(socket));
                 })
             }
         };
@@ -247,6 +258,7 @@ impl Supervisor {
                 self.tell_auth(&ToAuth::PamChild { id }, child.ok());
             }
             FromAuth::Found { id, user } => self.found(id, user),
+            FromAuth::Recipient { id, found } => self.found_recipient(id, found),
         }
     }
 
@@ -255,6 +267,7 @@ impl Supervisor {
             self.log(Level::Error, format!("auth is gone: {why}"));
             self.ending.push(process.end("auth".to_owned(), false, Duration::ZERO));
             self.auth.restarts.died(Instant::now(), self.restart_delay());
+            self.forget_questions();
         }
     }
 
@@ -283,20 +296,16 @@ impl Supervisor {
         Ok(here.into())
     }
 
-    fn look_if_ready(&mut self) {
-        if self.was_ready || !self.front.is_ready || !self.auth.is_ready {
+    pub(super) fn look_if_ready(&mut self) {
+        let has_lmtp = self.lmtp.service.is_ready || !self.needs_lmtp();
+        if self.was_ready || !self.front.is_ready || !self.auth.is_ready || !has_lmtp {
             return;
         }
         self.was_ready = true;
-        let listeners: Vec<String> = self
-            .listeners
-            .all
-            .iter()
-            .filter_map(|listener| {
-                let address = listener.socket.local_addr().ok()?;
-                Some(format!("{} on {address}", listener.setup.protocol.name()))
-            })
-            .collect();
+        let name = |listener: &OpenListener| {
+            format!("{} on {}", listener.setup.protocol.name(), listener.socket.place())
+        };
+        let listeners: Vec<String> = self.listeners.all.iter().map(name).collect();
         self.log(Level::Info, format!("ready: {}", listeners.join(", ")));
         self.notify("READY=1");
     }
@@ -435,6 +444,7 @@ impl Supervisor {
                     let user = Some(worker.account.name.clone());
                     self.log.line("worker", &LogLine { user, peer: None, ..line });
                 }
+                Ok(Polled::Message((FromWorker::WatcherLost, _))) => self.watcher_lost(token),
                 Ok(Polled::Message((FromWorker::Began { session }, _))) => {
                     self.session_began(token, session);
                 }

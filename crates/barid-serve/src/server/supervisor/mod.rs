@@ -5,6 +5,7 @@
 
 mod admin;
 mod control;
+mod delivery;
 mod events;
 mod listeners;
 mod log;
@@ -31,6 +32,7 @@ use rustix::event::{Timespec, epoll};
 
 use self::control::Control;
 pub(super) use self::control::Request;
+use self::delivery::Lmtp;
 use self::listeners::Listeners;
 pub use self::log::OpenStderr;
 use self::log::ServerLog;
@@ -102,6 +104,7 @@ struct Supervisor {
     last_token: u64,
     front: LastingProcess,
     auth: LastingProcess,
+    lmtp: Lmtp,
     login_link: LoginLinkId,
     workers: Workers,
     watchers: Watchers,
@@ -153,10 +156,9 @@ impl Supervisor {
         let (wake, signals) = Signals::register()?;
         let control = Control::bind(&OsVfs, config.server.admin_socket.as_deref())?;
         let mut listeners = Listeners::new(sockets)?;
-        let (wanted, problems) = configuration.listeners();
-        bind_first(&mut listeners, &wanted)?;
+        bind_first(&mut listeners, &configuration.listeners())?;
         let (front_account, auth_account) = reload::accounts(config, own)?;
-        let mut supervisor = Self {
+        let supervisor = Self {
             front_account,
             auth_account,
             path,
@@ -170,6 +172,7 @@ impl Supervisor {
             last_token: FIRST_TOKEN,
             front: LastingProcess::default(),
             auth: LastingProcess::default(),
+            lmtp: Lmtp::default(),
             login_link: 0,
             workers: Workers::default(),
             watchers: Watchers::default(),
@@ -188,9 +191,6 @@ impl Supervisor {
         supervisor.watch(&supervisor.wake, WAKE)?;
         if let Some(listener) = supervisor.control.listener() {
             supervisor.watch(listener, CONTROL)?;
-        }
-        for problem in problems {
-            supervisor.log(Level::Warning, problem);
         }
         Ok(supervisor)
     }
@@ -285,6 +285,7 @@ impl Supervisor {
             || self.stopping.is_some()
             || self.front.process.is_none()
             || self.auth.process.is_none()
+            || self.lmtp.service.process.is_none() && self.needs_lmtp()
             || self.watchers.has_missing();
         let short = Duration::from_millis(20);
         match is_busy {
@@ -296,7 +297,7 @@ impl Supervisor {
     }
 
     fn has_backlog(&self) -> bool {
-        let services = [&self.front, &self.auth].into_iter();
+        let services = [&self.front, &self.auth, &self.lmtp.service].into_iter();
         let services = services.filter_map(|service| service.process.as_ref());
         let workers = self.workers.all.values().map(|worker| &worker.process);
         services
@@ -307,7 +308,7 @@ impl Supervisor {
 
     /// Sends what others did not take at once; one that fails is noticed by its end.
     fn flush(&mut self) {
-        let services = [&mut self.front, &mut self.auth].into_iter();
+        let services = [&mut self.front, &mut self.auth, &mut self.lmtp.service].into_iter();
         let services = services.filter_map(|service| service.process.as_mut());
         let workers = self.workers.all.values_mut().map(|worker| &mut worker.process);
         let all = services.chain(workers).chain(self.watchers.processes_mut());
@@ -330,7 +331,8 @@ impl Supervisor {
             if !is_expected || !status.success() && self.stopping.is_none() {
                 self.log(Level::Error, format!("{name} ended: {status}"));
             }
-            if !is_expected && !self.was_ready && (name == "front" || name == "auth") {
+            if !is_expected && !self.was_ready && ["front", "auth", "lmtp"].contains(&name.as_str())
+            {
                 return Err(io::Error::other(format!("{name} cannot be started: {status}")));
             }
         }
@@ -368,6 +370,7 @@ impl Supervisor {
         self.stopping = Some(Instant::now() + STOP_TIMEOUT);
         self.log(Level::Info, "ending");
         self.notify("STOPPING=1");
+        self.stop_lmtp();
         if let Some(front) = &mut self.front.process {
             let _ = front.link.send(&super::messages::ToFront::Stop, None);
         }

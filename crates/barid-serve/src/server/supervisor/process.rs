@@ -18,6 +18,8 @@ pub(in crate::server) enum Role {
     Front,
     Auth,
     Pam,
+    Lmtp,
+    Delivery,
     Watcher,
     Worker,
 }
@@ -28,6 +30,8 @@ impl Role {
             Self::Front => "front",
             Self::Auth => "auth",
             Self::Pam => "pam",
+            Self::Lmtp => "lmtp",
+            Self::Delivery => "delivery",
             Self::Watcher => "watcher",
             Self::Worker => "worker",
         }
@@ -108,6 +112,11 @@ impl Ending {
     /// Creates the end of a process that is given a time.
     pub(super) fn new(child: Child, name: String, time: Duration) -> Self {
         Self { child, name, is_expected: true, deadline: Instant::now() + time }
+    }
+
+    /// Brings the end of its time forward.
+    pub(super) fn end_by(&mut self, deadline: Instant) {
+        self.deadline = self.deadline.min(deadline);
     }
 
     /// Returns the status of a process that has ended, and kills one whose time is up.

@@ -57,6 +57,14 @@ impl Supervisor {
         }
     }
 
+    /// Links a worker again that has lost its watcher. One that has died is started before.
+    pub(super) fn watcher_lost(&mut self, worker: u64) {
+        let sharing = self.workers.all.get(&worker).filter(|worker| worker.shares_watcher);
+        if let Some(ids) = sharing.map(|worker| worker.ids) {
+            self.link_watcher(ids, worker);
+        }
+    }
+
     fn try_link_watcher(&mut self, ids: Account, worker: u64) -> io::Result<()> {
         let slot = self.watchers.0.get_mut(&ids).and_then(|slot| slot.process.as_mut());
         let (Some(watcher), Some(worker)) = (slot, self.workers.all.get_mut(&worker)) else {

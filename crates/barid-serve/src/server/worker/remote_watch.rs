@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::limits::WATCH_ANSWER_TIMEOUT;
 use crate::server::link::{Link, Polled};
-use crate::server::messages::{WatchAnswer, WatchOrder};
+use crate::server::messages::{FromWorker, WatchAnswer, WatchOrder};
 
 /// The place where the link to the next watcher process is put.
 pub(super) type NextWatcher = Arc<Mutex<Option<Link>>>;
@@ -24,6 +24,7 @@ pub(super) type NextWatcher = Arc<Mutex<Option<Link>>>;
 #[derive(Debug)]
 pub(super) struct RemoteWatch {
     next: NextWatcher,
+    supervisor: Arc<Link>,
     link: Option<Link>,
     /// Our numbers by those of the watcher, and the reverse. Ours are used once, whichever watcher
     /// there is.
@@ -35,9 +36,17 @@ pub(super) struct RemoteWatch {
 }
 
 impl RemoteWatch {
-    pub(super) fn new(next: NextWatcher) -> Self {
+    pub(super) fn new(next: NextWatcher, supervisor: Arc<Link>) -> Self {
         let (ours, theirs, happened) = (HashMap::new(), HashMap::new(), Vec::new());
-        Self { next, link: None, ours, theirs, last: 0, happened }
+        Self { next, supervisor, link: None, ours, theirs, last: 0, happened }
+    }
+
+    /// Gives the watcher up, and asks the supervisor for a link to it, or to the next one.
+    fn lose(&mut self) {
+        if self.link.take().is_some() {
+            // Without a supervisor the worker ends.
+            let _ = self.supervisor.send(&FromWorker::WatcherLost, None);
+        }
     }
 
     /// Uses a new watcher, if there is one.
@@ -79,7 +88,7 @@ impl RemoteWatch {
         let file = rustix::fs::open(path, flags, Mode::empty())?;
         let Some(link) = &self.link else { return Ok(None) };
         if link.send(&WatchOrder::Add, Some(file.as_fd())).is_err() {
-            self.link = None;
+            self.lose();
             return Ok(None);
         }
         let start = Instant::now();
@@ -89,7 +98,7 @@ impl RemoteWatch {
                 return answer.map(Some);
             }
         }
-        self.link = None;
+        self.lose();
         Ok(None)
     }
 
@@ -144,7 +153,7 @@ impl Watch for RemoteWatch {
             match self.receive(wait) {
                 Some(Some(answer)) => drop(self.hear(answer)),
                 Some(None) => break,
-                None => self.link = None,
+                None => self.lose(),
             }
             wait = Duration::ZERO;
         }
