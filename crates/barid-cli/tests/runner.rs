@@ -36,6 +36,7 @@ mod server;
 mod server_idle;
 mod server_lmtp;
 mod server_oauth;
+mod server_security;
 mod show;
 mod spam;
 mod spam_hostile;
