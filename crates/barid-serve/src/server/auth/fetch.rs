@@ -272,12 +272,12 @@ impl<S: Read> HttpAnswer<S> {
     }
 
     fn rest(&mut self, len_max: usize) -> io::Result<Vec<u8>> {
-        while self.more()? > 0 {
-            if self.unread.len() > len_max {
-                return Err(invalid("the answer is too long"));
+        while self.unread.len() <= len_max {
+            if self.more()? == 0 {
+                return Ok(std::mem::take(&mut self.unread));
             }
         }
-        Ok(std::mem::take(&mut self.unread))
+        Err(invalid("the answer is too long"))
     }
 
     /// Returns a body in chunks (RFC 9112 §7.1).
