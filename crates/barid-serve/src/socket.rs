@@ -110,10 +110,13 @@ enum ListenerSocket {
 }
 
 impl SocketListener {
-    /// Binds an address; the permission bits are those of a Unix socket, as in [`bind_unix`].
+    /// Binds an address; `mode` is the permission bits of a Unix socket. One that a server which
+    /// was killed has left is replaced.
+    ///
+    /// Call it before starting threads, because it changes the umask of the process for a moment.
     ///
     /// # Errors
-    /// As [`bind_unix`].
+    /// A path that is too long, in use, or not a socket; errors of the system.
     pub fn bind(address: &Address, mode: u32) -> Result<Self, SocketError> {
         match address {
             Address::Inet(name) => {
