@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use barid_testkit::peers::program;
 use barid_testkit::skip_or_fail;
@@ -200,6 +200,29 @@ fn a_socket_of_a_killed_server_is_used_again() {
         send(&child, Signal::KILL);
         child.wait().unwrap();
     }
+}
+
+#[test]
+fn a_delivery_that_hangs_is_ended() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root delivers in processes of the users");
+        return;
+    }
+    let server = Server::start("[delivery]\nduplicates = \"1 h\"\ntimeout = \"1 s\"\n");
+    assert_eq!(server.connect().send(&["ann"], &message(1)), ["250 2.0.0 delivered"]);
+    // Deliveries to a user wait for each other for a minute.
+    let path = server.site.world.path("home/ann/.local/state/barid/deliveries.lock");
+    let flags = rustix::fs::OFlags::RDWR;
+    let lock = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let start = Instant::now();
+    let replies = server.connect().send(&["ann"], &message(2));
+    assert_eq!(replies, ["451 4.3.0 the delivery process has not ended after 1 s"]);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(times(&server.site, "ann", 2), 0);
+    drop(lock);
+    assert_eq!(server.connect().send(&["ann"], &message(2)), ["250 2.0.0 delivered"]);
+    assert_eq!(times(&server.site, "ann", 2), 1);
 }
 
 /// Kills the server while messages arrive, and sends those again that got no 250.

@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use barid_imap_suites::scripts::{Report, RunOptions, run_folder, script_names};
-use barid_imap_suites::{MailFormat, ProgramArgs, ProgramServer, Transport};
+use barid_imap_suites::{
+    ConfiguredServer, MailFormat, ProgramArgs, ProgramServer, Server as _, Transport,
+};
 use barid_testkit::corpora;
 
 use crate::support::World;
@@ -68,6 +70,23 @@ fn scripts_of_imaptest_pass_on_a_mix() {
 #[test]
 fn scripts_of_imaptest_pass_over_stdio() {
     check_imaptest(MailFormat::Maildir, Transport::Stdio, &BEFORE_LOGIN);
+}
+
+/// Workers may use few system calls, and few files.
+#[test]
+fn scripts_of_imaptest_pass_in_confined_workers() {
+    let Some(folder) = corpora::find(IMAPTEST) else { return };
+    for format in [MailFormat::Maildir, MailFormat::Mbox, MailFormat::Mbx, MailFormat::Mix] {
+        let program = Path::new(env!("CARGO_BIN_EXE_barid"));
+        let server = ConfiguredServer::start(program, format).unwrap();
+        let options = RunOptions { transport: Transport::Tcp, user: 1 };
+        let report = run_folder(&server, &folder, options, &|_| true).unwrap();
+        println!("{} in workers: {report}", format.name());
+        let skipped: Vec<&str> = report.skipped().iter().map(|(name, _)| *name).collect();
+        assert_eq!(skipped, SKIPPED);
+        assert!(report.failed().is_empty());
+        assert!(!server.log().contains(" stderr "), "{}", server.log());
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,27 +17,30 @@ use serde_json::Value;
 use crate::support::{Running, World, send};
 
 /// Time within which everything happens that is waited for.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The uid and gid of Ann and of Bob, if the tests run as root.
-const ANN: u32 = 61_001;
-const BOB: u32 = 61_002;
+pub(crate) const ANN: u32 = 61_001;
+pub(crate) const BOB: u32 = 61_002;
 
 /// A server with the users ann and bob, whose password is `secret`.
-struct Server {
-    running: Running,
-    log: Arc<Mutex<Vec<String>>>,
-    imap: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) imap: SocketAddr,
     imaps: SocketAddr,
     metrics: SocketAddr,
-    world: World,
+    pub(crate) world: World,
 }
 
-fn is_root() -> bool {
+/// Returns the path of a file of the server.
+pub(crate) type PathOf<'p> = &'p dyn Fn(&str) -> String;
+
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Waits until something is so.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -48,12 +52,23 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with("", "")
     }
 
-    fn start_with(limits: &str, more: &str) -> Self {
+    pub(crate) fn start_with(limits: &str, more: &str) -> Self {
+        Self::start_with_files(&[], &|_| format!("[limits]\n{limits}\n{more}\n"))
+    }
+
+    /// Starts a server with further files, and sections of the configuration that know their paths.
+    pub(crate) fn start_with_files(
+        files: &[(&str, &str)],
+        more: &dyn Fn(PathOf<'_>) -> String,
+    ) -> Self {
         let world = World::new();
+        for (name, text) in files {
+            world.write(name, text.as_bytes());
+        }
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         world.write("cert.pem", made.cert.pem().as_bytes());
         world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
@@ -73,7 +88,12 @@ impl Server {
         if is_root() {
             fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self::write_config(&world, limits, more);
+        Self::write_config(&world, &more(&|name| world.path(name).display().to_string()));
+        Self::start_in(world)
+    }
+
+    /// Starts a server with `barid.toml` of a folder.
+    pub(crate) fn start_in(world: World) -> Self {
         let config = world.path("barid.toml");
         let mut command = world.command();
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::piped());
@@ -92,14 +112,25 @@ impl Server {
             lines.iter().find(|line| line.contains("ready:")).cloned()
         });
         let address = |name: &str| {
-            let text = ready.split(&format!("{name} on ")).nth(1).unwrap();
-            text.split([',', ' ', '"']).next().unwrap().parse().unwrap()
+            let text = ready.split(&format!("{name} on ")).nth(1);
+            let address = text.and_then(|text| text.split([',', ' ', '"']).next()?.parse().ok());
+            address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into())
         };
         let (imap, imaps, metrics) = (address("imap"), address("imaps"), address("metrics"));
         Self { running, log, imap, imaps, metrics, world }
     }
 
-    fn write_config(world: &World, limits: &str, more: &str) {
+    /// Returns the TCP address of a protocol, as the server has announced it.
+    pub(crate) fn address(&self, protocol: &str) -> SocketAddr {
+        let log = self.log.lock().unwrap();
+        let ready = log.iter().find(|line| line.contains("ready:")).unwrap();
+        let before = format!("{protocol} on ");
+        let mut parts = ready.split(&before);
+        let address = |text: &str| text.split([',', ' ', '"']).next()?.parse().ok();
+        parts.find_map(address).unwrap()
+    }
+
+    fn write_config(world: &World, more: &str) {
         let path = |name: &str| world.path(name).display().to_string();
         let text = format!(
             "[server]\nstate_dir = \"{}\"\ncache_dir = \"{}\"\nfront_user = \"nobody\"\n\
@@ -109,7 +140,7 @@ impl Server {
              [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
              [[users.passwd_file]]\npath = \"{}\"\n\
              [mail]\nlocation = \"maildir:~/Maildir\"\n\
-             [metrics]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n{more}\n",
+             [metrics]\naddress = \"127.0.0.1:0\"\n{more}",
             path("state"),
             path("cache"),
             path("control/socket"),
@@ -120,18 +151,18 @@ impl Server {
         world.write("barid.toml", text.as_bytes());
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.imap)
     }
 
-    fn login(&self, user: &str) -> Client {
+    pub(crate) fn login(&self, user: &str) -> Client {
         let mut client = self.client();
         let answer = client.command(&format!("LOGIN {user} secret"));
         assert!(answer.ends_with("Logged in\r\n"), "{answer}: {:#?}", self.log.lock().unwrap());
         client
     }
 
-    fn admin(&self, args: &[&str]) -> Vec<Value> {
+    pub(crate) fn admin(&self, args: &[&str]) -> Vec<Value> {
         let socket = self.world.path("control/socket");
         let first = ["admin", "--json", "--socket", socket.to_str().unwrap()];
         let run = self.world.run(&[&first, args].concat());
@@ -139,14 +170,14 @@ impl Server {
         run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn pid(&self, part: &str) -> i32 {
+    pub(crate) fn pid(&self, part: &str) -> i32 {
         wait_for(part, || {
             let status = self.admin(&["status"]).remove(0);
             status[part].as_i64().map(|pid| pid as i32)
         })
     }
 
-    fn workers(&self) -> Vec<(String, i32)> {
+    pub(crate) fn workers(&self) -> Vec<(String, i32)> {
         let status = self.admin(&["status"]).remove(0);
         let workers = status["workers"].as_array().unwrap().iter();
         let of = |worker: &Value| {
@@ -158,7 +189,11 @@ impl Server {
         workers
     }
 
-    fn has_logged(&self, text: &str) -> bool {
+    pub(crate) fn metrics(&self) -> String {
+        http(self.metrics, "/metrics")
+    }
+
+    pub(crate) fn has_logged(&self, text: &str) -> bool {
         self.log.lock().unwrap().iter().any(|line| line.contains(text))
     }
 
@@ -174,31 +209,34 @@ impl Server {
     }
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
 /// A client that speaks IMAP in clear.
-struct Client {
-    stream: BufReader<TcpStream>,
-    greeting: String,
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
+    pub(crate) greeting: String,
 }
 
 impl Client {
-    fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(SOON)).unwrap();
         let mut client = Self { stream: BufReader::new(stream), greeting: String::new() };
         client.greeting = client.line();
         client
     }
 
-    fn send(&mut self, text: &str) {
+    pub(crate) fn send(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
     /// Returns a line; empty at the end.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         // A connection that is reset has ended.
         let _ = self.stream.read_line(&mut line);
@@ -206,7 +244,7 @@ impl Client {
     }
 
     /// Returns the lines of an answer, or all until the end of the connection.
-    fn answer(&mut self, tag: &str) -> String {
+    pub(crate) fn answer(&mut self, tag: &str) -> String {
         let mut text = String::new();
         loop {
             let line = self.line();
@@ -217,19 +255,19 @@ impl Client {
         }
     }
 
-    fn command(&mut self, command: &str) -> String {
+    pub(crate) fn command(&mut self, command: &str) -> String {
         // The connection may have ended.
         let _ = self.stream.get_mut().write_all(format!("t {command}\r\n").as_bytes());
         self.answer("t")
     }
 
-    fn ok(&mut self, command: &str) -> String {
+    pub(crate) fn ok(&mut self, command: &str) -> String {
         let answer = self.command(command);
         assert!(answer.lines().last().unwrap_or("").starts_with("t OK"), "{command}: {answer}");
         answer
     }
 
-    fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);
         String::from_utf8_lossy(&rest).into_owned()
@@ -380,7 +418,7 @@ fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     server.world.write("cert.pem", made.cert.pem().as_bytes());
     server.world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
-    Server::write_config(&server.world, "connections_per_user = 2", "");
+    Server::write_config(&server.world, "[limits]\nconnections_per_user = 2\n");
     send(&server.running, Signal::HUP);
     wait_for("the reload", || server.has_logged("was read again").then_some(()));
     ann.ok("NOOP");
@@ -388,7 +426,7 @@ fn a_reload_keeps_sessions_and_uses_the_new_files() {
     let url = format!("imaps://localhost:{}/", server.imaps.port());
     wait_for("the new certificate", || server.curl(&url, &["-ubob:secret"]).0.then_some(()));
     // A configuration with an error changes nothing.
-    Server::write_config(&server.world, "connections_per_user = 0", "");
+    Server::write_config(&server.world, "[limits]\nconnections_per_user = 0\n");
     send(&server.running, Signal::HUP);
     wait_for("the error", || server.has_logged("stays as it was").then_some(()));
     ann.ok("NOOP");
@@ -438,6 +476,77 @@ fn an_address_has_a_number_of_connections() {
     assert!(refused.greeting.contains("BYE [UNAVAILABLE]"), "{}", refused.greeting);
     all.pop();
     wait_for("a place", || server.client().greeting.starts_with("* OK").then_some(()));
+}
+
+#[test]
+fn a_front_without_descriptors_refuses_one_client_and_goes_on() {
+    let server = Server::start();
+    let mut ann = server.login("ann");
+    let front = server.pid("front");
+    // Nothing is left for the session of another client.
+    let mut client = server.client();
+    let open = |number: &u64| fs::read_link(format!("/proc/{front}/fd/{number}")).is_ok();
+    let first_free = (0..).find(|number| !open(number)).unwrap();
+    limit_descriptors(front, first_free);
+    let refused = client.command("LOGIN ann secret");
+    assert!(refused.contains("NO [UNAVAILABLE]"), "{refused}");
+    ann.ok("NOOP");
+    limit_descriptors(front, first_free + 100);
+    assert!(client.command("LOGIN ann secret").contains("t OK"));
+    ann.ok("NOOP");
+    assert_eq!(server.pid("front"), front);
+    let is_alone = || (server.admin(&["sessions"]).len() == 2).then_some(());
+    wait_for("the end of the refused session", is_alone);
+    assert!(server.has_logged("front: no free descriptor for a session"));
+}
+
+/// Sets the limit of descriptors of a process, as the user of the process.
+fn limit_descriptors(pid: i32, count: u64) {
+    let mut prlimit = Command::new("prlimit");
+    prlimit.args([format!("--pid={pid}"), format!("--nofile={count}:")]);
+    if is_root() {
+        let id = |field| status(pid, field).split(' ').next().unwrap().parse().unwrap();
+        prlimit.uid(id("Uid:")).gid(id("Gid:"));
+    }
+    assert!(prlimit.status().unwrap().success());
+}
+
+#[test]
+fn limits_of_open_files_limit_connections() {
+    let server = Server::start();
+    limit_descriptors(server.pid("front"), 80);
+    send(&server.running, Signal::HUP);
+    // 64 descriptors are kept, and each connection may need two.
+    let text = "the limit of open files (LimitNOFILE) suffices for 8";
+    wait_for("the warning", || server.has_logged(text).then_some(()));
+    let mut clients: Vec<Client> = (0..8).map(|_| server.login("ann")).collect();
+    let refused = server.client();
+    assert!(refused.greeting.contains("BYE [UNAVAILABLE]"), "{}", refused.greeting);
+    clients[0].ok("NOOP");
+}
+
+#[test]
+fn what_a_process_prints_is_logged_with_its_name() {
+    let server = Server::start();
+    let _ann = server.login("ann");
+    let worker = server.workers()[0].1;
+    // The system prints for the process what this test lets it: nothing but its own pipe.
+    let stderr = fs::read_link(format!("/proc/{worker}/fd/2")).unwrap();
+    let front = fs::read_link(format!("/proc/{}/fd/2", server.pid("front"))).unwrap();
+    assert_ne!(stderr, front);
+    assert!(stderr.to_str().unwrap().starts_with("pipe:"), "{}", stderr.display());
+    if !is_root() {
+        println!("skipped: only root can write to a pipe of another process");
+        return;
+    }
+    let path = format!("/proc/{worker}/fd/2");
+    let (flags, mode) = (rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty());
+    let mut pipe = fs::File::from(rustix::fs::open(path, flags, mode).unwrap());
+    pipe.write_all(b"2026-11-24T10:00:00Z info login text=\"root\"\nmore\n").unwrap();
+    wait_for("the line", || server.has_logged(&format!("worker {worker}: more")).then_some(()));
+    let log = server.log.lock().unwrap();
+    let line = log.iter().find(|line| line.contains(&format!("worker {worker}: 2026"))).unwrap();
+    assert!(line.contains(" warn stderr user=ann "), "{line}");
 }
 
 fn http(address: SocketAddr, path: &str) -> String {
@@ -546,8 +655,35 @@ fn administrators_see_and_end_sessions() {
     assert!(run.stderr.contains("/nonexistent"), "{}", run.stderr);
 }
 
+#[test]
+fn protocols_are_logged_for_who_has_made_the_folder() {
+    let server = Server::start_with("", "[rawlog]\nfolder = \"~/rawlog\"\n");
+    server.world.create_dir("ann/rawlog");
+    // A link is not followed.
+    let link = server.world.path("bob/rawlog");
+    std::os::unix::fs::symlink(server.world.path("ann/rawlog"), link).unwrap();
+    if is_root() {
+        chown(server.world.path("ann/rawlog"), Some(ANN), Some(ANN)).unwrap();
+    }
+    let mut client = server.client();
+    client.send("a LOGIN ann secret\r\nb CAPABILITY\r\nc COMPRESS DEFLATE\r\n");
+    assert!(client.answer("c").contains("c OK"));
+    server.login("bob").ok("SELECT INBOX");
+    let read = |end: &str| {
+        let name = server.world.list("ann/rawlog").into_iter().find(|name| name.ends_with(end))?;
+        Some(
+            String::from_utf8_lossy(&server.world.read(&format!("ann/rawlog/{name}"))).into_owned(),
+        )
+    };
+    let input = wait_for("the log", || read(".in").filter(|text| text.contains("c COMPRESS")));
+    assert_eq!(input, "b CAPABILITY\r\nc COMPRESS DEFLATE\r\n");
+    let output = read(".out").unwrap();
+    assert!(output.starts_with("a OK ") && output.contains("\r\nc OK "), "{output}");
+    assert_eq!(server.world.list("ann/rawlog").len(), 2);
+}
+
 /// Returns a field of the status of a process.
-fn status(pid: i32, field: &str) -> String {
+pub(crate) fn status(pid: i32, field: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(field));
     line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")

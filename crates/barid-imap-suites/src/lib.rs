@@ -21,6 +21,6 @@ mod server;
 pub mod wire;
 
 pub use server::{
-    DovecotServer, Login, MailFormat, MortalServer, ProgramArgs, ProgramServer, Server,
-    TlsListener, Transport, open,
+    ConfiguredServer, DovecotServer, Killed, Login, MailFormat, MortalServer, ProgramArgs,
+    ProgramServer, Server, TlsListener, Transport, open,
 };

@@ -14,6 +14,8 @@ pub const SHOWN_LEN_MAX: usize = 2_000;
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest wait for the end of a server that was asked to stop.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest wait for the end of processes whose supervisor was killed.
+pub const ORPHAN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest run of a client.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(180);
 /// Longest wait for a text on the screen of a client.

@@ -52,8 +52,13 @@ pub(crate) const SECRET_LEN_MAX: u64 = 64 * 1024;
 pub(crate) const CERTIFICATE_LEN_MAX: u64 = 1024 * 1024;
 /// Length of a value in the log in bytes.
 pub(crate) const LOG_VALUE_LEN_MAX: usize = 1000;
+/// Bytes of each of the two protocol logs of a session.
+pub(crate) const RAWLOG_LEN_MAX: u64 = 64 * 1024 * 1024;
 /// Length of a line of a client, in bytes, up to which a protocol log can see a login.
 pub(crate) const RAWLOG_LINE_LEN_MAX: usize = 4096;
+/// Time after which a delivery is ended, unless the configuration has another one. Mail servers
+/// wait for 10 minutes after the end of a message (RFC 5321 §4.5.3.2.6).
+pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a message that is being delivered that stay in memory; more go to a file.
 pub(crate) const DELIVERY_MEMORY_LEN: usize = 256 * 1024;
 /// Bytes of a message that is being delivered that are read or written at a time.
@@ -78,6 +83,14 @@ pub(crate) const PENDING_ROWS_MAX: u32 = 100_000;
 pub(crate) const ORDER_FIELDS_MAX: usize = 1000;
 /// Connections of LMTP at once.
 pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
+/// Questions about recipients that wait for the auth process.
+pub(crate) const LMTP_QUESTIONS_MAX: usize = 1024;
+/// Processes that deliver at once.
+pub(crate) const DELIVERIES_MAX: usize = 64;
+/// Bytes of the result that a process tells which has delivered a message.
+pub(crate) const DELIVERY_RESULT_LEN_MAX: u64 = 64 * 1024;
+/// Time in which a recipient is looked up.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes that are read from a mail server at a time.
 pub(crate) const LMTP_INPUT_LEN: usize = 64 * 1024;
 /// Time without a command after which a connection of LMTP ends (RFC 5321 §4.5.3.2.7: 5 minutes).
@@ -98,6 +111,10 @@ pub(crate) const QUOTA_WAIT: Duration = Duration::from_millis(200);
 pub(crate) const LINK_MESSAGE_LEN_MAX: usize = 64 * 1024;
 /// Messages that wait for a process that does not read them.
 pub(crate) const LINK_BACKLOG_MAX: usize = 16 * 1024;
+/// Bytes of the certificates of authorities that are trusted.
+pub(crate) const AUTHORITIES_LEN_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of the header of an answer of the issuer of tokens.
+pub(crate) const HTTP_HEAD_LEN_MAX: usize = 16 * 1024;
 /// Exchanges that wait for their clients.
 pub(crate) const EXCHANGES_MAX: usize = 4096;
 /// Messages of clients that wait for a thread of the auth process.
@@ -126,7 +143,13 @@ pub(crate) const KEEPALIVE_PERIOD: Duration = Duration::from_secs(60);
 pub(crate) const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that a process has to end before it is killed.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest time before a process that has died is started again.
+/// Time that a worker whose supervisor has died has to end its sessions.
+pub(crate) const ORPHAN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for which a supervisor that starts waits for an address that the processes of a killed one
+/// still have.
+pub(crate) const BIND_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time before a process that has died is started again, unless the configuration has
+/// another one.
 pub(crate) const RESTART_DELAY_MAX: Duration = Duration::from_secs(10);
 /// Time after which a process that has died is started again, if it had died before.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_millis(250);
@@ -134,6 +157,21 @@ pub(crate) const RESTART_DELAY: Duration = Duration::from_millis(250);
 pub(crate) const RESTART_FORGET: Duration = Duration::from_secs(60);
 /// Lines of the log that `barid admin log` shows.
 pub(crate) const LOG_LINES_MAX: usize = 1000;
+/// Lines of standard error that a process can have in the log.
+pub(crate) const STDERR_LINES_MAX: usize = 500;
+/// Workers of a uid with an inotify instance of their own; further ones share the watcher of the
+/// uid. The kernel gives a uid 128 instances, which other programs of the user need, too.
+pub(crate) const OWN_WATCHES_MAX: usize = 8;
+/// Files and folders that a worker can watch by the watcher of its uid.
+pub(crate) const WATCHES_MAX: usize = 16 * 1024;
+/// Events in one message of a watcher; a number has at most 11 bytes.
+pub(crate) const WATCH_ANSWER_LEN: usize = 4096;
+/// Time after which a watcher sends events again to a worker that did not take them.
+pub(crate) const WATCH_RETRY: Duration = Duration::from_millis(50);
+/// Answers of a watcher that a worker has not taken. Workers wait for each.
+pub(crate) const WATCH_ANSWERS_MAX: usize = 16;
+/// Time in which a watcher must answer a worker, which asks for another link then.
+pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a request to the control socket.
 pub(crate) const CONTROL_LINE_LEN_MAX: usize = 16 * 1024;
 /// Connections to the control socket at once.
@@ -142,6 +180,13 @@ pub(crate) const CONTROL_CONNECTIONS_MAX: usize = 32;
 pub(crate) const PAM_CHILDREN_MAX: usize = 32;
 /// Bytes of a request for metrics.
 pub(crate) const HTTP_REQUEST_LEN_MAX: usize = 8 * 1024;
+/// Requests for metrics at once.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 32;
+/// Descriptors of the front besides those of connections and sessions: links, listeners, requests
+/// for metrics, and those of its runtime.
+pub(crate) const FRONT_DESCRIPTORS: u64 = 64;
+/// Time after which the front asks again for a socket for which it had no descriptor.
+pub(crate) const LOST_SOCKET_DELAY: Duration = Duration::from_secs(1);
 /// Time for a request for metrics.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which an exchange of a login is dropped when there are too many.

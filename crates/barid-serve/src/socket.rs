@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -110,10 +110,13 @@ enum ListenerSocket {
 }
 
 impl SocketListener {
-    /// Binds an address; the permission bits are those of a Unix socket, as in [`bind_unix`].
+    /// Binds an address; `mode` is the permission bits of a Unix socket. One that a server which
+    /// was killed has left is replaced.
+    ///
+    /// Call it before starting threads, because it changes the umask of the process for a moment.
     ///
     /// # Errors
-    /// As [`bind_unix`].
+    /// A path that is too long, in use, or not a socket; errors of the system.
     pub fn bind(address: &Address, mode: u32) -> Result<Self, SocketError> {
         match address {
             Address::Inet(name) => {
@@ -126,6 +129,18 @@ impl SocketListener {
                 Ok(Self { kind: ListenerSocket::Unix(listener), _lock: Some(lock), path })
             }
         }
+    }
+
+    /// Uses a listening socket that another process has made, which also removes its file.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(crate) fn received(fd: OwnedFd) -> io::Result<Self> {
+        let kind = match rustix::net::getsockname(&fd)?.address_family() {
+            rustix::net::AddressFamily::UNIX => ListenerSocket::Unix(fd.into()),
+            _ => ListenerSocket::Tcp(fd.into()),
+        };
+        Ok(Self { kind, _lock: None, path: None })
     }
 
     /// Sets whether [`SocketListener::accept`] waits for a connection.

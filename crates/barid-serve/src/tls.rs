@@ -12,7 +12,6 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
@@ -140,7 +139,7 @@ impl ServerTls {
 }
 
 /// Returns the channel with the data that binds SCRAM to this TLS connection.
-pub(crate) fn binding(stream: &TlsStream<TcpStream>, tls: &ServerTls, channel: Channel) -> Channel {
+pub(crate) fn binding<S>(stream: &TlsStream<S>, tls: &ServerTls, channel: Channel) -> Channel {
     let (_, connection) = stream.get_ref();
     let exporter = connection.export_keying_material([0; 32], EXPORTER_LABEL, None).ok();
     let used = tls.certificates.choose(connection.server_name());

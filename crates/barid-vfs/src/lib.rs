@@ -56,6 +56,6 @@ pub use replace::{atomic_replace, create_dir_durable, is_temporary, replace_as};
 pub use stop::{StopVfs, Stopper};
 pub use stream::Stream;
 pub use unlinked::create_unlinked;
-pub use watch::{Watch, WatchId};
+pub use watch::{WATCHED_EVENTS, Watch, WatchId};
 pub use workers::{Workers, cores, on_threads};
 pub use zone::{local_zone, local_zone_minutes};

@@ -20,6 +20,12 @@ pub struct WatchId(i32);
 impl WatchId {
     /// Id reported when events were lost: any watched file may have changed.
     pub const LOST: Self = Self(-1);
+
+    /// Creates an id for a watch of one's own, which is not that of [`Vfs`](crate::Vfs). Numbers
+    /// are positive.
+    pub fn new(number: i32) -> Self {
+        Self(number)
+    }
 }
 
 /// A watcher of changes of files and folders.
@@ -47,7 +53,10 @@ pub trait Watch: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Inotify(OwnedFd);
 
-/// Events that change a mailbox. Reads are not among them, because the watcher itself reads.
+/// The events of inotify that change a mailbox, as a mask for `inotify_add_watch`. Reads are not
+/// among them, because the watcher itself reads.
+pub const WATCHED_EVENTS: u32 = EVENTS.bits();
+
 const EVENTS: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE)

@@ -340,4 +340,4 @@ pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
 pub use view::View;
-pub use watch::{WatchOptions, Watcher};
+pub use watch::{WatchOptions, WatchSource, Watcher};

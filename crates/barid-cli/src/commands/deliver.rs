@@ -237,7 +237,7 @@ fn as_owner(
         wishes: wishes(args),
         message_len: message.len(),
     };
-    order.run_as(&std::env::current_exe()?, owner, &message)
+    order.run_as(&std::env::current_exe()?, owner, &message, config.delivery.timeout)
 }
 
 /// Returns the user who runs the program, with the folders of `barid`.

@@ -14,6 +14,7 @@ use barid_serve::{FolderOptions, TryAddress, TryOptions, serve_stdio, serve_try}
 use clap::{Args, ValueHint};
 
 use super::check_config;
+use super::deliver::OwnFilter;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 
@@ -79,7 +80,7 @@ pub(crate) struct ServeArgs {
 /// Serves until the client ends the session, or for ever.
 pub(crate) fn run(context: &mut Context, args: &ServeArgs) -> anyhow::Result<Outcome> {
     if let Some(role) = &args.role {
-        run_role(role)?;
+        run_role(role, |spam| Box::new(OwnFilter(spam)))?;
         return Ok(Outcome::Done);
     }
     if args.check_config {

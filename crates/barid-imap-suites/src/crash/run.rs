@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use fastrand::Rng;
 use super::ledger::Instances;
 use super::state::{History, read_all};
 use super::worker::Worker;
-use crate::server::{MailFormat, MortalServer, Transport, open};
+use crate::server::{Killed, MailFormat, MortalServer, Transport, open};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug)]
@@ -20,18 +21,20 @@ pub struct CrashOptions {
     pub seed: u64,
     /// Number of kills.
     pub kills: u64,
-    /// Number of sessions at work.
+    /// Number of sessions at work, which are shared out among the users.
     pub sessions: usize,
-    /// The user, whose mail is replaced.
+    /// The first user, whose mail is replaced.
     pub user: u32,
+    /// Number of users, from the first on.
+    pub users: u32,
     /// Longest time from the start of the sessions to the kill.
     pub time_max: Duration,
 }
 
 impl CrashOptions {
-    /// Returns settings with four sessions.
+    /// Returns settings with four sessions of one user.
     pub fn new(seed: u64, kills: u64) -> Self {
-        Self { seed, kills, sessions: 4, user: 35, time_max: Duration::from_millis(900) }
+        Self { seed, kills, sessions: 4, user: 35, users: 1, time_max: Duration::from_millis(900) }
     }
 }
 
@@ -40,6 +43,8 @@ impl CrashOptions {
 pub struct CrashReport {
     /// Times that the server was killed and everything was compared.
     pub kills: u64,
+    /// The same by the process that was killed, for a server of several.
+    pub kills_of: BTreeMap<&'static str, u64>,
     /// Kills of a server that had only just started.
     pub early_kills: u64,
     /// Operations that were acknowledged, by name.
@@ -54,8 +59,9 @@ pub struct CrashReport {
 
 impl fmt::Display for CrashReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kills, early_kills, pending, compared, acknowledged, failure } = self;
-        write!(f, "{kills} kills, {early_kills} more after a start, {compared} messages compared")?;
+        let Self { kills, kills_of, early_kills, pending, compared, acknowledged, failure } = self;
+        write!(f, "{kills} kills {kills_of:?}, {early_kills} more after a start, ")?;
+        write!(f, "{compared} messages compared")?;
         for (name, count) in acknowledged {
             write!(f, ", {count} {name}")?;
         }
@@ -69,19 +75,26 @@ impl fmt::Display for CrashReport {
 /// # Errors
 /// A server that does not start, or refuses a command; broken promises are in the report.
 pub fn crash_test(server: &dyn MortalServer, options: CrashOptions) -> io::Result<CrashReport> {
-    let CrashOptions { seed, kills, sessions, user, .. } = options;
-    server.prepare(user, &|_| Ok(()))?;
-    open(server, user, Transport::Tcp)?.ok("CREATE Archive")?;
+    let CrashOptions { seed, kills, sessions, user, users, .. } = options;
+    for user in user..user + users {
+        server.prepare(user, &|_| Ok(()))?;
+        open(server, user, Transport::Tcp)?.ok("CREATE Archive")?;
+    }
     let mut rng = Rng::with_seed(seed);
     // Each message of a Maildir appears by a rename of its own.
     let in_parts = matches!(server.format(), MailFormat::Maildir | MailFormat::Nested);
-    let workers = (0..sessions).map(|number| Worker::new(number, in_parts, rng.fork())).collect();
-    let history = [History::default(), History::default()];
-    let mut run =
-        CrashRun { server, options, rng, workers, history, report: CrashReport::default() };
+    let user_of = |number: usize| user + number as u32 % users;
+    let worker = |number| Worker::new(number, user_of(number), in_parts, rng.fork());
+    let workers = (0..sessions).map(worker).collect();
+    let history = (user..user + users).map(|user| (user, Default::default())).collect();
+    let report = CrashReport::default();
+    let mut run = CrashRun { server, options, rng, workers, history, report };
     for kill in 0..kills {
-        run.work_and_kill()?;
-        match run.compare()? {
+        let compared = match run.work_and_kill()? {
+            Ok(()) => run.compare()?,
+            Err(text) => Err(text),
+        };
+        match compared {
             Ok(()) => run.report.kills += 1,
             Err(text) => {
                 run.report.failure = Some(format!("seed {seed}, kill {kill}: {text}"));
@@ -102,32 +115,57 @@ struct CrashRun<'r> {
     options: CrashOptions,
     rng: Rng,
     workers: Vec<Worker>,
-    history: [History; 2],
+    /// The history of the mailboxes, by user.
+    history: BTreeMap<u32, [History; 2]>,
     report: CrashReport,
 }
 
 impl CrashRun<'_> {
-    /// Lets the sessions work, kills the server at some moment, and starts it again.
-    fn work_and_kill(&mut self) -> io::Result<()> {
-        let CrashOptions { user, time_max, .. } = self.options;
-        let wait = time_max.mul_f64(self.rng.f64());
-        let server = self.server;
-        let done = thread::scope(|scope| {
-            let workers = self.workers.iter_mut();
-            let running: Vec<_> =
-                workers.map(|worker| scope.spawn(move || worker.work(server, user))).collect();
+    /// Lets the sessions work, kills the server or a part of it at some moment, and starts it
+    /// again.
+    /// Sessions that had nothing to do with that part must have lived.
+    fn work_and_kill(&mut self) -> io::Result<Result<(), String>> {
+        let wait = self.options.time_max.mul_f64(self.rng.f64());
+        let (server, choice, stop) = (self.server, self.rng.u64(..), AtomicBool::new(false));
+        let (killed, lost) = thread::scope(|scope| {
+            let stop = &stop;
+            let work = |worker| scope.spawn(move || Worker::work(worker, server, stop));
+            let running: Vec<_> = self.workers.iter_mut().map(work).collect();
             thread::sleep(wait);
-            let killed = server.kill();
+            let killed = server.kill_part(choice);
+            // Those whose processes live work on for a while.
+            thread::sleep(wait / 4);
+            stop.store(true, Ordering::Relaxed);
             let panicked = |_| Err(io::Error::other("a session has panicked"));
             let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
-            killed.and(ended.collect::<io::Result<Vec<()>>>().map(|_| ()))
-        });
-        done?;
-        self.server.restart()?;
+            let ended = ended.collect::<io::Result<Vec<bool>>>();
+            killed.and_then(|killed| ended.map(|ended| (killed, ended)))
+        })?;
+        server.revive(killed)?;
+        let name = match killed {
+            Killed::Server => "server",
+            Killed::Front => "front",
+            Killed::Worker(_) => "worker",
+            Killed::Nothing => "other",
+        };
+        *self.report.kills_of.entry(name).or_default() += 1;
+        for (worker, is_lost) in self.workers.iter().zip(lost) {
+            let may_be = match killed {
+                Killed::Server | Killed::Front => true,
+                Killed::Worker(user) => user == worker.user,
+                Killed::Nothing => false,
+            };
+            if is_lost && !may_be {
+                return Ok(Err(format!(
+                    "{killed:?} was killed: user {} lost a session",
+                    worker.user
+                )));
+            }
+        }
         if self.rng.u32(0..4) == 0 {
             self.kill_early()?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Kills the server while it repairs what the last kill has left.
@@ -152,19 +190,30 @@ impl CrashRun<'_> {
 
     /// Compares the mailboxes with what the sessions know.
     fn compare(&mut self) -> io::Result<Result<(), String>> {
-        for (at, history) in self.history.iter_mut().enumerate() {
-            for (uid, instance) in self.workers.iter().flat_map(|of| &of.ledger.mailboxes[at]) {
+        for user in self.options.user..self.options.user + self.options.users {
+            if let Err(error) = self.compare_user(user)? {
+                return Ok(Err(format!("user {user}: {error}")));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn compare_user(&mut self, user: u32) -> io::Result<Result<(), String>> {
+        let history = self.history.entry(user).or_default();
+        for (at, history) in history.iter_mut().enumerate() {
+            let own = self.workers.iter().filter(|worker| worker.user == user);
+            for (uid, instance) in own.flat_map(|of| &of.ledger.mailboxes[at]) {
                 if let Err(error) = history.see(*uid, &instance.key) {
                     return Ok(Err(error));
                 }
             }
         }
-        let mut found = match read_all(self.server, self.options.user, &mut self.history)? {
+        let mut found = match read_all(self.server, user, history)? {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
         self.report.compared += found.iter().map(|messages| messages.len() as u64).sum::<u64>();
-        for worker in &mut self.workers {
+        for worker in self.workers.iter_mut().filter(|worker| worker.user == user) {
             self.report.pending +=
                 u64::from(worker.ledger.pending != super::ledger::Pending::Nothing);
             let mut own = |at: usize| -> Instances {

@@ -1,6 +1,7 @@
 //! A session that works until the server is killed.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
 
@@ -19,6 +20,7 @@ const FLAGS: [&str; 5] = ["\\seen", "\\flagged", "\\answered", "todo", "$forward
 #[derive(Debug)]
 pub(super) struct Worker {
     number: usize,
+    pub(super) user: u32,
     made: u32,
     pub(super) ledger: Ledger,
     rng: Rng,
@@ -32,9 +34,9 @@ struct Work<'w> {
 }
 
 impl Worker {
-    pub(super) fn new(number: usize, allows_parts: bool, rng: Rng) -> Self {
+    pub(super) fn new(number: usize, user: u32, allows_parts: bool, rng: Rng) -> Self {
         let ledger = Ledger { allows_parts, ..Ledger::default() };
-        Self { number, made: 0, ledger, rng }
+        Self { number, user, made: 0, ledger, rng }
     }
 
     /// Returns `true` for a key of this session.
@@ -42,22 +44,23 @@ impl Worker {
         key.split_once('-').is_some_and(|(of, _)| of == format!("k{}", self.number))
     }
 
-    /// Works until the server is gone.
+    /// Works until the connection is lost, or `stop` is `true`; returns `true` if it was lost.
     ///
     /// # Errors
     /// A command that the server refuses.
-    pub(super) fn work(&mut self, server: &dyn Server, user: u32) -> io::Result<()> {
-        let connection = match open(server, user, Transport::Tcp) {
-            Err(error) if is_lost(&error) => return Ok(()),
+    pub(super) fn work(&mut self, server: &dyn Server, stop: &AtomicBool) -> io::Result<bool> {
+        let connection = match open(server, self.user, Transport::Tcp) {
+            Err(error) if is_lost(&error) => return Ok(true),
             opened => opened?,
         };
         let mut work = Work { worker: self, connection, selected: None };
-        loop {
+        while !stop.load(Ordering::Relaxed) {
             match work.act() {
-                Err(error) if is_lost(&error) => return Ok(()),
+                Err(error) if is_lost(&error) => return Ok(true),
                 done => done?,
             }
         }
+        Ok(false)
     }
 }
 

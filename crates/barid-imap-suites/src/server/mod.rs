@@ -1,9 +1,11 @@
 //! Servers that the suites are run against.
 
+mod configured;
 mod dovecot;
 mod mail;
 mod program;
 
+pub use configured::ConfiguredServer;
 pub use dovecot::DovecotServer;
 pub use mail::MailFormat;
 pub use program::{ProgramArgs, ProgramServer};
@@ -92,8 +94,38 @@ pub trait Server: Send + Sync {
     }
 }
 
+/// The sessions that end because of a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// All: the server is gone.
+    Server,
+    /// All: the process is gone that has the connections.
+    Front,
+    /// The sessions of a user.
+    Worker(u32),
+    /// None.
+    Nothing,
+}
+
 /// A server that can crash.
 pub trait MortalServer: Server {
+    /// Kills one of the processes of the server, or all of them, as `choice` says.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    fn kill_part(&self, _choice: u64) -> io::Result<Killed> {
+        self.kill().map(|()| Killed::Server)
+    }
+
+    /// Returns when the server is whole again after [`MortalServer::kill_part`], and nothing of
+    /// what clients had begun before can happen any more.
+    ///
+    /// # Errors
+    /// If it does not become whole.
+    fn revive(&self, _killed: Killed) -> io::Result<()> {
+        self.restart()
+    }
+
     /// Kills all processes of the server at once with SIGKILL. They are gone when this returns.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use barid_auth::Template;
 use super::location::template;
 use super::reader::Section;
 use super::values::time;
-use crate::limits::PATTERN_LEN_MAX;
+use crate::limits::{DELIVERY_TIMEOUT, PATTERN_LEN_MAX};
 
 /// Settings of delivery.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct DeliverySettings {
     pub create_mailboxes: bool,
     /// Time for which a message with the same Message-ID is not delivered again.
     pub duplicates: Option<Duration>,
+    /// Time after which the process that delivers a message is ended.
+    pub timeout: Duration,
     /// The spam filter.
     pub spam: Option<SpamSettings>,
     /// Rules; the first one that matches counts.
@@ -151,6 +153,9 @@ impl DeliverySettings {
             detail_mailbox: flag("detail_mailbox").unwrap_or(false),
             create_mailboxes: flag("create_mailboxes").unwrap_or(true),
             duplicates: section.and_then(|section| section.parsed("duplicates", time)),
+            timeout: section
+                .and_then(|section| section.parsed("timeout", time))
+                .unwrap_or(DELIVERY_TIMEOUT),
             spam: spam.as_ref().map(spam_settings),
             rules: rules.unwrap_or_default().iter().map(rule).collect(),
         }

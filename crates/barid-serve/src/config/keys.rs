@@ -43,6 +43,7 @@ pub const SECTIONS: &[ConfigSection] = &[
             "introspection_url",
             "client_id",
             "client_secret_file",
+            "ca_file",
         ],
     ),
     one(
@@ -68,13 +69,17 @@ pub const SECTIONS: &[ConfigSection] = &[
             "connections_per_user",
             "login_timeout",
             "worker_idle",
+            "restart_delay",
             "worker_memory",
             "message_size",
         ],
     ),
     many("disable", &["capabilities", "users", "clients"]),
     one("quota", &["size", "messages"]),
-    one("delivery", &["detail_separator", "detail_mailbox", "create_mailboxes", "duplicates"]),
+    one(
+        "delivery",
+        &["detail_separator", "detail_mailbox", "create_mailboxes", "duplicates", "timeout"],
+    ),
     one("delivery.spam", &["mailbox", "profile", "wordlist"]),
     many(
         "delivery.rule",

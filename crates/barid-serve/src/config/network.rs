@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::delivery::Pattern;
 use super::reader::Section;
 use super::values::{size, time};
-use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT};
+use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT, RESTART_DELAY_MAX};
 
 /// Settings of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,8 @@ pub struct Limits {
     pub login_timeout: Duration,
     /// Time without sessions after which the process of a user ends.
     pub worker_idle: Duration,
+    /// Longest time before a process that has died again and again is started again.
+    pub restart_delay: Duration,
     /// Memory of the process of a user, in bytes.
     pub worker_memory: u64,
     /// Size of a message that is appended or delivered, in bytes.
@@ -134,6 +136,7 @@ impl Default for Limits {
             connections_per_user: 100,
             login_timeout: LOGIN_TIMEOUT,
             worker_idle: Duration::from_secs(5 * 60),
+            restart_delay: RESTART_DELAY_MAX,
             worker_memory: 1 << 30,
             message_size: 100 << 20,
         }
@@ -164,6 +167,7 @@ impl Limits {
             connections_per_user: count("connections_per_user", default.connections_per_user),
             login_timeout: duration("login_timeout", default.login_timeout),
             worker_idle: duration("worker_idle", default.worker_idle),
+            restart_delay: duration("restart_delay", default.restart_delay),
             worker_memory: bytes("worker_memory", 64 << 20, default.worker_memory),
             message_size: bytes("message_size", 64 << 10, default.message_size),
         }

@@ -56,6 +56,9 @@ pub struct OauthSettings {
     pub rules: TokenRules,
     /// The way in which tokens are checked.
     pub check: OauthCheck,
+    /// File with the certificates of the authorities of the issuer; those that the system trusts
+    /// if `None`.
+    pub ca_file: Option<PathBuf>,
 }
 
 /// A way to check tokens.
@@ -77,6 +80,16 @@ pub enum OauthCheck {
         /// The file with the secret of this server at the issuer.
         client_secret_file: PathBuf,
     },
+}
+
+impl OauthCheck {
+    /// Returns the address of the issuer.
+    #[must_use]
+    pub fn url(&self) -> &Endpoint {
+        match self {
+            Self::Jwks { url, .. } | Self::Introspection { url, .. } => url,
+        }
+    }
 }
 
 impl UserSettings {
@@ -156,7 +169,7 @@ fn oauth_settings(section: &Section<'_>) -> Option<OauthSettings> {
     };
     let (issuer, audience) = (required("issuer"), required("audience"));
     let claim = section.text("mailbox_claim").unwrap_or_else(|| "email".to_owned());
-    let scope = section.text("scope");
+    let (scope, ca_file) = (section.text("scope"), section.path("ca_file"));
     let jwks = section.parsed("jwks_url", Endpoint::new);
     let introspection = section.parsed("introspection_url", Endpoint::new);
     let algorithms = section.list("algorithms", |text| {
@@ -189,5 +202,5 @@ fn oauth_settings(section: &Section<'_>) -> Option<OauthSettings> {
     };
     let rules = TokenRules::new(&issuer?, &audience?, &claim);
     let rules = rules.map_err(|error| section.problem_here(error)).ok()?;
-    Some(OauthSettings { rules: TokenRules { scope, ..rules }, check: check? })
+    Some(OauthSettings { rules: TokenRules { scope, ..rules }, check: check?, ca_file })
 }

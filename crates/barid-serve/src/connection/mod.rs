@@ -12,5 +12,5 @@ mod session;
 mod verifier;
 
 pub(crate) use self::login::{LoginEnd, login};
-pub(crate) use self::session::{SessionEnd, StopRequest, serve};
+pub(crate) use self::session::{SessionEnd, StopRequest, serve, serve_logged};
 pub(crate) use self::verifier::{LocalVerifier, Verdict, Verifier};

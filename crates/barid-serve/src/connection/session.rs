@@ -23,6 +23,7 @@ use crate::limits::{
     IDLE_NOTE_PERIOD, IDLE_TIMEOUT, INPUT_LEN, NAMES_PERIOD, PROGRESS_PERIOD, SESSION_TIMEOUT,
     SLOW_READER_TIMEOUT,
 };
+use crate::log::{RawDirection, RawLog};
 use crate::mail::SessionAccount;
 
 /// The end of a session.
@@ -68,6 +69,8 @@ struct Connection<S> {
     session: Option<UserSession>,
     deflate: Option<Deflate>,
     progress_period: Duration,
+    /// The log of the protocol, for a user who wants one.
+    rawlog: Option<RawLog>,
     /// Woken when the selected mailbox changes.
     changed: Arc<Notify>,
 }
@@ -84,11 +87,31 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     cancel: Cancel,
     stop: StopRequest,
 ) -> io::Result<SessionEnd> {
+    serve_logged(stream, session, login_tag, cancel, stop, None).await
+}
+
+/// Serves a session as [`serve`], and writes its protocol to a log.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) async fn serve_logged<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    session: UserSession,
+    login_tag: Option<String>,
+    cancel: Cancel,
+    stop: StopRequest,
+    rawlog: Option<RawLog>,
+) -> io::Result<SessionEnd> {
     let changed = Arc::clone(session.account().wake());
-    let session = Some(session);
-    let progress_period = PROGRESS_PERIOD;
-    let deflate = None;
-    let mut connection = Connection { stream, stop, session, deflate, progress_period, changed };
+    let mut connection = Connection {
+        stream,
+        stop,
+        session: Some(session),
+        deflate: None,
+        progress_period: PROGRESS_PERIOD,
+        rawlog,
+        changed,
+    };
     let end = connection.serve(login_tag).await;
     // Nothing is begun on behalf of the client any more.
     cancel.cancel();
@@ -180,16 +203,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Passes input to the session.
     fn feed(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { session, deflate, .. } = self;
+        let Self { session, deflate, rawlog, .. } = self;
         let session = session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))?;
+        let mut receive = |piece: &[u8]| {
+            write_raw(rawlog, RawDirection::In, piece);
+            session.receive(piece);
+            Ok(())
+        };
         match deflate {
-            None => session.receive(bytes),
-            Some(deflate) => deflate.decompress(bytes, &mut |piece| {
-                session.receive(piece);
-                Ok(())
-            })?,
+            None => receive(bytes),
+            Some(deflate) => deflate.decompress(bytes, &mut receive),
         }
-        Ok(())
     }
 
     /// Runs all complete events.
@@ -256,7 +280,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn send(&mut self, bytes: &[u8], flush: bool) -> io::Result<()> {
-        let Self { stream, deflate, .. } = self;
+        let Self { stream, deflate, rawlog, .. } = self;
+        write_raw(rawlog, RawDirection::Out, bytes);
         let compressed = deflate.as_mut().map(|deflate| deflate.compress(bytes, flush));
         let compressed = compressed.transpose()?;
         let write = async {
@@ -308,6 +333,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
         }
+    }
+}
+
+/// Writes to the log of the protocol. Without space for it the session goes on without the log.
+fn write_raw(rawlog: &mut Option<RawLog>, direction: RawDirection, bytes: &[u8]) {
+    if let Some(log) = rawlog
+        && log.write(direction, bytes).is_err()
+    {
+        *rawlog = None;
     }
 }
 

@@ -6,10 +6,13 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use barid_auth::{NameRules, User};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::error::DeliveryError;
 use super::spool::SpooledMessage;
@@ -123,12 +126,14 @@ impl DeliveryOrder {
     /// message. The mailbox of the result is empty: the child does not tell it.
     ///
     /// # Errors
-    /// The error of the child; a temporary one if it cannot be started, or ends by a signal.
+    /// The error of the child; a temporary one if it cannot be started, has not ended after
+    /// `timeout`, or ends by a signal.
     pub fn run_as(
         &self,
         program: &Path,
         (uid, gid): (u32, u32),
         message: &SpooledMessage,
+        timeout: Duration,
     ) -> Result<Delivered, DeliveryError> {
         use std::os::unix::process::CommandExt as _;
         let mut command = Command::new(program);
@@ -144,6 +149,11 @@ impl DeliveryOrder {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = command.spawn()?;
+        let deadline = Deadline::start(&child, timeout).inspect_err(|_| {
+            // Without a limit it could keep the mail server waiting for ever.
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
         let mut written = Ok(());
         if let Some(mut input) = child.stdin.take() {
             written = input.write_all(&self.encode());
@@ -154,6 +164,11 @@ impl DeliveryOrder {
             }
         }
         let output = child.wait_with_output()?;
+        if deadline.has_passed() && output.status.code().is_none() {
+            let seconds = timeout.as_secs();
+            let text = format!("the delivery process has not ended after {seconds} s");
+            return Err(DeliveryError::temporary(text));
+        }
         let text = String::from_utf8_lossy(&output.stderr);
         let of_kind =
             |kind: &'static str| text.lines().filter_map(move |line| line.strip_prefix(kind));
@@ -168,6 +183,33 @@ impl DeliveryOrder {
                 Err(DeliveryError::of_exit_code(code, text.to_owned()))
             }
         }
+    }
+}
+
+/// A thread that kills a child when its time is up.
+struct Deadline {
+    /// Dropped when the child has ended.
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<bool>>,
+}
+
+impl Deadline {
+    fn start(child: &Child, timeout: Duration) -> io::Result<Self> {
+        // Unlike a number, it never means another process.
+        let pid = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        let (end, ended) = channel();
+        let thread = std::thread::Builder::new().spawn(move || {
+            let is_late = ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout);
+            // It may have ended just now.
+            is_late && pidfd_send_signal(pid, Signal::KILL).is_ok()
+        })?;
+        Ok(Self { end: Some(end), thread: Some(thread) })
+    }
+
+    /// Returns `true` if the child was killed; to be called after its end.
+    fn has_passed(mut self) -> bool {
+        drop(self.end.take());
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(false)
     }
 }
 

@@ -48,7 +48,8 @@ impl<'a> ServerBackend<'a> {
                 wishes: DeliveryWishes::default(),
                 message_len: message.len(),
             };
-            return order.run_as(&server.program, owner, message);
+            let timeout = server.config.delivery.timeout;
+            return order.run_as(&server.program, owner, message, timeout);
         }
         if server.config.owner_of(&recipient.user)?.0 != server.uid {
             let text = format!("user {}: the server must run as root", recipient.user.name);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barid::vfs::Vfs;
-use barid_lmtp::{LmtpReply, LmtpSession, LmtpSettings, SessionState};
+use barid_lmtp::{LmtpBackend, LmtpReply, LmtpSession, LmtpSettings, SessionState};
 
 use self::backend::ServerBackend;
 use crate::config::{self, ListenAddress, ListenerProtocol, LogLevel, ServerConfig};
@@ -42,10 +42,10 @@ pub struct LmtpServer {
 
 /// The connections that are open.
 #[derive(Default)]
-struct Connections(AtomicUsize);
+pub(crate) struct Connections(AtomicUsize);
 
 /// One of them.
-struct LmtpSlot(Arc<Connections>);
+pub(crate) struct LmtpSlot(Arc<Connections>);
 
 impl Drop for LmtpSlot {
     fn drop(&mut self) {
@@ -54,7 +54,8 @@ impl Drop for LmtpSlot {
 }
 
 impl Connections {
-    fn open(self: &Arc<Self>) -> Option<LmtpSlot> {
+    /// Takes a place; `None` if there is none.
+    pub(crate) fn open(self: &Arc<Self>) -> Option<LmtpSlot> {
         let more = |count| (count < LMTP_CONNECTIONS_MAX).then_some(count + 1);
         let opened = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
         opened.ok().map(|_| LmtpSlot(Arc::clone(self)))
@@ -126,32 +127,43 @@ impl LmtpServer {
     /// # Errors
     /// Errors of the connection.
     pub fn session(&self, stream: &mut dyn LmtpConnection, session: &str) -> io::Result<()> {
-        stream.set_timeout(LMTP_TIMEOUT)?;
         Metrics::up(&self.metrics.connections_all);
         let hostname = match &self.config.server.hostname {
             Some(hostname) => hostname.clone(),
             None => self.vfs.process().host,
         };
         let settings = LmtpSettings { hostname, size_max: self.config.limits.message_size };
-        let mut out = Vec::new();
-        let mut protocol = LmtpSession::new(settings, &mut out);
-        let mut backend = ServerBackend::new(self, session);
-        let mut input = vec![0; LMTP_INPUT_LEN];
-        loop {
-            stream.write_all(&out)?;
-            out.clear();
-            let len = match stream.read(&mut input) {
-                Ok(0) => return Ok(()),
-                Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    let _ = stream.write_all(b"421 4.4.2 no command for too long\r\n");
-                    return Err(error);
-                }
-            };
-            if protocol.receive(&input[..len], &mut backend, &mut out) == SessionState::Closed {
-                return stream.write_all(&out);
+        serve_session(stream, settings, &mut ServerBackend::new(self, session))
+    }
+}
+
+/// Speaks the protocol on a connection until its end.
+///
+/// # Errors
+/// Errors of the connection.
+pub(crate) fn serve_session(
+    stream: &mut dyn LmtpConnection,
+    settings: LmtpSettings,
+    backend: &mut dyn LmtpBackend,
+) -> io::Result<()> {
+    stream.set_timeout(LMTP_TIMEOUT)?;
+    let mut out = Vec::new();
+    let mut protocol = LmtpSession::new(settings, &mut out);
+    let mut input = vec![0; LMTP_INPUT_LEN];
+    loop {
+        stream.write_all(&out)?;
+        out.clear();
+        let len = match stream.read(&mut input) {
+            Ok(0) => return Ok(()),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                let _ = stream.write_all(b"421 4.4.2 no command for too long\r\n");
+                return Err(error);
             }
+        };
+        if protocol.receive(&input[..len], backend, &mut out) == SessionState::Closed {
+            return stream.write_all(&out);
         }
     }
 }
@@ -193,7 +205,7 @@ fn bind_all(config: &ServerConfig) -> io::Result<Vec<SocketListener>> {
 }
 
 /// Returns the reply of a failed delivery.
-fn reply_of(error: &crate::delivery::DeliveryError) -> LmtpReply {
+pub(crate) fn reply_of(error: &crate::delivery::DeliveryError) -> LmtpReply {
     let (code, status) = error.reply();
     LmtpReply::new(code, status, error.text.clone())
 }

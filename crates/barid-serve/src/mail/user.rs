@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barid::vfs::Vfs;
-use barid::{Cancel, Mailboxes, OpenOptions, SharedMailbox, WatchOptions};
+use barid::{Cancel, Mailboxes, OpenOptions, SharedMailbox, WatchOptions, WatchSource};
 use barid_folders::{FolderOptions, FolderTree};
 use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
@@ -76,12 +76,25 @@ impl UserMail {
     /// # Errors
     /// Errors of the file system.
     pub fn open(vfs: Arc<dyn Vfs>, options: UserOptions) -> Result<Self, barid_folders::Error> {
+        Self::open_watched(vfs, options, None)
+    }
+
+    /// Opens the mail as [`UserMail::open`]; changes of other programs are noticed by a source that
+    /// is not that of the file system, if there is one.
+    ///
+    /// # Errors
+    /// As [`UserMail::open`].
+    pub fn open_watched(
+        vfs: Arc<dyn Vfs>,
+        options: UserOptions,
+        source: Option<WatchSource>,
+    ) -> Result<Self, barid_folders::Error> {
         let folders = FolderTree::open(Arc::clone(&vfs), options.folders)?;
         create_inbox(&folders)?;
         let progress = Arc::new(UserProgress::default());
         let open = OpenOptions { progress: Some(progress.callback()), ..options.open };
         let appends = AppendQueues::new(progress.callback());
-        let watch = options.watches.then(WatchOptions::default);
+        let watch = options.watches.then(|| WatchOptions { source, ..WatchOptions::default() });
         Ok(Self {
             read_only: open.read_only,
             name: options.name,

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
-use rustix::process::{DumpableBehavior, Resource, Rlimit, setrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, setrlimit};
 
 /// The version of Landlock whose access rights are handled; older kernels handle fewer.
 const VERSION: ABI = ABI::V6;
@@ -19,15 +19,19 @@ pub(super) enum Access {
     ReadFile,
     /// Reads files, and loads programs and libraries.
     Read,
+    /// Makes, reads and writes files whose names it knows, and lists nothing.
+    Locks,
     /// Reads and writes everything.
     Write,
 }
 
 /// Use of TCP besides sockets that a process has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     /// None.
     None,
+    /// Connections to these ports.
+    Connect(Vec<u16>),
     /// As of any process.
     Any,
 }
@@ -40,6 +44,15 @@ pub(super) fn forget_core() -> io::Result<()> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok(())
+}
+
+/// Makes the system kill this process when the supervisor ends. Not for workers, which end their
+/// sessions first.
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn end_with_supervisor() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Limits the memory that a process can get.
@@ -56,6 +69,11 @@ pub(super) fn raise_descriptors() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     // What is there suffices for a start.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Returns the number of descriptors that the process can have.
+pub(super) fn descriptors() -> u64 {
+    rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Confines this thread, and all that it starts, to files below some folders, without TCP and
@@ -81,14 +99,22 @@ fn restrict(
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
         .scope(Scope::from_all(VERSION))?;
-    if network == Network::None {
+    if network != Network::Any {
         ruleset = ruleset.handle_access(AccessNet::from_all(VERSION))?;
     }
     let mut ruleset = ruleset.create()?;
+    if let Network::Connect(ports) = network {
+        for port in ports {
+            ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+        }
+    }
     for (path, access) in allowed {
         let rights = match access {
             Access::ReadFile => AccessFs::from_read(VERSION) & AccessFs::from_file(VERSION),
             Access::Read => AccessFs::from_read(VERSION),
+            Access::Locks => {
+                AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::Truncate
+            }
             Access::Write => all,
         };
         // What does not exist cannot be opened either.

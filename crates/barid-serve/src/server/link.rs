@@ -24,7 +24,7 @@ use crate::limits::{LINK_BACKLOG_MAX, LINK_MESSAGE_LEN_MAX};
 #[derive(Debug)]
 pub(crate) struct Link(OwnedFd);
 
-/// A message with the descriptor that came with it.
+/// A message with the descriptor that came with it; `None` also if this process had no free one.
 pub(crate) type WithDescriptor<M> = (M, Option<OwnedFd>);
 
 /// The result of looking for a message without waiting.
@@ -137,7 +137,9 @@ impl Link {
         if received.bytes == 0 {
             return Ok(Polled::End);
         }
-        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        // With CTRUNC this process has no free descriptor: the message comes without the one that
+        // was sent, which the system has closed.
+        if received.flags.contains(ReturnFlags::TRUNC) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a message that is too long"));
         }
         let message = serde_json::from_slice(&bytes[..received.bytes])?;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::link::{bytes, some_bytes};
 use super::setup::Protocol;
+use crate::delivery::DeliveryErrorKind;
 
 /// Number of an attempt to log in, made by the front; no number is used twice.
 pub(crate) type AttemptId = u64;
@@ -136,6 +137,8 @@ pub(crate) enum FromFront {
     /// It accepts connections.
     Ready,
     Log(LogLine),
+    /// Asks again for a socket that it could not take, because it had no free descriptor.
+    Lost(LostSocket),
     /// Asks for the metrics; `connections` are those that are open, `accepted` all so far,
     /// `refused` those beyond a limit.
     Metrics {
@@ -144,6 +147,15 @@ pub(crate) enum FromFront {
         accepted: u64,
         refused: u64,
     },
+}
+
+/// A socket that the front could not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LostSocket {
+    /// The socket of a listener.
+    Listener(u64),
+    /// The link to the auth process.
+    LoginLink,
 }
 
 /// From the supervisor to the auth process.
@@ -157,6 +169,8 @@ pub(crate) enum ToAuth {
     PamChild { id: u64 },
     /// Looks a user up.
     LookUp { id: u64, name: String },
+    /// Looks up the user whom an address means.
+    FindRecipient { id: u64, address: String },
 }
 
 /// Settings of the auth process.
@@ -188,6 +202,19 @@ pub(crate) enum FromAuth {
         id: u64,
         user: Option<AccountText>,
     },
+    /// The answer to [`ToAuth::FindRecipient`].
+    Recipient {
+        id: u64,
+        found: Result<RecipientText, (DeliveryErrorKind, String)>,
+    },
+}
+
+/// A user as the recipient of a message.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecipientText {
+    pub(crate) user: AccountText,
+    /// The detail of the address.
+    pub(crate) detail: Option<String>,
 }
 
 /// A client that auth has verified.
@@ -306,11 +333,103 @@ pub(crate) fn mechanisms(names: &[String]) -> Vec<Mechanism> {
     names.iter().filter_map(|name| Mechanism::named(name)).collect()
 }
 
+/// From the supervisor to the process that speaks LMTP.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToLmtp {
+    /// First.
+    Settings(LmtpProcessSettings),
+    /// The socket of a listener.
+    Listener { id: u64 },
+    /// The answer to a question; with [`LmtpAnswer::Stream`] comes the stream.
+    Answer { id: u64, answer: LmtpAnswer },
+}
+
+/// Settings of the process that speaks LMTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LmtpProcessSettings {
+    pub(crate) hostname: String,
+    /// Largest message in bytes.
+    pub(crate) size_max: u64,
+    /// Folder for large messages while they are received.
+    pub(crate) folder: PathBuf,
+    /// Time after which a delivery is ended.
+    pub(crate) timeout: Duration,
+}
+
+/// An answer to the process that speaks LMTP.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum LmtpAnswer {
+    /// The recipient exists.
+    Recipient,
+    /// The stream to a process that delivers to the recipient.
+    Stream,
+    /// There is no such recipient, or he cannot be looked up, or no process be started.
+    Failed { kind: DeliveryErrorKind, text: String },
+}
+
+/// From the process that speaks LMTP to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromLmtp {
+    /// It accepts connections.
+    Ready,
+    Log(LogLine),
+    /// Asks again for the socket of a listener.
+    Lost(LostSocket),
+    /// Asks whether a recipient exists.
+    Recipient {
+        id: u64,
+        address: String,
+    },
+    /// Asks for a process that delivers to a recipient.
+    Deliver {
+        id: u64,
+        address: String,
+    },
+}
+
+/// From the supervisor to a process that delivers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToDelivery {
+    /// First, with the text of the configuration.
+    Order(Box<DeliveryOrderText>),
+    /// The stream with the message.
+    Message,
+}
+
+/// An order to deliver to a user.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeliveryOrderText {
+    /// Path of the configuration, for messages.
+    pub(crate) path: PathBuf,
+    pub(crate) user: AccountText,
+    /// The detail of the recipient's address.
+    pub(crate) detail: Option<String>,
+}
+
+/// The first bytes on the stream to a process that delivers, after their length.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MessagePrelude {
+    pub(crate) sender: String,
+    pub(crate) recipient: String,
+    /// Bytes of the message, which follows.
+    pub(crate) len: u64,
+}
+
+/// The result of a delivery, on the stream from which the message came.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum DeliveryResult {
+    Stored { mailbox: String, notes: Vec<String> },
+    Duplicate,
+    Failed { kind: DeliveryErrorKind, text: String },
+}
+
 /// From the supervisor to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToWorker {
     /// First, with the text of the configuration.
     Settings(Box<WorkerSettings>),
+    /// A link to the watcher of the uid.
+    Watcher,
     /// The socket of a session.
     Session { session: SessionId },
     /// Ends a session.
@@ -325,14 +444,57 @@ pub(crate) struct WorkerSettings {
     /// Path of the configuration, for messages.
     pub(crate) path: PathBuf,
     pub(crate) user: AccountText,
+    /// `true` if the worker has no inotify instance of its own, and gets links to watchers.
+    pub(crate) shares_watcher: bool,
+}
+
+/// From the supervisor to the watcher of a uid.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToWatcher {
+    /// A link to a worker.
+    Worker,
+}
+
+/// From the watcher of a uid to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromWatcher {
+    Log(LogLine),
+}
+
+/// From a worker to the watcher of its uid.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WatchOrder {
+    /// Watches the file or folder whose descriptor comes with the message.
+    Add,
+    /// Watches it no longer.
+    Remove { watch: i32 },
+}
+
+/// From the watcher of a uid to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WatchAnswer {
+    /// It is watched; what is the same file has the same number.
+    Added { watch: i32 },
+    /// It is not watched; `error` is that of the system.
+    Failed { error: i32 },
+    /// Files and folders that may have changed.
+    Happened { watches: Vec<i32> },
+    /// Any of them may have changed.
+    Lost,
 }
 
 /// From a worker to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
     Log(LogLine),
+    /// Asks for a link to a watcher, because the one that it had does not answer.
+    WatcherLost,
     /// The worker has the socket of a session.
     Began {
+        session: SessionId,
+    },
+    /// The worker could not take the socket of a session.
+    Refused {
         session: SessionId,
     },
     /// A session has ended.

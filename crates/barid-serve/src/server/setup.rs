@@ -1,7 +1,6 @@
 //! The configuration of a server, as its processes hand it over.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use barid::vfs::Vfs;
 use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ListenAddress, ListenerProtocol, MailOwner, ServerConfig};
+use crate::config::{ListenAddress, Listener, ListenerProtocol, MailOwner, ServerConfig};
 use crate::limits::CONFIG_SIZE_MAX;
 
 /// The protocol of a listener.
@@ -21,12 +20,14 @@ pub(super) enum Protocol {
     Imaps,
     /// Metrics and health over HTTP.
     Metrics,
+    /// Delivery by mail servers.
+    Lmtp,
 }
 
 /// An address with the protocol that is spoken there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListenerSetup {
-    pub(super) address: SocketAddr,
+    pub(super) address: ListenAddress,
     pub(super) protocol: Protocol,
 }
 
@@ -71,29 +72,21 @@ impl Configuration {
         self.text.try_clone()
     }
 
-    /// Returns the addresses, and what cannot be served.
-    pub(super) fn listeners(&self) -> (Vec<ListenerSetup>, Vec<String>) {
-        let (mut all, mut problems) = (Vec::new(), Vec::new());
-        for listener in &self.config.listeners {
+    /// Returns the addresses.
+    pub(super) fn listeners(&self) -> Vec<ListenerSetup> {
+        let setup = |listener: &Listener| {
             let protocol = match listener.protocol {
-                ListenerProtocol::Imap => Some(Protocol::Imap),
-                ListenerProtocol::Imaps => Some(Protocol::Imaps),
-                ListenerProtocol::Lmtp => None,
+                ListenerProtocol::Imap => Protocol::Imap,
+                ListenerProtocol::Imaps => Protocol::Imaps,
+                ListenerProtocol::Lmtp => Protocol::Lmtp,
             };
-            match (protocol, &listener.address) {
-                (Some(protocol), ListenAddress::Tcp(address)) => {
-                    all.push(ListenerSetup { address: *address, protocol });
-                }
-                _ => {
-                    let name = listener.protocol.name();
-                    problems.push(format!("{name} on {} is not served", listener.address));
-                }
-            }
-        }
-        if let Some(address) = self.config.metrics {
-            all.push(ListenerSetup { address, protocol: Protocol::Metrics });
-        }
-        (all, problems)
+            ListenerSetup { address: listener.address.clone(), protocol }
+        };
+        let metrics = self.config.metrics.map(|address| ListenerSetup {
+            address: ListenAddress::Tcp(address),
+            protocol: Protocol::Metrics,
+        });
+        self.config.listeners.iter().map(setup).chain(metrics).collect()
     }
 }
 

@@ -57,9 +57,10 @@ pub(crate) enum Checked {
 
 impl Events {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
-        let watch = match options.poll {
-            true => Err("as requested".to_owned()),
-            false => vfs.watch().map_err(|error| error.to_string()),
+        let watch = match (options.poll, &options.source) {
+            (true, _) => Err("as requested".to_owned()),
+            (false, Some(source)) => (source.0)().map_err(|error| error.to_string()),
+            (false, None) => vfs.watch().map_err(|error| error.to_string()),
         };
         let (watched, about) = (BTreeMap::new(), HashMap::new());
         Self { vfs, options, watch, watched, last: 0, about, clock: Duration::ZERO }

@@ -9,8 +9,9 @@ mod events;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use std::{fmt, io};
 
-use barid_vfs::Vfs;
+use barid_vfs::{Vfs, Watch};
 
 pub(crate) use self::events::{Checked, Events};
 use crate::{Error, Mailbox, MailboxChange, Result, View};
@@ -22,13 +23,32 @@ pub struct WatchOptions {
     pub poll: bool,
     /// Polling interval.
     pub interval: Duration,
+    /// The source of the system's reports, if it is not that of the file system.
+    pub source: Option<WatchSource>,
     /// Once `true`, [`Watcher::next`] ends.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
+/// A source of watches in place of [`Vfs::watch`]: a process that watches for several, for example.
+#[derive(Clone)]
+pub struct WatchSource(Arc<dyn Fn() -> io::Result<Box<dyn Watch>> + Send + Sync>);
+
+impl WatchSource {
+    /// Creates a source that calls a function for each watch.
+    pub fn new(watch: impl Fn() -> io::Result<Box<dyn Watch>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(watch))
+    }
+}
+
+impl fmt::Debug for WatchSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("WatchSource(..)")
+    }
+}
+
 impl Default for WatchOptions {
     fn default() -> Self {
-        Self { poll: false, interval: Duration::from_secs(1), stop: None }
+        Self { poll: false, interval: Duration::from_secs(1), source: None, stop: None }
     }
 }
 

@@ -69,8 +69,12 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
     let started = Instant::now();
     let stop: Arc<AtomicBool> = Arc::default();
     let stopped = || stop.load(Ordering::Relaxed);
-    let options =
-        WatchOptions { poll: args.poll, interval: args.interval, stop: Some(Arc::clone(&stop)) };
+    let options = WatchOptions {
+        poll: args.poll,
+        interval: args.interval,
+        source: None,
+        stop: Some(Arc::clone(&stop)),
+    };
     let mut watcher = Watcher::new(Arc::new(OsVfs), options);
     for name in &args.mailboxes {
         let mailbox = context.open_with(&parse_spec(name), &|options| {

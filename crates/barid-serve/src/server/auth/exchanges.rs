@@ -8,15 +8,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use barid::vfs::OsVfs;
 use barid_auth::UserName;
 use barid_auth::sasl::{Exchange, Failure, Identity, Mechanism, Step};
 
 use super::Verification;
+use crate::config::ServerConfig;
+use crate::delivery::{Recipient, Recipients};
 use crate::limits::{EXCHANGE_TIME_MAX, EXCHANGES_MAX, LOGIN_JOBS_MAX};
 use crate::server::link::Link;
 use crate::server::messages::{
     AccountText, AttemptId, ChannelText, FromAuth, FromLogin, Level, LogLine, LoginLinkId,
-    RefusalCode, ToLogin, Verified,
+    RecipientText, RefusalCode, ToLogin, Verified,
 };
 
 /// A message of a front.
@@ -29,6 +32,7 @@ pub(super) struct Job {
 enum Work {
     Front(Job),
     LookUp { id: u64, name: String },
+    FindRecipient { id: u64, address: String },
 }
 
 /// An exchange that waits for the client.
@@ -47,6 +51,7 @@ pub(super) struct Exchanges {
 
 struct Shared {
     verification: Arc<Verification>,
+    config: ServerConfig,
     supervisor: Arc<Link>,
     waiting: Mutex<HashMap<(LoginLinkId, AttemptId), Waiting>>,
     queued: AtomicUsize,
@@ -59,11 +64,12 @@ impl Exchanges {
     /// Errors of the system.
     pub(super) fn start(
         verification: Arc<Verification>,
+        config: ServerConfig,
         supervisor: Arc<Link>,
         threads: usize,
     ) -> io::Result<Self> {
         let (waiting, queued) = (Mutex::default(), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { verification, supervisor, waiting, queued });
+        let shared = Arc::new(Shared { verification, config, supervisor, waiting, queued });
         let (work, todo) = channel();
         let todo = Arc::new(Mutex::new(todo));
         for _ in 0..threads {
@@ -99,6 +105,12 @@ impl Exchanges {
         let _ = self.work.send(Work::LookUp { id, name });
     }
 
+    /// Looks up the user whom an address means.
+    pub(super) fn find_recipient(&self, id: u64, address: String) {
+        self.shared.queued.fetch_add(1, Ordering::Relaxed);
+        let _ = self.work.send(Work::FindRecipient { id, address });
+    }
+
     /// Forgets the exchanges of a front that is gone.
     pub(super) fn forget_all(&self) {
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -114,6 +126,7 @@ impl Shared {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match work {
                 Work::Front(job) => self.run(job),
                 Work::LookUp { id, name } => self.find(id, &name),
+                Work::FindRecipient { id, address } => self.find_recipient(id, &address),
             }));
             self.queued.fetch_sub(1, Ordering::Relaxed);
             if done.is_err() {
@@ -128,6 +141,16 @@ impl Shared {
         let user = name.and_then(|name| self.verification.sasl.base.user(&name, None).ok());
         let user = user.and_then(Result::ok).map(|user| AccountText::from(&user));
         let _ = self.supervisor.send(&FromAuth::Found { id, user }, None);
+    }
+
+    fn find_recipient(&self, id: u64, address: &str) {
+        let recipients = Recipients::new(&self.config, Arc::new(OsVfs));
+        let found = recipients.find(address).map(|Recipient { user, detail }| RecipientText {
+            user: AccountText::from(&user),
+            detail,
+        });
+        let found = found.map_err(|error| (error.kind, error.text));
+        let _ = self.supervisor.send(&FromAuth::Recipient { id, found }, None);
     }
 
     fn run(&self, job: Job) {

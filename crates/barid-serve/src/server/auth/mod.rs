@@ -2,6 +2,7 @@
 
 mod chain;
 mod exchanges;
+mod fetch;
 mod pam;
 
 use std::io;
@@ -12,20 +13,22 @@ use std::time::Duration;
 use barid::vfs::{Host, OsVfs, Vfs};
 use barid_auth::base::{PasswdFile, PasswdFileOptions, SystemUsers, UserBase};
 use barid_auth::limiter::{LimiterOptions, SharedLimiter};
+use barid_auth::oauth::{Introspection, IntrospectionOptions, Jwks, JwksOptions, TokenCheck};
 use barid_auth::sasl::SaslService;
-use barid_auth::{NameRules, ServerSecret};
+use barid_auth::{NameRules, Secret, ServerSecret};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use self::chain::UserChain;
 use self::exchanges::{Exchanges, Job};
+use self::fetch::HttpClient;
 use self::pam::PamChildren;
 pub(super) use self::pam::run_pam;
 use super::confine::{self, Access, Network};
 use super::link::{Link, Polled};
 use super::messages::{AuthSettings, FromAuth, Level, LogLine, LoginLinkId, ToAuth, ToLogin};
 use super::setup::handed_over;
-use crate::config::{PasswdFileSettings, ServerConfig, UserSettings};
-use crate::limits::LOGIN_THREADS;
+use crate::config::{OauthCheck, OauthSettings, PasswdFileSettings, ServerConfig, UserSettings};
+use crate::limits::{LOGIN_THREADS, SECRET_LEN_MAX};
 
 /// Runs the auth process until the supervisor ends.
 ///
@@ -33,13 +36,13 @@ use crate::limits::LOGIN_THREADS;
 /// Errors of the link, and users that cannot be read.
 pub(super) fn run_auth(link: Link) -> io::Result<()> {
     confine::forget_core()?;
+    confine::end_with_supervisor()?;
     let link = Arc::new(link);
     let Some((ToAuth::Settings(settings), text)) = link.receive()? else { return Ok(()) };
     let config = handed_over(&settings.path, text)?;
     let log = |level, text: String| link.send(&FromAuth::Log(LogLine::new(level, text)), None);
     let users = &config.users;
-    let network = if users.pam.is_some() { Network::Any } else { Network::None };
-    if let Some(why) = confine::files(&readable(users), network) {
+    if let Some(why) = confine::files(&readable(users), network(users)) {
         log(Level::Warning, format!("auth is not confined by Landlock: {why}"))?;
     }
     let pam = users.pam.as_ref();
@@ -47,18 +50,50 @@ pub(super) fn run_auth(link: Link) -> io::Result<()> {
     let made =
         Verification::new(&settings, &config, pam.clone(), &mut |text| log(Level::Warning, text));
     let verification = match made {
-        Ok(verification) => verification,
+        Ok((verification, keys)) => {
+            keys.map(|keys| fetch_keys(keys, Arc::clone(&link))).transpose()?;
+            verification
+        }
         Err(error) => {
             log(Level::Error, format!("users: {error}"))?;
             return Err(error);
         }
     };
     let cores = barid::vfs::cores().clamp(2, LOGIN_THREADS);
-    let threads = if pam.is_some() { LOGIN_THREADS } else { cores };
-    let exchanges = Exchanges::start(Arc::new(verification), Arc::clone(&link), threads)?;
+    let waits = pam.is_some() || users.oauth.is_some();
+    let threads = if waits { LOGIN_THREADS } else { cores };
+    let exchanges = Exchanges::start(Arc::new(verification), config, Arc::clone(&link), threads)?;
     link.send(&FromAuth::Ready, None)?;
     Server { link, pam, exchanges, front: None }.run()
 }
+
+/// Fetches the keys of the issuer of tokens on a thread, so that a mistake shows at once.
+fn fetch_keys(keys: Arc<Jwks>, link: Arc<Link>) -> io::Result<()> {
+    let fetch = move || {
+        if let Err(error) = keys.refresh() {
+            let line = LogLine::new(Level::Warning, format!("keys of tokens: {error}"));
+            // Without a supervisor the process ends.
+            let _ = link.send(&FromAuth::Log(line), None);
+        }
+    };
+    std::thread::Builder::new().name("keys".to_owned()).spawn(fetch).map(drop)
+}
+
+/// Returns the ports to which the process may connect: that of the issuer of tokens, and that of
+/// name servers; the modules of PAM may connect to any.
+fn network(users: &UserSettings) -> Network {
+    match (&users.pam, &users.oauth) {
+        (Some(_), _) => Network::Any,
+        (None, Some(oauth)) => {
+            let ports = fetch::port_of(oauth.check.url().as_str()).into_iter();
+            Network::Connect(ports.chain([NAME_SERVER_PORT]).collect())
+        }
+        (None, None) => Network::None,
+    }
+}
+
+/// The port of name servers (RFC 1035).
+const NAME_SERVER_PORT: u16 = 53;
 
 /// Returns what the process may read.
 fn readable(users: &UserSettings) -> Vec<(PathBuf, Access)> {
@@ -67,8 +102,16 @@ fn readable(users: &UserSettings) -> Vec<(PathBuf, Access)> {
         // A new file may be renamed into the place of the old one.
         all.push((file.path.parent().unwrap_or(&file.path).to_owned(), Access::Read));
     }
+    if let Some(oauth) = &users.oauth {
+        let secret = match &oauth.check {
+            OauthCheck::Introspection { client_secret_file, .. } => Some(client_secret_file),
+            OauthCheck::Jwks { .. } => None,
+        };
+        let files = secret.into_iter().chain(&oauth.ca_file);
+        all.extend(files.map(|file| (file.parent().unwrap_or(file).to_owned(), Access::Read)));
+    }
     // Name services load libraries and read what they are configured to.
-    if users.pam.is_some() {
+    if users.pam.is_some() || users.oauth.is_some() {
         let folders = ["/usr", "/lib", "/lib64", "/run", "/var/lib"];
         all.extend(folders.map(|folder| (folder.into(), Access::Read)));
     }
@@ -88,7 +131,7 @@ impl Verification {
         config: &ServerConfig,
         pam: Option<Arc<PamChildren>>,
         warn: &mut dyn FnMut(String) -> io::Result<()>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Option<Arc<Jwks>>)> {
         let (vfs, host): (Arc<dyn Vfs>, Arc<dyn Host>) = (Arc::new(OsVfs), Arc::new(OsVfs));
         let users = &config.users;
         let rules = users.rules.clone();
@@ -109,18 +152,45 @@ impl Verification {
         if let (Some(children), Some(pam)) = (pam, &users.pam) {
             bases.push(Arc::new(SystemUsers::new(children, pam.uid_min)));
         }
-        if users.oauth.is_some() {
-            warn("logins with tokens are configured, and not offered yet".to_owned())?;
-        }
         let limiter = SharedLimiter::new(LimiterOptions::default(), Arc::clone(&host));
         let limiter = Arc::new(limiter);
-        let mut sasl = SaslService::new(Arc::new(UserChain(bases)), host);
+        let mut sasl = SaslService::new(Arc::new(UserChain(bases)), Arc::clone(&host));
         sasl.rules = rules.clone();
         sasl.gate = Some(Arc::clone(&limiter) as _);
         sasl.allows_clear = config.server.clear_logins;
         sasl.disabled = users.disabled_mechanisms.clone();
         sasl.masters = users.masters.clone();
-        Ok(Self { sasl: Arc::new(sasl), limiter, rules })
+        let mut keys = None;
+        if let Some(oauth) = &users.oauth {
+            (sasl.tokens, keys) = tokens(oauth, &*vfs, &host)?;
+        }
+        Ok((Self { sasl: Arc::new(sasl), limiter, rules }, keys))
+    }
+}
+
+/// A check of tokens, and the keys that it fetches, if it does.
+type Tokens = (Option<Arc<dyn TokenCheck>>, Option<Arc<Jwks>>);
+
+fn tokens(oauth: &OauthSettings, vfs: &dyn Vfs, host: &Arc<dyn Host>) -> io::Result<Tokens> {
+    let (fetcher, host) = (Arc::new(HttpClient::new(vfs, oauth)?), Arc::clone(host));
+    let rules = oauth.rules.clone();
+    match &oauth.check {
+        OauthCheck::Jwks { url, algorithms } => {
+            let algorithms = algorithms.clone();
+            let options = JwksOptions { algorithms, ..JwksOptions::new(url.clone(), rules) };
+            let keys = Arc::new(Jwks::new(options, fetcher, host));
+            Ok((Some(Arc::clone(&keys) as _), Some(keys)))
+        }
+        OauthCheck::Introspection { url, client_id, client_secret_file } => {
+            let secret = vfs.read(client_secret_file, SECRET_LEN_MAX).map_err(|error| {
+                let text = format!("{}: {error}", client_secret_file.display());
+                io::Error::new(error.kind(), text)
+            })?;
+            let client_secret = Secret::new(secret.trim_ascii_end().to_vec());
+            let (url, client_id) = (url.clone(), client_id.clone());
+            let options = IntrospectionOptions { url, client_id, client_secret, rules };
+            Ok((Some(Arc::new(Introspection::new(options, fetcher, host))), None))
+        }
     }
 }
 
@@ -169,8 +239,15 @@ impl Server {
                 }
             }
             Polled::Message((ToAuth::LookUp { id, name }, _)) => self.exchanges.look_up(id, name),
+            Polled::Message((ToAuth::FindRecipient { id, address }, _)) => {
+                self.exchanges.find_recipient(id, address);
+            }
+            Polled::Message((ToAuth::LoginLink { .. }, None)) => {
+                // The supervisor starts another process, and links it anew.
+                return Err(io::Error::other("no free descriptor for the link to the front"));
+            }
             // Other settings come with another process.
-            Polled::Message((ToAuth::Settings(_) | ToAuth::LoginLink { .. }, _)) => {}
+            Polled::Message((ToAuth::Settings(_), _)) => {}
         }
         Ok(true)
     }

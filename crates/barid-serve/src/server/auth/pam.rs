@@ -114,6 +114,7 @@ fn unavailable(why: &str) -> Error {
 /// Errors of the link.
 pub(in crate::server) fn run_pam(link: Link) -> io::Result<()> {
     confine::forget_core()?;
+    confine::end_with_supervisor()?;
     let Some((question, _)) = link.receive::<PamQuestion>()? else { return Ok(()) };
     let rules = NameRules { extra: question.name_extra, lower_case: question.is_lower_case };
     let Some(name) = rules.name(question.name.as_bytes()) else {

@@ -29,7 +29,7 @@ struct Open {
 /// A place of a connection, given back when it is dropped.
 pub(super) struct Place {
     admission: Arc<Admission>,
-    address: IpAddr,
+    address: Option<IpAddr>,
 }
 
 /// A place among those that have not logged in.
@@ -65,17 +65,20 @@ impl Admission {
     }
 
     /// Admits a connection, or tells why not.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Result<Place, &'static str> {
-        let address = customer(peer);
+    pub(super) fn admit(self: &Arc<Self>, peer: Option<IpAddr>) -> Result<Place, &'static str> {
+        let address = peer.map(customer);
         let mut open = self.open();
         let FrontSettings { connections, per_address, .. } = open.limits;
-        let of_address = open.addresses.get(&address).copied().unwrap_or(0);
+        let of_address = address.and_then(|address| open.addresses.get(&address).copied());
+        let of_address = of_address.unwrap_or(0);
         let refusal = match () {
             () if open.count >= connections => "Too many connections, try again later",
             () if of_address >= per_address => "Too many connections from your address",
             () => {
                 open.count += 1;
-                open.addresses.insert(address, of_address + 1);
+                if let Some(address) = address {
+                    open.addresses.insert(address, of_address + 1);
+                }
                 self.accepted.fetch_add(1, Ordering::Relaxed);
                 return Ok(Place { admission: Arc::clone(self), address });
             }
@@ -117,10 +120,11 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.count -= 1;
-        if let Some(count) = open.addresses.get_mut(&self.address) {
+        let Some(address) = self.address else { return };
+        if let Some(count) = open.addresses.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
-                open.addresses.remove(&self.address);
+                open.addresses.remove(&address);
             }
         }
     }
@@ -154,8 +158,8 @@ mod tests {
         }))
     }
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn ip(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
     }
 
     #[test]

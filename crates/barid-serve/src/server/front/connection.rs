@@ -10,6 +10,7 @@ use barid_imap::wire::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 
 use super::Front;
 use super::admission::Place;
@@ -20,21 +21,29 @@ use crate::limits::{DEAD_PEER_TIMEOUT, KEEPALIVE_IDLE, KEEPALIVE_PERIOD, SLOW_RE
 use crate::server::messages::{ChannelText, Prelude};
 use crate::tls::{ServerTls, binding};
 
+/// The socket of a client.
+pub(super) trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ClientStream for S {}
+
 /// The connection of a client.
-enum Client {
-    Clear(TcpStream),
-    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+enum Client<S> {
+    Clear(S),
+    Tls(Box<TlsStream<S>>),
 }
 
 /// A client who has logged in, and the socket of his session.
-struct LoggedIn {
-    client: Client,
+struct LoggedIn<S> {
+    client: Client<S>,
     channel: ChannelText,
     worker: UnixStream,
 }
 
 /// Makes the system notice a client's machine that is gone.
-fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
+///
+/// # Errors
+/// Errors of the system.
+pub(super) fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -45,17 +54,17 @@ fn notice_dead_peer(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves a connection until somebody has logged in, and starts the relay to his worker.
+/// Serves a connection until somebody has logged in, and starts the relay to his worker. A Unix
+/// socket has no `peer`: who may connect to it is on this machine.
 ///
 /// # Errors
 /// Errors of the connection.
-pub(super) async fn connection(
+pub(super) async fn connection<S: ClientStream>(
     front: Arc<Front>,
-    mut stream: TcpStream,
-    peer: IpAddr,
+    mut stream: S,
+    peer: Option<IpAddr>,
     with_tls: bool,
 ) -> io::Result<()> {
-    notice_dead_peer(&stream)?;
     let place = match front.admission.admit(peer) {
         Ok(place) => place,
         Err(text) => {
@@ -77,7 +86,7 @@ pub(super) async fn connection(
     Ok(())
 }
 
-async fn run_session(front: Arc<Front>, logged_in: LoggedIn, place: Place) {
+async fn run_session<S: ClientStream>(front: Arc<Front>, logged_in: LoggedIn<S>, place: Place) {
     let LoggedIn { mut client, channel, worker } = logged_in;
     let given_back = match &mut client {
         Client::Clear(stream) => relayed(stream, worker).await,
@@ -103,9 +112,9 @@ async fn relayed<C: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Serves a connection that was given back until somebody has logged in, by a task of its own.
-fn begin_again(
+fn begin_again<S: ClientStream>(
     front: Arc<Front>,
-    (client, channel): (Client, ChannelText),
+    (client, channel): (Client<S>, ChannelText),
     unread: Vec<u8>,
     place: Place,
 ) {
@@ -121,12 +130,12 @@ fn begin_again(
     });
 }
 
-async fn log_in_again(
+async fn log_in_again<S: ClientStream>(
     front: &Front,
-    mut client: Client,
+    mut client: Client<S>,
     channel: ChannelText,
     unread: &[u8],
-) -> io::Result<Option<LoggedIn>> {
+) -> io::Result<Option<LoggedIn<S>>> {
     let mut decoder = Decoder::new();
     decoder.push(unread);
     let (known, of) = (Some(decoder), channel.clone());
@@ -140,14 +149,15 @@ async fn log_in_again(
     }
 }
 
-async fn log_in(
+async fn log_in<S: ClientStream>(
     front: &Front,
-    mut stream: TcpStream,
-    peer: IpAddr,
+    mut stream: S,
+    peer: Option<IpAddr>,
     with_tls: bool,
-) -> io::Result<Option<LoggedIn>> {
+) -> io::Result<Option<LoggedIn<S>>> {
     let tls = front.tls();
-    let clear = Channel { peer: Some(peer), is_private: peer.is_loopback(), ..Channel::default() };
+    let is_private = peer.is_none_or(|peer| peer.is_loopback());
+    let clear = Channel { peer, is_private, ..Channel::default() };
     if !with_tls {
         let channel = ChannelText::new(&clear, false);
         match session(front, &mut stream, channel.clone(), tls.is_some(), None).await? {

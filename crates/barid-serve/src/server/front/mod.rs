@@ -8,24 +8,28 @@ mod verifier;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use rustix::net::AddressFamily;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::admission::Admission;
-use self::connection::connection;
+use self::connection::{connection, notice_dead_peer};
 use self::verifier::{Answer, Attempts};
 use super::confine::{self, Network};
 use super::link::Link;
-use super::messages::{FromFront, FrontSettings, Level, LogLine, TlsText, ToFront};
+use super::messages::{
+    FromFront, FrontSettings, Level, LogLine, LostSocket, RefusalCode, TlsText, ToFront,
+};
 use super::setup::Protocol;
 use super::system_calls;
-use crate::limits::HTTP_TIMEOUT;
+use crate::limits::{FRONT_DESCRIPTORS, HTTP_CONNECTIONS_MAX, HTTP_TIMEOUT, LOST_SOCKET_DELAY};
 use crate::tls::{CertificateChoice, ServerTls};
 
 /// Parts that the connections share.
@@ -36,6 +40,8 @@ struct Front {
     tls: RwLock<Option<ServerTls>>,
     /// Certificates that the next settings put to use.
     certificates: Mutex<Vec<CertificateChoice>>,
+    /// Places of requests for metrics.
+    http_places: Arc<Semaphore>,
     /// Requests for metrics that wait for the supervisor.
     metrics: Mutex<(u64, HashMap<u64, oneshot::Sender<String>>)>,
 }
@@ -46,6 +52,7 @@ struct Front {
 /// Errors of the link; a certificate that cannot be used.
 pub(super) fn run_front(link: Link) -> io::Result<()> {
     confine::forget_core()?;
+    confine::end_with_supervisor()?;
     confine::raise_descriptors();
     let link = Arc::new(link);
     let warn = |text: String| link.send(&FromFront::Log(LogLine::new(Level::Warning, text)), None);
@@ -59,6 +66,7 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
         admission: Arc::new(Admission::new(FrontSettings::default())),
         certificates: Mutex::default(),
         tls: RwLock::new(None),
+        http_places: Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)),
         metrics: Mutex::default(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -81,7 +89,17 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
 
 impl Front {
     /// Uses new settings, for connections that begin from now on.
-    fn set(&self, settings: FrontSettings) -> io::Result<()> {
+    fn set(&self, mut settings: FrontSettings) -> io::Result<()> {
+        let connections = connections_max(confine::descriptors());
+        if settings.connections > connections {
+            let wanted = settings.connections;
+            let text = format!(
+                "limits.connections is {wanted}, and the limit of open files (LimitNOFILE) suffices \
+                 for {connections}"
+            );
+            self.link.try_send(&FromFront::Log(LogLine::new(Level::Warning, text)))?;
+            settings.connections = connections;
+        }
         self.admission.set_limits(settings);
         let certificates = {
             let mut all = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,12 +158,25 @@ impl Front {
                     }
                     Ok(())
                 }
+                // Without a free descriptor only this client is refused.
+                (ToFront::Session { attempt }, None) => {
+                    let text = "Too many connections, try again later".to_owned();
+                    self.attempts.answer(attempt, Answer::Denied(RefusalCode::Unavailable, text));
+                    Err(io::Error::other("no free descriptor for a session"))
+                }
+                (ToFront::Listener { id, .. }, None) => {
+                    self.ask_again(LostSocket::Listener(id));
+                    Err(io::Error::other("no free descriptor for a listener"))
+                }
+                (ToFront::LoginLink, None) => {
+                    self.ask_again(LostSocket::LoginLink);
+                    Err(io::Error::other("no free descriptor for the link to auth"))
+                }
                 (ToFront::Stop, _) => {
                     listeners.drain().for_each(|(_, listener)| listener.abort());
                     self.admission.end_logins();
                     Ok(())
                 }
-                (_, None) => Err(io::Error::other("a message without its descriptor")),
             };
             if let Err(error) = done {
                 let line = LogLine::new(Level::Error, format!("front: {error}"));
@@ -155,24 +186,50 @@ impl Front {
         }
     }
 
-    async fn accept(self: Arc<Self>, listener: TcpListener, protocol: Protocol) {
+    /// Asks the supervisor for a socket again, after a time in which connections may end.
+    fn ask_again(&self, lost: LostSocket) {
+        let link = Arc::clone(&self.link);
+        tokio::spawn(async move {
+            tokio::time::sleep(LOST_SOCKET_DELAY).await;
+            // Without a supervisor the front ends.
+            let _ = link.try_send(&FromFront::Lost(lost));
+        });
+    }
+
+    async fn accept(self: Arc<Self>, listener: FrontListener, protocol: Protocol) {
         loop {
-            let (stream, peer) = match listener.accept().await {
-                Ok((stream, peer)) => (stream, peer.ip().to_canonical()),
-                Err(_) => {
-                    // Out of descriptors, for example: others may end meanwhile.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
+            let Ok(accepted) = listener.accept().await else {
+                // Out of descriptors, for example: others may end meanwhile.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
             };
             let front = Arc::clone(&self);
             // The client is gone, or not a client; there is nobody to report it to.
-            match protocol {
-                Protocol::Imap => drop(tokio::spawn(connection(front, stream, peer, false))),
-                Protocol::Imaps => drop(tokio::spawn(connection(front, stream, peer, true))),
-                Protocol::Metrics => drop(tokio::spawn(async move {
-                    http::answer(stream, async || front.metrics().await).await
-                })),
+            match (protocol, accepted) {
+                (Protocol::Metrics, Accepted::Tcp(stream, _)) => {
+                    let permit = Arc::clone(&front.http_places).try_acquire_owned();
+                    // Who asks too often is not answered, so that descriptors are left for mail.
+                    let Ok(permit) = permit else { continue };
+                    drop(tokio::spawn(async move {
+                        let answered = http::answer(stream, async || front.metrics().await).await;
+                        drop(permit);
+                        answered
+                    }));
+                }
+                (Protocol::Imap | Protocol::Imaps, Accepted::Tcp(stream, peer)) => {
+                    let with_tls = protocol == Protocol::Imaps;
+                    let peer = peer.ip().to_canonical();
+                    drop(tokio::spawn(async move {
+                        notice_dead_peer(&stream)?;
+                        connection(front, stream, Some(peer), with_tls).await
+                    }));
+                }
+                (Protocol::Imap | Protocol::Imaps, Accepted::Unix(stream)) => {
+                    let with_tls = protocol == Protocol::Imaps;
+                    drop(tokio::spawn(connection(front, stream, None, with_tls)));
+                }
+                // The supervisor sends neither.
+                (Protocol::Metrics, Accepted::Unix(_)) | (Protocol::Lmtp, _) => {}
             }
         }
     }
@@ -198,8 +255,44 @@ impl Front {
     }
 }
 
-fn listener(fd: OwnedFd) -> io::Result<TcpListener> {
+/// Returns the connections for which descriptors suffice: each has one, and one for its session.
+fn connections_max(descriptors: u64) -> usize {
+    let left = descriptors.saturating_sub(FRONT_DESCRIPTORS) / 2;
+    usize::try_from(left).unwrap_or(usize::MAX).max(1)
+}
+
+/// The socket of a listener.
+enum FrontListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection of a client.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl FrontListener {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
+            }
+            Self::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
+            }
+        }
+    }
+}
+
+fn listener(fd: OwnedFd) -> io::Result<FrontListener> {
+    if rustix::net::getsockname(&fd)?.address_family() == AddressFamily::UNIX {
+        let listener = std::os::unix::net::UnixListener::from(fd);
+        listener.set_nonblocking(true)?;
+        return UnixListener::from_std(listener).map(FrontListener::Unix);
+    }
     let listener = std::net::TcpListener::from(fd);
     listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
+    TcpListener::from_std(listener).map(FrontListener::Tcp)
 }

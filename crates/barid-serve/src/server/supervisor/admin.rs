@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use rustix::event::epoll::{EventData, EventFlags};
 use serde_json::{Value, json};
 
 use super::Supervisor;
-use super::control::Request;
+use super::control::{Request, Sent};
 use super::workers::SessionInfo;
 use crate::server::messages::{AccountText, ToAuth, ToWorker};
 
@@ -18,10 +19,9 @@ impl Supervisor {
     pub(super) fn accept_control(&mut self) {
         let token = self.token();
         if let Some(stream) = self.control.accept(token) {
-            let data = rustix::event::epoll::EventData::new_u64(token);
-            let flags = rustix::event::epoll::EventFlags::IN;
+            let data = EventData::new_u64(token);
             // A connection that is not watched is closed when its time is up.
-            let _ = rustix::event::epoll::add(&self.epoll, stream, data, flags);
+            let _ = rustix::event::epoll::add(&self.epoll, stream, data, EventFlags::IN);
         }
     }
 
@@ -46,7 +46,17 @@ impl Supervisor {
             Ok(Request::Log { lines }) => self.log.last(lines),
             Ok(Request::Status) => vec![self.status()],
         };
-        self.control.answer(token, &answer);
+        self.answer_control(token, &answer);
+    }
+
+    fn answer_control(&mut self, token: u64, lines: &[Value]) {
+        if self.control.answer(token, lines) == Sent::InPart
+            && let Some(stream) = self.control.stream(token)
+        {
+            let data = EventData::new_u64(token);
+            // A connection that is not watched is closed when its time is up.
+            let _ = rustix::event::epoll::modify(&self.epoll, stream, data, EventFlags::OUT);
+        }
     }
 
     fn session_value(&self, session: u64, info: &SessionInfo) -> Value {
@@ -94,9 +104,9 @@ impl Supervisor {
     fn status(&self) -> Value {
         let pid =
             |service: &super::LastingProcess| service.process.as_ref().map(super::Process::pid);
-        let listeners = self.listeners.all.iter().filter_map(|listener| {
-            let address = listener.socket.local_addr().ok()?;
-            Some(json!({ "protocol": listener.setup.protocol.name(), "address": address }))
+        let listeners = self.listeners.all.iter().map(|listener| {
+            let address = listener.socket.place();
+            json!({ "protocol": listener.setup.protocol.name(), "address": address })
         });
         let workers = self.workers.all.values().map(|worker| {
             json!({
@@ -106,7 +116,7 @@ impl Supervisor {
         });
         json!({
             "version": env!("CARGO_PKG_VERSION"), "supervisor": std::process::id(),
-            "front": pid(&self.front), "auth": pid(&self.auth),
+            "front": pid(&self.front), "auth": pid(&self.auth), "lmtp": pid(&self.lmtp.service),
             "listeners": listeners.collect::<Vec<_>>(), "workers": workers.collect::<Vec<_>>(),
             "sessions": self.workers.sessions.len(), "seconds": self.started.elapsed().as_secs(),
         })
@@ -131,7 +141,7 @@ impl Supervisor {
                 })]
             }
         };
-        self.control.answer(token, &answer);
+        self.answer_control(token, &answer);
     }
 
     /// Returns the metrics in the text format of Prometheus.

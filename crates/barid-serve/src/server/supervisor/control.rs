@@ -2,7 +2,7 @@
 //!
 //! Only root and the user of the supervisor are answered, whatever the permissions of the socket.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,18 @@ struct ControlSocket {
 struct AdminConnection {
     stream: UnixStream,
     received: Vec<u8>,
+    /// The rest of the answer, once there is one.
+    unsent: Option<VecDeque<u8>>,
     since: Instant,
+}
+
+/// The state of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It is sent, or nobody reads it; the connection is closed.
+    Ended,
+    /// The rest is sent when the socket takes more.
+    InPart,
 }
 
 /// Time for a request and its answer.
@@ -90,12 +101,13 @@ impl Control {
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let is_allowed = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
         let now = Instant::now();
-        self.connections.retain(|_, one| now.duration_since(one.since) < PATIENCE);
+        self.end_slow(now);
         if !is_allowed || self.connections.len() >= CONTROL_CONNECTIONS_MAX {
             return None;
         }
         stream.set_nonblocking(true).ok()?;
-        let connection = AdminConnection { stream, received: Vec::new(), since: now };
+        let (received, unsent) = (Vec::new(), None);
+        let connection = AdminConnection { stream, received, unsent, since: now };
         Some(&self.connections.entry(token).insert_entry(connection).into_mut().stream)
     }
 
@@ -103,10 +115,19 @@ impl Control {
         self.connections.contains_key(&token)
     }
 
-    /// Reads a request; `None` until its line is whole. A connection that ends, or sends too much,
-    /// is closed.
+    /// Closes the connections whose time is up. There are few, and each has a bounded answer.
+    fn end_slow(&mut self, now: Instant) {
+        self.connections.retain(|_, one| now.duration_since(one.since) < PATIENCE);
+    }
+
+    /// Reads a request, or sends more of an answer; `None` until its line is whole. A connection
+    /// that ends, or sends too much, is closed.
     pub(super) fn read(&mut self, token: u64) -> Option<Result<Request, String>> {
         let connection = self.connections.get_mut(&token)?;
+        if connection.unsent.is_some() {
+            self.send(token);
+            return None;
+        }
         let mut piece = [0; 1024];
         loop {
             match connection.stream.read(&mut piece) {
@@ -128,19 +149,88 @@ impl Control {
         None
     }
 
-    /// Sends the lines of an answer, and ends the connection. One who does not read gets less.
-    pub(super) fn answer(&mut self, token: u64, lines: &[serde_json::Value]) {
-        let Some(AdminConnection { mut stream, .. }) = self.connections.remove(&token) else {
-            return;
-        };
-        let mut text = String::new();
+    /// Sends the lines of an answer as far as the socket takes them. Never waits: this process
+    /// serves all others.
+    pub(super) fn answer(&mut self, token: u64, lines: &[serde_json::Value]) -> Sent {
+        let Some(connection) = self.connections.get_mut(&token) else { return Sent::Ended };
+        let mut text = Vec::new();
         for line in lines {
-            text.push_str(&line.to_string());
-            text.push('\n');
+            text.extend_from_slice(line.to_string().as_bytes());
+            text.push(b'\n');
         }
-        // Waiting is bounded, because this process serves all others.
-        let sent = stream.set_nonblocking(false);
-        let sent = sent.and_then(|()| stream.set_write_timeout(Some(Duration::from_secs(1))));
-        let _ = sent.and_then(|()| stream.write_all(text.as_bytes()));
+        connection.unsent = Some(text.into());
+        self.send(token)
+    }
+
+    /// Returns the socket of a connection.
+    pub(super) fn stream(&self, token: u64) -> Option<&UnixStream> {
+        self.connections.get(&token).map(|connection| &connection.stream)
+    }
+
+    fn send(&mut self, token: u64) -> Sent {
+        let Some(AdminConnection { stream, unsent: Some(unsent), .. }) =
+            self.connections.get_mut(&token)
+        else {
+            return Sent::Ended;
+        };
+        while !unsent.is_empty() {
+            match stream.write(unsent.as_slices().0) {
+                Ok(0) => break,
+                Ok(len) => drop(unsent.drain(..len)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Sent::InPart,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.connections.remove(&token);
+        Sent::Ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn control() -> (Control, UnixStream) {
+        let (stream, client) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let (received, unsent, since) = (Vec::new(), None, Instant::now());
+        let connection = AdminConnection { stream, received, unsent, since };
+        (Control { socket: None, connections: HashMap::from([(3, connection)]) }, client)
+    }
+
+    #[test]
+    fn one_who_does_not_read_keeps_nobody_waiting_and_gets_all() {
+        let (mut control, mut client) = control();
+        client.write_all(b"{\"verb\":\"status\"}\n").unwrap();
+        assert!(matches!(control.read(3), Some(Ok(Request::Status))));
+        let line = json!({ "text": "x".repeat(3_000_000) });
+        assert_eq!(control.answer(3, std::slice::from_ref(&line)), Sent::InPart);
+        let (mut answer, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
+        loop {
+            let len = client.read(&mut piece).unwrap();
+            answer.extend_from_slice(&piece[..len]);
+            if len == 0 {
+                break;
+            }
+            // The event loop reports that the socket takes more.
+            assert!(control.read(3).is_none());
+        }
+        assert_eq!(String::from_utf8(answer).unwrap(), format!("{line}\n"));
+        assert!(!control.has(3));
+    }
+
+    #[test]
+    fn one_who_never_reads_is_forgotten() {
+        let (mut control, client) = control();
+        let line = json!({ "text": "x".repeat(3_000_000) });
+        assert_eq!(control.answer(3, &[line]), Sent::InPart);
+        control.end_slow(Instant::now());
+        assert!(control.has(3));
+        control.end_slow(Instant::now() + PATIENCE);
+        assert!(!control.has(3));
+        drop(client);
     }
 }

@@ -6,19 +6,28 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::listeners::OpenListener;
 use super::process::{Ending, Process, Role, spawn};
 use super::workers::{Refused, WorkerProcess, ids};
 use super::{CONTROL, Signals, Supervisor, WAKE};
 use crate::config::MailOwner;
-use crate::limits::{BEFORE_LOGIN_PART, PAM_CHILDREN_MAX, STOP_TIMEOUT};
+use crate::limits::{BEFORE_LOGIN_PART, OWN_WATCHES_MAX, PAM_CHILDREN_MAX, STOP_TIMEOUT};
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{
     AccountText, AttemptId, AuthSettings, FromAuth, FromFront, FromWorker, FrontSettings, Level,
-    LogLine, RefusalCode, SessionId, ToAuth, ToFront, ToWorker, Verified, WorkerSettings,
+    LogLine, LostSocket, RefusalCode, SessionId, ToAuth, ToFront, ToWorker, Verified,
+    WorkerSettings,
 };
+use crate::server::setup::Protocol;
 
 /// Messages of one process that are handled at a time, so that one cannot keep the others waiting.
 const TURN_LEN: usize = 64;
+
+/// Returns the refusal of a client whose mail cannot be opened now.
+fn unavailable() -> Refused {
+    let text = "Your mail is not available now, try again later";
+    (RefusalCode::Unavailable, text.to_owned())
+}
 
 impl Supervisor {
     pub(super) fn handle(&mut self, token: u64) {
@@ -31,8 +40,13 @@ impl Supervisor {
             _ if self.auth.process.as_ref().is_some_and(|auth| auth.token == token) => {
                 self.hear_auth();
             }
+            _ if self.lmtp.service.process.as_ref().is_some_and(|lmtp| lmtp.token == token) => {
+                self.hear_lmtp();
+            }
             _ if self.workers.all.contains_key(&token) => self.hear_worker(token),
+            _ if self.watchers.has(token) => self.hear_watcher(token),
             _ if self.control.has(token) => self.hear_control(token),
+            _ if self.stderr.has(token) => self.hear_stderr(token),
             _ => {}
         }
     }
@@ -55,10 +69,10 @@ impl Supervisor {
         if !self.was_ready {
             return Err(error);
         }
-        let now = Instant::now();
-        for service in [&mut self.front, &mut self.auth] {
+        let (now, longest) = (Instant::now(), self.restart_delay());
+        for service in [&mut self.front, &mut self.auth, &mut self.lmtp.service] {
             if service.process.is_none() {
-                service.restarts.died(now);
+                service.restarts.died(now, longest);
             }
         }
         self.log(Level::Error, format!("a process cannot be started: {error}"));
@@ -75,14 +89,17 @@ impl Supervisor {
         if self.front.process.is_none() && self.front.restarts.may_start(now) {
             let token = self.token();
             let mut process = Process::start(Role::Front, self.front_account, token)?;
-            self.watch(process.socket(), token)?;
+            self.watch_process(&mut process, Role::Front, None)?;
             for tls in &self.tls {
                 process.link.send(&ToFront::Certificate(Box::new(tls.clone())), None)?;
             }
             process.link.send(&ToFront::Settings(self.front_settings()), None)?;
             for listener in &self.listeners.all {
                 let (id, protocol) = (listener.id, listener.setup.protocol);
-                let socket = listener.socket.try_clone()?.into();
+                if protocol == Protocol::Lmtp {
+                    continue;
+                }
+                let socket = listener.socket.to_owned()?;
                 process.link.send(&ToFront::Listener { id, protocol }, Some(socket))?;
             }
             self.front.process = Some(process);
@@ -92,13 +109,20 @@ impl Supervisor {
         if self.auth.process.is_none() && self.auth.restarts.may_start(now) {
             let token = self.token();
             let mut process = Process::start(Role::Auth, self.auth_account, token)?;
-            self.watch(process.socket(), token)?;
+            self.watch_process(&mut process, Role::Auth, None)?;
             process.link.send(&self.auth_settings(), Some(self.configuration.text()?))?;
             self.auth.process = Some(process);
             (self.auth.is_ready, self.auth.starts) = (false, self.auth.starts + 1);
             has_started = true;
         }
-        if has_started { self.link_logins() } else { Ok(()) }
+        if has_started {
+            self.link_logins()?;
+        }
+        self.start_lmtp()
+    }
+
+    pub(super) fn restart_delay(&self) -> Duration {
+        self.configuration.config.limits.restart_delay
     }
 
     pub(super) fn front_settings(&self) -> FrontSettings {
@@ -155,6 +179,7 @@ impl Supervisor {
                     self.look_if_ready();
                 }
                 Ok(Polled::Message((FromFront::Log(line), _))) => self.log.line("front", &line),
+                Ok(Polled::Message((FromFront::Lost(lost), _))) => self.send_again(lost),
                 Ok(Polled::Message((
                     FromFront::Metrics { id, connections, accepted, refused },
                     _,
@@ -166,11 +191,30 @@ impl Supervisor {
         }
     }
 
+    /// Sends a socket again that the front could not take.
+    fn send_again(&mut self, lost: LostSocket) {
+        let sent = match lost {
+            LostSocket::LoginLink => self.link_logins(),
+            LostSocket::Listener(id) => {
+                let Some(listener) = self.listeners.all.iter().find(|one| one.id == id) else {
+                    return;
+                };
+                let protocol = listener.setup.protocol;
+                listener.socket.to_owned().map(|socket| {
+                    self.tell_front(&ToFront::Listener { id, protocol }, Some(socket));
+                })
+            }
+        };
+        if let Err(error) = sent {
+            self.log(Level::Error, format!("a socket for the front: {error}"));
+        }
+    }
+
     fn front_died(&mut self, why: &str) {
         if let Some(process) = self.front.process.take() {
             self.log(Level::Error, format!("front is gone: {why}"));
             self.ending.push(process.end("front".to_owned(), false, Duration::ZERO));
-            self.front.restarts.died(Instant::now());
+            self.front.restarts.died(Instant::now(), self.restart_delay());
         }
     }
 
@@ -214,6 +258,7 @@ impl Supervisor {
                 self.tell_auth(&ToAuth::PamChild { id }, child.ok());
             }
             FromAuth::Found { id, user } => self.found(id, user),
+            FromAuth::Recipient { id, found } => self.found_recipient(id, found),
         }
     }
 
@@ -221,7 +266,8 @@ impl Supervisor {
         if let Some(process) = self.auth.process.take() {
             self.log(Level::Error, format!("auth is gone: {why}"));
             self.ending.push(process.end("auth".to_owned(), false, Duration::ZERO));
-            self.auth.restarts.died(Instant::now());
+            self.auth.restarts.died(Instant::now(), self.restart_delay());
+            self.forget_questions();
         }
     }
 
@@ -244,25 +290,22 @@ impl Supervisor {
             return Err(io::Error::other("too many at once"));
         }
         let (here, there) = Link::pair()?;
-        let child = spawn(Role::Pam, None, there)?;
+        let (child, stderr) = spawn(Role::Pam, None, there)?;
+        self.watch_stderr(stderr, Role::Pam, child.id(), None)?;
         self.ending.push(Ending::new(child, Role::Pam.name().to_owned(), time));
         Ok(here.into())
     }
 
-    fn look_if_ready(&mut self) {
-        if self.was_ready || !self.front.is_ready || !self.auth.is_ready {
+    pub(super) fn look_if_ready(&mut self) {
+        let has_lmtp = self.lmtp.service.is_ready || !self.needs_lmtp();
+        if self.was_ready || !self.front.is_ready || !self.auth.is_ready || !has_lmtp {
             return;
         }
         self.was_ready = true;
-        let listeners: Vec<String> = self
-            .listeners
-            .all
-            .iter()
-            .filter_map(|listener| {
-                let address = listener.socket.local_addr().ok()?;
-                Some(format!("{} on {address}", listener.setup.protocol.name()))
-            })
-            .collect();
+        let name = |listener: &OpenListener| {
+            format!("{} on {}", listener.setup.protocol.name(), listener.socket.place())
+        };
+        let listeners: Vec<String> = self.listeners.all.iter().map(name).collect();
         self.log(Level::Info, format!("ready: {}", listeners.join(", ")));
         self.notify("READY=1");
     }
@@ -287,10 +330,6 @@ impl Supervisor {
 
     fn begin(&mut self, verified: Verified) -> Result<(), Refused> {
         let user = verified.user.name.clone();
-        let unavailable = || {
-            let text = "Your mail is not available now, try again later";
-            (RefusalCode::Unavailable, text.to_owned())
-        };
         if self.stopping.is_some() {
             return Err(unavailable());
         }
@@ -332,13 +371,16 @@ impl Supervisor {
     fn start_worker(&mut self, verified: &Verified, account: super::Account) -> io::Result<u64> {
         let token = self.token();
         let mut process = Process::start(Role::Worker, account, token)?;
-        self.watch(process.socket(), token)?;
+        self.watch_process(&mut process, Role::Worker, Some(&verified.user.name))?;
         let (path, user) = (self.path.clone(), verified.user.clone());
-        let settings = ToWorker::Settings(Box::new(WorkerSettings { path, user }));
+        let shares_watcher = self.workers.of_account(account) >= OWN_WATCHES_MAX;
+        let settings = ToWorker::Settings(Box::new(WorkerSettings { path, user, shares_watcher }));
         process.link.send(&settings, Some(self.configuration.text()?))?;
         self.counters.workers_started += 1;
         let worker = WorkerProcess {
             process,
+            ids: account,
+            shares_watcher,
             account: verified.user.clone(),
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),
@@ -349,6 +391,9 @@ impl Supervisor {
         };
         self.workers.all.insert(token, worker);
         self.workers.by_user.insert(verified.user.name.clone(), token);
+        if shares_watcher {
+            self.link_watcher(account, token);
+        }
         Ok(token)
     }
 
@@ -399,13 +444,30 @@ impl Supervisor {
                     let user = Some(worker.account.name.clone());
                     self.log.line("worker", &LogLine { user, peer: None, ..line });
                 }
+                Ok(Polled::Message((FromWorker::WatcherLost, _))) => self.watcher_lost(token),
                 Ok(Polled::Message((FromWorker::Began { session }, _))) => {
                     self.session_began(token, session);
+                }
+                Ok(Polled::Message((FromWorker::Refused { session }, _))) => {
+                    self.session_refused(token, session);
                 }
                 Ok(Polled::Message((FromWorker::Ended { session }, _))) => {
                     self.session_ended(token, session);
                 }
             }
+        }
+    }
+
+    /// Refuses a client whose session the worker could not take.
+    fn session_refused(&mut self, token: u64, session: SessionId) {
+        let Some(worker) = self.workers.all.get_mut(&token) else { return };
+        let Some((verified, _)) = worker.offered.remove(&session) else { return };
+        self.workers.end(token, session);
+        let line = LogLine::new(Level::Error, "no session: the worker has no free descriptor");
+        let (user, peer) = (Some(verified.user.name), verified.peer);
+        self.log.line("server", &LogLine { user, peer, session: Some(session), ..line });
+        if verified.link == self.login_link {
+            self.refuse(verified.attempt, unavailable());
         }
     }
 
@@ -426,7 +488,7 @@ impl Supervisor {
         let time = if is_stopping { STOP_TIMEOUT } else { Duration::ZERO };
         if !is_stopping {
             self.counters.workers_died += 1;
-            self.workers.died(&account.name);
+            self.workers.died(&account.name, self.restart_delay());
             let age = process.started.elapsed().as_secs();
             let text = format!("worker died after {age} s with {} sessions", sessions.len());
             let line =

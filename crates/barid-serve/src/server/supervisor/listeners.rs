@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
+use crate::config::ListenAddress;
 use crate::server::setup::{ListenerSetup, Protocol};
+use crate::socket::{Address, SocketListener};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -14,7 +16,40 @@ const BACKLOG: i32 = 1024;
 pub(super) struct OpenListener {
     pub(super) id: u64,
     pub(super) setup: ListenerSetup,
-    pub(super) socket: TcpListener,
+    pub(super) socket: ListeningSocket,
+}
+
+/// The socket of a listener.
+#[derive(Debug)]
+pub(super) enum ListeningSocket {
+    /// A TCP socket.
+    Tcp(TcpListener),
+    /// A Unix socket, whose file is removed with it.
+    Unix(SocketListener),
+}
+
+impl ListeningSocket {
+    /// Returns a descriptor for another process.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn to_owned(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd().try_clone_to_owned(),
+            Self::Unix(socket) => socket.as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// Returns the address, with the actual port, or the path.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Tcp(socket) => match socket.local_addr() {
+                Ok(address) => address.to_string(),
+                Err(error) => error.to_string(),
+            },
+            Self::Unix(socket) => socket.place(),
+        }
+    }
 }
 
 /// The listeners, and the sockets that the service manager has passed.
@@ -54,7 +89,7 @@ impl Listeners {
         let mut opened = Vec::new();
         for setup in wanted {
             if !self.all.iter().any(|listener| listener.setup == *setup) {
-                opened.push((*setup, self.open(setup)?));
+                opened.push((setup.clone(), self.open(setup)?));
             }
         }
         let mut changed = Changed::default();
@@ -73,21 +108,32 @@ impl Listeners {
         Ok(changed)
     }
 
-    fn open(&self, setup: &ListenerSetup) -> io::Result<TcpListener> {
-        let passed = self.passed.iter().find(|(address, _)| is_same(*address, setup.address));
+    fn open(&self, setup: &ListenerSetup) -> io::Result<ListeningSocket> {
+        let address = match &setup.address {
+            ListenAddress::Tcp(address) => *address,
+            ListenAddress::Unix(path, mode) => {
+                let socket = SocketListener::bind(&Address::Unix(path.clone()), *mode)?;
+                rustix::net::listen(&socket, BACKLOG)?;
+                return Ok(ListeningSocket::Unix(socket));
+            }
+        };
+        let passed = self.passed.iter().find(|(of_passed, _)| is_same(*of_passed, address));
         if let Some((_, socket)) = passed {
-            return socket.try_clone();
+            return socket.try_clone().map(ListeningSocket::Tcp);
         }
-        let socket = TcpListener::bind(setup.address)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", setup.address)))?;
+        let socket = TcpListener::bind(address)
+            .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
         rustix::net::listen(&socket, BACKLOG)?;
-        Ok(socket)
+        Ok(ListeningSocket::Tcp(socket))
     }
 
     /// Returns the sockets of the service manager for which the configuration has no listener.
     pub(super) fn unused(&self) -> Vec<SocketAddr> {
         let is_used = |address: SocketAddr| {
-            self.all.iter().any(|listener| is_same(address, listener.setup.address))
+            self.all.iter().any(|listener| match &listener.setup.address {
+                ListenAddress::Tcp(wanted) => is_same(address, *wanted),
+                ListenAddress::Unix(..) => false,
+            })
         };
         let addresses = self.passed.iter().map(|(address, _)| *address);
         addresses.filter(|address| !is_used(*address)).collect()
@@ -108,6 +154,7 @@ impl Protocol {
             Self::Imap => "imap",
             Self::Imaps => "imaps",
             Self::Metrics => "metrics",
+            Self::Lmtp => "lmtp",
         }
     }
 }
@@ -117,20 +164,24 @@ mod tests {
     use super::*;
 
     fn setup(port: u16, protocol: Protocol) -> ListenerSetup {
-        ListenerSetup { address: ([127, 0, 0, 1], port).into(), protocol }
+        ListenerSetup { address: ListenAddress::Tcp(([127, 0, 0, 1], port).into()), protocol }
+    }
+
+    fn address_of(socket: &ListeningSocket) -> SocketAddr {
+        socket.place().parse().unwrap()
     }
 
     #[test]
     fn only_what_changed_is_opened_and_closed() {
         let mut listeners = Listeners::default();
         let (imap, imaps) = (setup(0, Protocol::Imap), setup(0, Protocol::Imaps));
-        let changed = listeners.change(&[imap, imaps]).unwrap();
+        let changed = listeners.change(&[imap, imaps.clone()]).unwrap();
         assert_eq!((changed.opened, changed.closed), (vec![1, 2], vec![]));
-        let port = listeners.all[0].socket.local_addr().unwrap().port();
+        let port = address_of(&listeners.all[0].socket).port();
         let taken = setup(port, Protocol::Metrics);
-        assert!(listeners.change(&[imaps, taken]).is_err());
+        assert!(listeners.change(&[imaps.clone(), taken.clone()]).is_err());
         assert_eq!(listeners.all.len(), 2);
-        let changed = listeners.change(&[imaps]).unwrap();
+        let changed = listeners.change(std::slice::from_ref(&imaps)).unwrap();
         assert_eq!((changed.opened, changed.closed), (vec![], vec![1]));
         let changed = listeners.change(&[imaps, taken]).unwrap();
         assert_eq!(changed.opened, [3]);
@@ -142,8 +193,9 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let mut listeners = Listeners::new(vec![socket.into()]).unwrap();
         assert_eq!(listeners.unused(), [address]);
-        listeners.change(&[ListenerSetup { address, protocol: Protocol::Imap }]).unwrap();
-        assert_eq!(listeners.all[0].socket.local_addr().unwrap(), address);
+        let wanted = ListenAddress::Tcp(address);
+        listeners.change(&[ListenerSetup { address: wanted, protocol: Protocol::Imap }]).unwrap();
+        assert_eq!(address_of(&listeners.all[0].socket), address);
         assert_eq!(listeners.unused(), []);
     }
 }

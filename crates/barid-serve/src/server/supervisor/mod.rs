@@ -5,12 +5,15 @@
 
 mod admin;
 mod control;
+mod delivery;
 mod events;
 mod listeners;
 mod log;
 mod notify;
 mod process;
 mod reload;
+mod stderr;
+mod watchers;
 mod workers;
 
 use std::collections::HashMap;
@@ -23,22 +26,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid::vfs::OsVfs;
+use barid::vfs::{Host as _, OsVfs};
 use barid_auth::NameRules;
 use rustix::event::{Timespec, epoll};
 
 use self::control::Control;
 pub(super) use self::control::Request;
+use self::delivery::Lmtp;
 use self::listeners::Listeners;
 pub use self::log::OpenStderr;
 use self::log::ServerLog;
 pub(super) use self::process::Role;
 use self::process::{Account, Ending, Process, Restarts};
+use self::stderr::{StderrPipes, StderrWriter};
+use self::watchers::Watchers;
 use self::workers::Workers;
 use super::confine;
 use super::messages::{Level, LogLine, LoginLinkId, TlsText};
-use super::setup::Configuration;
-use crate::limits::STOP_TIMEOUT;
+use super::setup::{Configuration, ListenerSetup};
+use crate::limits::{BIND_TIMEOUT, STOP_TIMEOUT};
 
 /// Everything that a server is started with.
 pub struct ServerStart {
@@ -98,13 +104,16 @@ struct Supervisor {
     last_token: u64,
     front: LastingProcess,
     auth: LastingProcess,
+    lmtp: Lmtp,
     login_link: LoginLinkId,
     workers: Workers,
+    watchers: Watchers,
     listeners: Listeners,
     control: Control,
     /// Requests that wait for the auth process, by their number.
     asked: HashMap<u64, u64>,
     ending: Vec<Ending>,
+    stderr: StderrPipes,
     log: ServerLog,
     notify_socket: Option<OsString>,
     counters: Counters,
@@ -147,10 +156,9 @@ impl Supervisor {
         let (wake, signals) = Signals::register()?;
         let control = Control::bind(&OsVfs, config.server.admin_socket.as_deref())?;
         let mut listeners = Listeners::new(sockets)?;
-        let (wanted, problems) = configuration.listeners();
-        listeners.change(&wanted)?;
+        bind_first(&mut listeners, &configuration.listeners())?;
         let (front_account, auth_account) = reload::accounts(config, own)?;
-        let mut supervisor = Self {
+        let supervisor = Self {
             front_account,
             auth_account,
             path,
@@ -164,12 +172,15 @@ impl Supervisor {
             last_token: FIRST_TOKEN,
             front: LastingProcess::default(),
             auth: LastingProcess::default(),
+            lmtp: Lmtp::default(),
             login_link: 0,
             workers: Workers::default(),
+            watchers: Watchers::default(),
             listeners,
             control,
             asked: HashMap::new(),
             ending: Vec::new(),
+            stderr: StderrPipes::default(),
             log,
             notify_socket,
             counters: Counters::default(),
@@ -181,15 +192,48 @@ impl Supervisor {
         if let Some(listener) = supervisor.control.listener() {
             supervisor.watch(listener, CONTROL)?;
         }
-        for problem in problems {
-            supervisor.log(Level::Warning, problem);
-        }
         Ok(supervisor)
     }
 
     fn watch(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token);
         Ok(epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)?)
+    }
+
+    /// Watches a process that was just started: its link, and its standard error.
+    fn watch_process(
+        &mut self,
+        process: &mut Process,
+        role: Role,
+        user: Option<&str>,
+    ) -> io::Result<()> {
+        self.watch(process.socket(), process.token)?;
+        let Some(stderr) = process.stderr.take() else { return Ok(()) };
+        self.watch_stderr(stderr, role, process.pid(), user)
+    }
+
+    fn watch_stderr(
+        &mut self,
+        stderr: OwnedFd,
+        role: Role,
+        pid: u32,
+        user: Option<&str>,
+    ) -> io::Result<()> {
+        let token = self.token();
+        self.watch(&stderr, token)?;
+        let writer = StderrWriter { role: role.name(), pid, user: user.map(str::to_owned) };
+        self.stderr.add(token, stderr, writer);
+        Ok(())
+    }
+
+    fn hear_stderr(&mut self, token: u64) {
+        let Some((writer, lines)) = self.stderr.read(token) else { return };
+        let StderrWriter { role, pid, user } = writer;
+        for line in lines {
+            let text = format!("{role} {pid}: {line}");
+            let line = LogLine { user: user.clone(), ..LogLine::new(Level::Warning, text) };
+            self.log.line("stderr", &line);
+        }
     }
 
     fn token(&mut self) -> u64 {
@@ -215,6 +259,7 @@ impl Supervisor {
         loop {
             self.start_or_wait()?;
             self.end_idle_workers();
+            self.keep_watchers();
             self.flush();
             self.reap()?;
             if self.has_stopped() {
@@ -239,7 +284,9 @@ impl Supervisor {
         let is_busy = !self.ending.is_empty()
             || self.stopping.is_some()
             || self.front.process.is_none()
-            || self.auth.process.is_none();
+            || self.auth.process.is_none()
+            || self.lmtp.service.process.is_none() && self.needs_lmtp()
+            || self.watchers.has_missing();
         let short = Duration::from_millis(20);
         match is_busy {
             true => Some(short),
@@ -250,18 +297,22 @@ impl Supervisor {
     }
 
     fn has_backlog(&self) -> bool {
-        let services = [&self.front, &self.auth].into_iter();
+        let services = [&self.front, &self.auth, &self.lmtp.service].into_iter();
         let services = services.filter_map(|service| service.process.as_ref());
         let workers = self.workers.all.values().map(|worker| &worker.process);
-        services.chain(workers).any(|process| process.link.has_backlog())
+        services
+            .chain(workers)
+            .chain(self.watchers.processes())
+            .any(|process| process.link.has_backlog())
     }
 
     /// Sends what others did not take at once; one that fails is noticed by its end.
     fn flush(&mut self) {
-        let services = [&mut self.front, &mut self.auth].into_iter();
+        let services = [&mut self.front, &mut self.auth, &mut self.lmtp.service].into_iter();
         let services = services.filter_map(|service| service.process.as_mut());
         let workers = self.workers.all.values_mut().map(|worker| &mut worker.process);
-        for process in services.chain(workers).filter(|process| process.link.has_backlog()) {
+        let all = services.chain(workers).chain(self.watchers.processes_mut());
+        for process in all.filter(|process| process.link.has_backlog()) {
             let _ = process.link.flush();
         }
     }
@@ -280,7 +331,8 @@ impl Supervisor {
             if !is_expected || !status.success() && self.stopping.is_none() {
                 self.log(Level::Error, format!("{name} ended: {status}"));
             }
-            if !is_expected && !self.was_ready && (name == "front" || name == "auth") {
+            if !is_expected && !self.was_ready && ["front", "auth", "lmtp"].contains(&name.as_str())
+            {
                 return Err(io::Error::other(format!("{name} cannot be started: {status}")));
             }
         }
@@ -290,6 +342,9 @@ impl Supervisor {
     fn has_stopped(&mut self) -> bool {
         let Some(deadline) = self.stopping else { return false };
         if self.workers.all.is_empty() || deadline <= Instant::now() {
+            for process in self.watchers.take_all() {
+                self.ending.push(process.end("watcher".to_owned(), true, Duration::ZERO));
+            }
             // The front relays until the workers have ended.
             for (name, service) in [("front", &mut self.front), ("auth", &mut self.auth)] {
                 if let Some(process) = service.process.take() {
@@ -315,12 +370,29 @@ impl Supervisor {
         self.stopping = Some(Instant::now() + STOP_TIMEOUT);
         self.log(Level::Info, "ending");
         self.notify("STOPPING=1");
+        self.stop_lmtp();
         if let Some(front) = &mut self.front.process {
             let _ = front.link.send(&super::messages::ToFront::Stop, None);
         }
         for worker in self.workers.all.values_mut() {
             worker.stopping_since = Some(Instant::now());
             let _ = worker.process.link.send(&super::messages::ToWorker::Stop, None);
+        }
+    }
+}
+
+/// Opens the listeners. The front of a killed server ends by itself, but not before the supervisor
+/// that is started in its place.
+fn bind_first(listeners: &mut Listeners, wanted: &[ListenerSetup]) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match listeners.change(wanted) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < BIND_TIMEOUT =>
+            {
+                OsVfs.sleep(Duration::from_millis(10));
+            }
+            changed => return changed.map(drop),
         }
     }
 }

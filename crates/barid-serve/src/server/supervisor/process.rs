@@ -6,7 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::limits::{RESTART_DELAY, RESTART_DELAY_MAX, RESTART_FORGET};
+use rustix::fs::OFlags;
+use rustix::pipe::PipeFlags;
+
+use crate::limits::{RESTART_DELAY, RESTART_FORGET};
 use crate::server::link::{Link, QueuedLink};
 
 /// The part of a process in the server.
@@ -15,6 +18,9 @@ pub(in crate::server) enum Role {
     Front,
     Auth,
     Pam,
+    Lmtp,
+    Delivery,
+    Watcher,
     Worker,
 }
 
@@ -24,6 +30,9 @@ impl Role {
             Self::Front => "front",
             Self::Auth => "auth",
             Self::Pam => "pam",
+            Self::Lmtp => "lmtp",
+            Self::Delivery => "delivery",
+            Self::Watcher => "watcher",
             Self::Worker => "worker",
         }
     }
@@ -38,6 +47,8 @@ pub(super) struct Process {
     pub(super) link: QueuedLink,
     pub(super) token: u64,
     pub(super) started: Instant,
+    /// Standard error of the process, until it is watched.
+    pub(super) stderr: Option<OwnedFd>,
     child: Child,
 }
 
@@ -48,8 +59,9 @@ impl Process {
     /// Errors of the system.
     pub(super) fn start(role: Role, account: Account, token: u64) -> io::Result<Self> {
         let (here, there) = Link::pair()?;
-        let child = spawn(role, account, there)?;
-        Ok(Self { link: QueuedLink::new(here), token, started: Instant::now(), child })
+        let (child, stderr) = spawn(role, account, there)?;
+        let (link, stderr) = (QueuedLink::new(here), Some(stderr));
+        Ok(Self { link, token, started: Instant::now(), stderr, child })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -67,20 +79,23 @@ impl Process {
     }
 }
 
-/// Starts a process with one end of a link.
+/// Starts a process with one end of a link; returns it with its standard error, which does not
+/// block.
 ///
 /// # Errors
 /// Errors of the system.
-pub(super) fn spawn(role: Role, account: Account, link: OwnedFd) -> io::Result<Child> {
+pub(super) fn spawn(role: Role, account: Account, link: OwnedFd) -> io::Result<(Child, OwnedFd)> {
+    let (stderr, of_child) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK)?;
     // The program that runs, also if another one stands in its place by now.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("barid").args(["serve", "--role", role.name()]).env_clear().current_dir("/");
-    command.stdin(Stdio::from(link)).stdout(Stdio::null());
+    command.stdin(Stdio::from(link)).stdout(Stdio::null()).stderr(Stdio::from(of_child));
     if let Some((uid, gid)) = account {
         // Supplementary groups of root are dropped with it.
         command.uid(uid).gid(gid);
     }
-    command.spawn()
+    Ok((command.spawn()?, stderr))
 }
 
 /// A process that is about to end.
@@ -97,6 +112,11 @@ impl Ending {
     /// Creates the end of a process that is given a time.
     pub(super) fn new(child: Child, name: String, time: Duration) -> Self {
         Self { child, name, is_expected: true, deadline: Instant::now() + time }
+    }
+
+    /// Brings the end of its time forward.
+    pub(super) fn end_by(&mut self, deadline: Instant) {
+        self.deadline = self.deadline.min(deadline);
     }
 
     /// Returns the status of a process that has ended, and kills one whose time is up.
@@ -124,13 +144,14 @@ pub(super) struct Restarts {
 }
 
 impl Restarts {
-    /// Counts a death: the first costs nothing, further ones twice as long each time.
-    pub(super) fn died(&mut self, now: Instant) {
+    /// Counts a death: the first costs nothing, further ones twice as long each time, up to
+    /// `longest`.
+    pub(super) fn died(&mut self, now: Instant, longest: Duration) {
         let is_repeated = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
         self.delay = match (is_repeated, self.delay) {
             (false, _) => Duration::ZERO,
-            (true, Duration::ZERO) => RESTART_DELAY,
-            (true, delay) => (delay * 2).min(RESTART_DELAY_MAX),
+            (true, Duration::ZERO) => RESTART_DELAY.min(longest),
+            (true, delay) => (delay * 2).min(longest),
         };
         self.last = Some(now);
         self.next = Some(now + self.delay);
@@ -157,13 +178,15 @@ mod tests {
         let mut delays = Vec::new();
         for second in 0..9 {
             let now = start + Duration::from_secs(second);
-            restarts.died(now);
+            restarts.died(now, Duration::from_secs(10));
             delays.push((restarts.next.unwrap() - now).as_millis());
         }
         assert_eq!(delays, [0, 250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
         let later = start + Duration::from_secs(100);
         assert!(restarts.is_over(later));
-        restarts.died(later);
+        restarts.died(later, Duration::ZERO);
+        assert!(restarts.may_start(later));
+        restarts.died(later, Duration::ZERO);
         assert!(restarts.may_start(later));
     }
 }

@@ -12,7 +12,7 @@ use super::{Account, Supervisor, notify};
 use crate::config::{MailOwner, ServerConfig, ServerSettings};
 use crate::limits::{CERTIFICATE_LEN_MAX, LINK_MESSAGE_LEN_MAX};
 use crate::server::messages::{Level, TlsText, ToFront};
-use crate::server::setup::Configuration;
+use crate::server::setup::{Configuration, Protocol};
 use crate::tls::load_pair;
 
 /// Refuses a configuration that cannot work.
@@ -71,23 +71,32 @@ pub(super) fn create_shared(vfs: &dyn Vfs, config: &ServerConfig, own: u32) -> i
     for (dir, is_set) in
         [(state_dir, config.mail.state_dir.is_some()), (cache_dir, config.mail.cache_dir.is_some())]
     {
-        let users = dir.join("users");
-        if is_set || vfs.metadata(&users).is_ok() {
-            continue;
+        if !is_set {
+            create_private(vfs, &dir.join("users"), Some((uid, gid)))?;
         }
-        let at = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", users.display()))
-        };
-        vfs.create_dir_all(dir, 0o755).map_err(at)?;
-        vfs.create_dir(&users, 0o700).map_err(at)?;
-        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        // Not by its path, which somebody may have replaced by a link.
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(&users, flags, Mode::empty());
-        let given = dir.and_then(|dir| rustix::fs::fchown(dir, Some(uid), Some(gid)));
-        given.map_err(|error| at(error.into()))?;
     }
     Ok(())
+}
+
+/// Creates a folder that only its owner can use, unless it exists.
+///
+/// # Errors
+/// Errors of the file system.
+pub(super) fn create_private(vfs: &dyn Vfs, path: &Path, owner: Account) -> io::Result<()> {
+    if vfs.metadata(path).is_ok() {
+        return Ok(());
+    }
+    let at =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    vfs.create_dir_all(path.parent().unwrap_or(path), 0o755).map_err(at)?;
+    vfs.create_dir(path, 0o700).map_err(at)?;
+    let Some((uid, gid)) = owner else { return Ok(()) };
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    // Not by its path, which somebody may have replaced by a link.
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(path, flags, Mode::empty());
+    let given = dir.and_then(|dir| rustix::fs::fchown(dir, Some(uid), Some(gid)));
+    given.map_err(|error| at(error.into()))
 }
 
 /// Returns the secret from which salts of users who do not exist are computed.
@@ -135,16 +144,13 @@ impl Supervisor {
         let tls = read_tls(&OsVfs, config)?;
         let (front_account, auth_account) = accounts(config, self.own)?;
         create_shared(&OsVfs, config, self.own.0)?;
-        let (wanted, problems) = configuration.listeners();
-        let changed = self.listeners.change(&wanted)?;
+        let (lmtp_before, had_lmtp) = (self.lmtp_settings(), self.lmtp_listeners());
+        let changed = self.listeners.change(&configuration.listeners())?;
         let old = &self.configuration.config;
         let is_same_login = format!("{:?}", config.users) == format!("{:?}", old.users)
             && config.server.clear_logins == old.server.clear_logins
             && auth_account == self.auth_account;
         (self.configuration, self.tls, self.auth_account) = (configuration, tls, auth_account);
-        for problem in problems {
-            self.log(Level::Warning, problem);
-        }
         for id in changed.closed {
             self.tell_front(&ToFront::CloseListener { id }, None);
         }
@@ -157,8 +163,13 @@ impl Supervisor {
             let Some(listener) = self.listeners.all.iter().find(|one| one.id == id) else {
                 continue;
             };
-            let (protocol, socket) = (listener.setup.protocol, listener.socket.try_clone()?);
-            self.tell_front(&ToFront::Listener { id, protocol }, Some(socket.into()));
+            let (protocol, socket) = (listener.setup.protocol, listener.socket.to_owned()?);
+            if protocol != Protocol::Lmtp {
+                self.tell_front(&ToFront::Listener { id, protocol }, Some(socket));
+            }
+        }
+        if self.lmtp_settings() != lmtp_before || self.lmtp_listeners() != had_lmtp {
+            self.replace_lmtp();
         }
         if front_account != self.front_account {
             self.log(Level::Warning, "another server.front_user needs a restart");
@@ -169,6 +180,12 @@ impl Supervisor {
         // Sessions keep what they began with.
         self.workers.all.values_mut().for_each(|worker| worker.is_old = true);
         Ok(())
+    }
+
+    /// Returns the numbers of the listeners for LMTP.
+    fn lmtp_listeners(&self) -> Vec<u64> {
+        let all = self.listeners.all.iter();
+        all.filter(|one| one.setup.protocol == Protocol::Lmtp).map(|one| one.id).collect()
     }
 
     /// Lets another auth process begin; logins that are under way fail.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use super::process::{Process, Restarts};
+use super::process::{Account, Process, Restarts};
 use crate::config::Limits;
 use crate::limits::STOP_TIMEOUT;
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
@@ -14,6 +14,10 @@ use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     pub(super) process: Process,
+    /// The uid and gid of the process.
+    pub(super) ids: Account,
+    /// `true` if it watches by the watcher of its uid.
+    pub(super) shares_watcher: bool,
     pub(super) account: AccountText,
     pub(super) sessions: BTreeSet<SessionId>,
     /// Clients that came while it ended.
@@ -112,11 +116,16 @@ impl Workers {
         Ok(())
     }
 
+    /// Returns the number of workers of a uid.
+    pub(super) fn of_account(&self, ids: Account) -> usize {
+        self.all.values().filter(|worker| worker.ids == ids).count()
+    }
+
     /// Counts the death of a worker.
-    pub(super) fn died(&mut self, user: &str) {
+    pub(super) fn died(&mut self, user: &str, longest_delay: Duration) {
         let now = Instant::now();
         self.restarts.retain(|_, restarts| !restarts.is_over(now));
-        self.restarts.entry(user.to_owned()).or_default().died(now);
+        self.restarts.entry(user.to_owned()).or_default().died(now, longest_delay);
     }
 
     /// Adds a session to a worker; returns its number.

@@ -1,15 +1,18 @@
 //! A worker: all sessions of one user, under the user's uid.
 
+mod remote_watch;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barid::Cancel;
-use barid::vfs::{OsVfs, Vfs};
+use barid::vfs::{FileType, Host as _, OsVfs, Vfs};
+use barid::{Cancel, WatchSource};
 use barid_auth::User;
+use barid_folders::Layout;
 use barid_imap::session::{DisabledForClient, Session, SessionSettings};
 use barid_imap::wire::Decoder;
 use tokio::io::AsyncReadExt as _;
@@ -17,14 +20,20 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use self::remote_watch::{NextWatcher, RemoteWatch};
 use super::confine::{self, Access, Network};
 use super::handover::WorkerEnd;
 use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
+use super::system_calls;
 use crate::config::{DisabledCapabilities, ServerConfig};
-use crate::connection::{SessionEnd, StopRequest, serve};
-use crate::limits::{LINK_MESSAGE_LEN_MAX, PRELUDE_TIMEOUT, WORKER_STACK_LEN, WORKER_THREADS_MAX};
+use crate::connection::{SessionEnd, StopRequest, serve_logged};
+use crate::limits::{
+    LINK_MESSAGE_LEN_MAX, ORPHAN_TIMEOUT, PRELUDE_TIMEOUT, RAWLOG_LEN_MAX, WORKER_STACK_LEN,
+    WORKER_THREADS_MAX,
+};
+use crate::log::{RawDirection, RawLog};
 use crate::mail::{SessionAccount, UserMail, UserOptions};
 use crate::server_id;
 
@@ -32,7 +41,8 @@ const KICKED: &str = "Ended by the administrator";
 const STOPPED: &str = "The server is shutting down, connect again later";
 
 /// Folders that every worker may read: libraries of stores, time zones, names of the system.
-const READABLE: [&str; 6] = ["/usr", "/lib", "/lib64", "/etc", "/proc/self", "/proc/sys/kernel"];
+const READABLE: [&str; 7] =
+    ["/usr", "/lib", "/lib64", "/etc", "/proc/self", "/proc/sys/kernel", "/sys/fs/cgroup"];
 
 /// Runs a worker until the supervisor ends it.
 ///
@@ -42,11 +52,16 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     confine::forget_core()?;
     confine::raise_descriptors();
     let Some((ToWorker::Settings(settings), text)) = link.receive()? else { return Ok(()) };
+    let link = Arc::new(link);
     let log = |level, text: String| link.send(&FromWorker::Log(LogLine::new(level, text)), None);
     let config = handed_over(&settings.path, text)?;
     let user = settings.user.user(&config.users.rules);
     let user = user.ok_or_else(|| io::Error::other("the user's name is not allowed"))?;
-    let opened = prepare(&config, &user, &log);
+    let next_watcher = NextWatcher::default();
+    let shared = (Arc::clone(&next_watcher), Arc::clone(&link));
+    let shared = settings.shares_watcher.then_some(shared);
+    let rawlog = rawlog_folder(&config, &user);
+    let opened = prepare(&config, &user, rawlog.as_deref(), shared, &log);
     let mail = match opened {
         Ok(mail) => mail,
         Err(error) => {
@@ -59,22 +74,29 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
         .thread_stack_size(WORKER_STACK_LEN)
         .enable_all()
         .build()?;
-    let link = Arc::new(link);
     let (sender, orders) = mpsc::unbounded_channel();
     let heard = Arc::clone(&link);
     // The link is read by a thread of its own, so that it is read whatever the sessions do.
     std::thread::Builder::new().name("link".to_owned()).spawn(move || {
         while let Ok(Some((message, fd))) = heard.receive::<ToWorker>() {
-            if sender.send((message, fd)).is_err() {
+            if let ToWorker::Watcher = message {
+                let mut next = next_watcher.lock().unwrap_or_else(PoisonError::into_inner);
+                *next = fd.map(Link::from);
+            } else if sender.send((message, fd)).is_err() {
                 return;
             }
         }
+        drop(sender);
+        // Without a supervisor nobody ends a worker that hangs.
+        OsVfs.sleep(ORPHAN_TIMEOUT);
+        std::process::exit(1);
     })?;
     let (disable, name) = (config.disable.clone(), user.name.as_str().to_owned());
     let disabled = disabled(&disable, &name, None);
     let by_client = move |client: &str| self::disabled(&disable, &name, Some(client));
     let disabled_for = DisabledForClient::new(by_client);
-    let worker = Worker { link, mail, disabled, disabled_for, stops: Mutex::default() };
+    let stops = Mutex::default();
+    let worker = Worker { link, mail, rawlog, disabled, disabled_for, stops };
     runtime.block_on(Arc::new(worker).run(orders));
     Ok(())
 }
@@ -83,8 +105,40 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
 fn prepare(
     config: &ServerConfig,
     user: &User,
+    rawlog: Option<&Path>,
+    shared: Option<(NextWatcher, Arc<Link>)>,
     log: &dyn Fn(Level, String) -> io::Result<()>,
 ) -> io::Result<Arc<UserMail>> {
+    let more: Vec<_> = rawlog.iter().map(|folder| ((*folder).to_owned(), Access::Write)).collect();
+    let options = confine_to_user(config, user, &more, &mut |text| log(Level::Warning, text))?;
+    // Landlock knows no UDP, no Unix sockets and no programs; this does.
+    system_calls::allow_network_and_files()?;
+    let source = shared.map(|(next, link)| {
+        let watch = move || RemoteWatch::new(Arc::clone(&next), Arc::clone(&link));
+        WatchSource::new(move || Ok(Box::new(watch())))
+    });
+    // The kernel gives a uid so many instances of inotify; mailboxes are polled then.
+    if source.is_none()
+        && let Err(error) = OsVfs.watch()
+    {
+        let text = format!("changes of other programs are looked for every second: {error}");
+        log(Level::Warning, text)?;
+    }
+    let mail = UserMail::open_watched(Arc::new(OsVfs), options, source);
+    Ok(Arc::new(mail.map_err(io::Error::other)?))
+}
+
+/// Confines the process to the folders of a user, which are created if they are missing, and to
+/// `more`; returns the options for his mail.
+///
+/// # Errors
+/// A user without a folder; errors of the file system.
+pub(super) fn confine_to_user(
+    config: &ServerConfig,
+    user: &User,
+    more: &[(PathBuf, Access)],
+    warn: &mut dyn FnMut(String) -> io::Result<()>,
+) -> io::Result<UserOptions> {
     confine::limit_memory(config.limits.worker_memory)?;
     let options = config.user_options(user)?;
     let mut allowed = folders(&options);
@@ -94,18 +148,16 @@ fn prepare(
             .create_dir_all(dir, 0o700)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
     }
+    if locks_in_tmp(&options) {
+        allowed.push(("/tmp".into(), Access::Locks));
+    }
     allowed.extend(READABLE.map(|path| (path.into(), Access::Read)));
     allowed.push(("/dev/null".into(), Access::ReadFile));
+    allowed.extend_from_slice(more);
     if let Some(why) = confine::files(&allowed, Network::None) {
-        log(Level::Warning, format!("the worker is not confined by Landlock: {why}"))?;
+        warn(format!("the process of a user is not confined by Landlock: {why}"))?;
     }
-    // The kernel gives a uid so many watches; mailboxes are polled then.
-    if let Err(error) = OsVfs.watch() {
-        let text = format!("changes of other programs are looked for every second: {error}");
-        log(Level::Warning, text)?;
-    }
-    let mail = UserMail::open(Arc::new(OsVfs), options);
-    Ok(Arc::new(mail.map_err(io::Error::other)?))
+    Ok(options)
 }
 
 /// Returns the folders of a user.
@@ -118,9 +170,29 @@ fn folders(options: &UserOptions) -> Vec<(PathBuf, Access)> {
     all.into_iter().map(|path| (path, Access::Write)).collect()
 }
 
+/// Returns the folder of the protocol logs of a user, if he has made it. A link is not followed:
+/// the worker may write where it leads.
+fn rawlog_folder(config: &ServerConfig, user: &User) -> Option<PathBuf> {
+    // A user without a home has no folder in it.
+    let folder = config.rawlog.as_ref()?.expand(&user.name, user.home.as_deref()).ok()?;
+    let found = OsVfs.symlink_metadata(Path::new(&folder)).ok()?;
+    (found.file_type == FileType::Dir).then(|| folder.into())
+}
+
+/// Returns `true` if the mailboxes may be of the formats of c-client, whose programs lock a mailbox
+/// by a file in `/tmp`. Maildirs are not.
+fn locks_in_tmp(options: &UserOptions) -> bool {
+    match options.folders.layout {
+        Some(layout) => matches!(layout, Layout::Files(_)),
+        None => OsVfs.metadata(&options.folders.root.join("cur")).is_err(),
+    }
+}
+
 struct Worker {
     link: Arc<Link>,
     mail: Arc<UserMail>,
+    /// The folder of the protocol logs, if the user has made it.
+    rawlog: Option<PathBuf>,
     disabled: Vec<String>,
     disabled_for: DisabledForClient,
     stops: Mutex<HashMap<SessionId, watch::Sender<Option<&'static str>>>>,
@@ -153,7 +225,10 @@ impl Worker {
                         stop.send_replace(Some(KICKED));
                     }
                 }
-                Some((ToWorker::Settings(_) | ToWorker::Session { .. }, _)) => {}
+                Some((ToWorker::Session { session }, None)) => {
+                    let _ = self.link.send(&FromWorker::Refused { session }, None);
+                }
+                Some((ToWorker::Settings(_) | ToWorker::Watcher, _)) => {}
                 // The supervisor ends workers, and they end with it.
                 Some((ToWorker::Stop, _)) | None => break,
             }
@@ -188,13 +263,31 @@ impl Worker {
             offers_uid_only: false,
             id: server_id(),
         };
-        let _ = session;
+        let rawlog = self.rawlog(session, &prelude.unread);
         let session = Session::new(account, settings, decoder);
         let mut stream = WorkerEnd::new(stream);
-        match serve(&mut stream, session, Some(prelude.tag), cancel, stop).await? {
+        let tag = Some(prelude.tag);
+        match serve_logged(&mut stream, session, tag, cancel, stop, rawlog).await? {
             SessionEnd::Closed => Ok(()),
             SessionEnd::Unauthenticated(mut decoder) => stream.give_back(decoder.take()).await,
         }
+    }
+
+    /// Begins the protocol log of a session, if the user wants one.
+    fn rawlog(&self, session: SessionId, unread: &[u8]) -> Option<RawLog> {
+        let folder = self.rawlog.as_deref()?;
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let log = RawLog::create(&vfs, folder, &format!("session-{session}"), RAWLOG_LEN_MAX);
+        let log = log.and_then(|log| {
+            log.map(|mut log| log.write(RawDirection::In, unread).map(|()| log)).transpose()
+        });
+        log.unwrap_or_else(|error| {
+            let text = format!("no protocol log: {}: {error}", folder.display());
+            let line = LogLine { session: Some(session), ..LogLine::new(Level::Warning, text) };
+            // Without a supervisor the worker ends by itself.
+            let _ = self.link.send(&FromWorker::Log(line), None);
+            None
+        })
     }
 
     fn end(&self, session: SessionId, end: io::Result<()>) {

@@ -1,0 +1,208 @@
+//! The server of many users under attack: who reads what the network sends, slow clients, and the
+//! work for users who do not exist.
+#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+use crate::serve_qresync::number;
+use crate::server::{Client, Server, is_root, status, wait_for};
+
+/// Slow connections.
+const SLOW: u64 = 1000;
+
+/// Returns the processes of the server, the supervisor first.
+fn processes(supervisor: i32) -> Vec<i32> {
+    let mut all = vec![supervisor];
+    for entry in fs::read_dir("/proc").unwrap() {
+        let Ok(pid) = entry.unwrap().file_name().to_string_lossy().parse::<i32>() else { continue };
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let parent =
+            stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        if parent == Some(supervisor) {
+            all.push(pid);
+        }
+    }
+    all
+}
+
+/// Returns the inodes of the established TCP connections to ports of this machine.
+fn connections(ports: &[u16]) -> BTreeSet<String> {
+    let mut inodes = BTreeSet::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in fs::read_to_string(table).unwrap_or_default().lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let port = u16::from_str_radix(fields[1].rsplit(':').next().unwrap(), 16).unwrap();
+            if ports.contains(&port) && fields[3] == "01" {
+                inodes.insert(format!("socket:[{}]", fields[9]));
+            }
+        }
+    }
+    inodes
+}
+
+#[test]
+fn no_process_that_reads_the_network_is_root() {
+    if !is_root() {
+        println!("skipped: only root can start processes of other users");
+        return;
+    }
+    let lmtp = "[[listen]]\nprotocol = \"lmtp\"\naddress = \"127.0.0.1:0\"\n";
+    let server = Server::start_with_files(&[], &|_| lmtp.to_owned());
+    let (mut ann, mut bob) = (server.login("ann"), server.login("bob"));
+    let (_before_login, _mail) = (server.client(), Client::new(server.address("lmtp")));
+    let metrics = TcpStream::connect(server.address("metrics")).unwrap();
+    ann.ok("SELECT INBOX");
+    bob.ok("SELECT INBOX");
+    let ports = ["imap", "imaps", "lmtp", "metrics"].map(|name| server.address(name).port());
+    let connections =
+        wait_for("all connections", || Some(connections(&ports)).filter(|all| all.len() == 5));
+    let supervisor = server.running.id() as i32;
+    let mut readers: BTreeMap<i32, usize> = BTreeMap::new();
+    let all = processes(supervisor);
+    for pid in &all {
+        let role = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        for fd in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
+            let Ok(link) = fs::read_link(fd.unwrap().path()) else { continue };
+            if connections.contains(link.to_str().unwrap()) {
+                *readers.entry(*pid).or_default() += 1;
+            }
+        }
+        let is_any_root = status(*pid, "Uid:").split(' ').any(|id| id == "0");
+        assert_eq!(is_any_root, *pid == supervisor, "{role}");
+        if *pid != supervisor {
+            assert_eq!(status(*pid, "CapEff:"), "0000000000000000", "{role}");
+            assert_eq!(status(*pid, "CapPrm:"), "0000000000000000", "{role}");
+            assert_eq!(status(*pid, "NoNewPrivs:"), "1", "{role}");
+            let filtered = if role.contains("auth") { "0" } else { "2" };
+            assert_eq!(status(*pid, "Seccomp:"), filtered, "{role}");
+        }
+    }
+    // Supervisor, front, auth, lmtp and two workers.
+    assert_eq!(all.len(), 6);
+    assert!(!readers.contains_key(&supervisor), "{readers:?}");
+    let expected = BTreeMap::from([(server.pid("front"), 4), (server.pid("lmtp"), 1)]);
+    assert_eq!(readers, expected);
+    drop(metrics);
+}
+
+#[test]
+fn a_user_works_among_slow_connections() {
+    let count = number("BARID_SLOW", SLOW);
+    let server = Server::start_with("connections_per_address = 100000", "");
+    let mut ann = server.login("ann");
+    ann.ok("SELECT INBOX");
+    let quiet = latencies(&mut ann);
+    let (stop, address) = (AtomicBool::new(false), server.imap);
+    let (busy, logins, alive) = std::thread::scope(|scope| {
+        let slow = scope.spawn(|| crawl(address, count, &stop));
+        wait_for("the slow connections", || {
+            let metrics = server.metrics();
+            let line =
+                metrics.lines().find_map(|line| line.strip_prefix("barid_connections_total "));
+            line.unwrap().parse::<u64>().unwrap().ge(&count).then_some(())
+        });
+        let busy = latencies(&mut ann);
+        let login = || {
+            let start = Instant::now();
+            server.login("bob").ok("NOOP");
+            start.elapsed()
+        };
+        let mut logins: Vec<Duration> = (0..10).map(|_| login()).collect();
+        logins.sort();
+        stop.store(true, Ordering::Relaxed);
+        (busy, logins, slow.join().unwrap())
+    });
+    println!("{count} slow connections, {alive} of them alive at the end");
+    println!(
+        "NOOP alone: median {:?}, longest {:?}",
+        quiet[quiet.len() / 2],
+        quiet.last().unwrap()
+    );
+    println!(
+        "NOOP among them: median {:?}, longest {:?}",
+        busy[busy.len() / 2],
+        busy.last().unwrap()
+    );
+    println!("login among them: median {:?}, longest {:?}", logins[5], logins[9]);
+    assert!(busy[busy.len() - 1] < Duration::from_secs(10), "{busy:?}");
+    assert!(logins[9] < Duration::from_secs(20), "{logins:?}");
+    assert!(alive > 0);
+}
+
+/// Returns the times of commands, in order.
+fn latencies(client: &mut Client) -> Vec<Duration> {
+    let time = |_| {
+        let start = Instant::now();
+        client.ok("NOOP");
+        start.elapsed()
+    };
+    let mut all: Vec<Duration> = (0..100).map(time).collect();
+    all.sort();
+    all
+}
+
+/// Opens connections, and sends a command on each, byte by byte; returns the number of those that
+/// the server has not closed.
+fn crawl(address: SocketAddr, count: u64, stop: &AtomicBool) -> usize {
+    let connect = |_| TcpStream::connect(address).unwrap();
+    let mut all: Vec<TcpStream> = (0..count).map(connect).collect();
+    for byte in b"a LOGIN ".iter().chain(std::iter::repeat(&b'x')) {
+        // Those that the server has closed to make room for others fail.
+        all.retain_mut(|stream| stream.write_all(&[*byte]).is_ok());
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    all.len()
+}
+
+/// Returns the processor time of a process in ticks of 10 ms.
+fn processor_time(pid: i32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// Connects from an address of the loopback interface, of which each has its own back-off.
+fn client_from(number: u8, server: &Server) -> Client {
+    let socket: OwnedFd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from(([127, 0, 9, number], 0))).unwrap();
+    connect(&socket, &server.imap).unwrap();
+    Client::over(socket.into())
+}
+
+#[test]
+fn users_who_do_not_exist_cost_as_much_as_others() {
+    const TRIES: u8 = 6;
+    let server = Server::start();
+    let hash = "$2b$11$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZabcde";
+    let user = |name: &str| format!("{name}:{{BLF-CRYPT}}{hash}:1000:1000::/nonexistent::\n");
+    let users: String = (0..TRIES).map(|number| user(&format!("known{number}"))).collect();
+    server.world.write("users/passwd", users.as_bytes());
+    let auth = server.pid("auth");
+    let mut number = 0;
+    let mut work = |name: &str| {
+        let before = processor_time(auth);
+        for of_name in 0..TRIES {
+            number += 1;
+            let mut client = client_from(number, &server);
+            let answer = client.command(&format!("LOGIN {name}{of_name} wrong"));
+            let expected = "t NO [AUTHENTICATIONFAILED]";
+            assert!(answer.starts_with(expected), "{answer}");
+        }
+        processor_time(auth) - before
+    };
+    let (known, unknown) = (work("known"), work("unknown"));
+    println!("{TRIES} logins: {known} ticks for known users, {unknown} for unknown ones");
+    assert!(known >= 10, "the hash costs too little to be measured: {known}");
+    assert!(unknown * 3 >= known * 2 && known * 3 >= unknown * 2, "{known} {unknown}");
+}
