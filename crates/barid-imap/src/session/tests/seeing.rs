@@ -140,3 +140,16 @@ fn saved_results_are_what_is_returned() {
     client.check("SORT RETURN (SAVE) (DATE) X-NONE TEXT a", "x NO [BADCHARSET]");
     client.check("SEARCH $", "* SEARCH / x OK");
 }
+
+#[test]
+fn a_flag_that_was_changed_back_has_another_modseq() {
+    let (account, mut one, mut other) = two();
+    let mut plain = Client::new(&account);
+    plain.select();
+    one.check("ENABLE CONDSTORE", "* ENABLED CONDSTORE / * OK [HIGHESTMODSEQ 5] / x OK");
+    other.check("STORE 2 +FLAGS.SILENT (\\Seen)", "x OK");
+    other.check("STORE 2 -FLAGS.SILENT (\\Seen)", "x OK");
+    one.check("NOOP", "* 2 FETCH (MODSEQ (7) FLAGS (\\Recent)) / x OK");
+    plain.check("NOOP", "x OK");
+    one.check("NOOP", "x OK");
+}
