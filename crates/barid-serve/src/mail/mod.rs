@@ -9,6 +9,7 @@ mod recent;
 mod refusal;
 mod selected;
 mod status;
+mod streams;
 mod user;
 mod view;
 

@@ -13,6 +13,7 @@ use super::append::AppendQueues;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
+use super::streams::Streams;
 
 /// Options for the mail of a user: its place, and the manner of opening it.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ pub struct UserMail {
     pub(crate) folders: FolderTree,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) appends: AppendQueues,
+    pub(crate) streams: Streams,
     pub(crate) spool_dir: PathBuf,
     pub(crate) append_limit: Option<u64>,
     /// `true` if no mailbox is changed.
@@ -61,6 +63,7 @@ impl UserMail {
             vfs,
             folders,
             appends: AppendQueues::default(),
+            streams: Streams::default(),
             spool_dir: options.spool_dir,
             append_limit: options.append_limit,
             claimed: AllClaimed::default(),
