@@ -29,6 +29,8 @@ mod real_mail;
 mod repair_killed;
 mod search;
 mod serve;
+mod serve_attacks;
+mod serve_copy;
 mod serve_crash;
 mod serve_qresync;
 mod serve_random;

@@ -22,11 +22,11 @@ const ANN: u32 = 61_001;
 const BOB: u32 = 61_002;
 
 /// A server with the users ann and bob, whose password is `secret`.
-struct Server {
+pub(crate) struct Server {
     running: Running,
     log: Arc<Mutex<Vec<String>>>,
     imap: SocketAddr,
-    imaps: SocketAddr,
+    pub(crate) imaps: SocketAddr,
     metrics: SocketAddr,
     world: World,
 }
@@ -36,7 +36,7 @@ fn is_root() -> bool {
 }
 
 /// Waits until something is so.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -48,7 +48,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with("", "")
     }
 
@@ -120,18 +120,18 @@ impl Server {
         world.write("barid.toml", text.as_bytes());
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.imap)
     }
 
-    fn login(&self, user: &str) -> Client {
+    pub(crate) fn login(&self, user: &str) -> Client {
         let mut client = self.client();
         let answer = client.command(&format!("LOGIN {user} secret"));
         assert!(answer.ends_with("Logged in\r\n"), "{answer}: {:#?}", self.log.lock().unwrap());
         client
     }
 
-    fn admin(&self, args: &[&str]) -> Vec<Value> {
+    pub(crate) fn admin(&self, args: &[&str]) -> Vec<Value> {
         let socket = self.world.path("control/socket");
         let first = ["admin", "--json", "--socket", socket.to_str().unwrap()];
         let run = self.world.run(&[&first, args].concat());
@@ -139,7 +139,7 @@ impl Server {
         run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn pid(&self, part: &str) -> i32 {
+    pub(crate) fn pid(&self, part: &str) -> i32 {
         wait_for(part, || {
             let status = self.admin(&["status"]).remove(0);
             status[part].as_i64().map(|pid| pid as i32)
@@ -179,7 +179,7 @@ fn kill(pid: i32) {
 }
 
 /// A client that speaks IMAP in clear.
-struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     greeting: String,
 }
@@ -193,12 +193,12 @@ impl Client {
         client
     }
 
-    fn send(&mut self, text: &str) {
+    pub(crate) fn send(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
     /// Returns a line; empty at the end.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         // A connection that is reset has ended.
         let _ = self.stream.read_line(&mut line);
@@ -206,7 +206,7 @@ impl Client {
     }
 
     /// Returns the lines of an answer, or all until the end of the connection.
-    fn answer(&mut self, tag: &str) -> String {
+    pub(crate) fn answer(&mut self, tag: &str) -> String {
         let mut text = String::new();
         loop {
             let line = self.line();
@@ -217,13 +217,13 @@ impl Client {
         }
     }
 
-    fn command(&mut self, command: &str) -> String {
+    pub(crate) fn command(&mut self, command: &str) -> String {
         // The connection may have ended.
         let _ = self.stream.get_mut().write_all(format!("t {command}\r\n").as_bytes());
         self.answer("t")
     }
 
-    fn ok(&mut self, command: &str) -> String {
+    pub(crate) fn ok(&mut self, command: &str) -> String {
         let answer = self.command(command);
         assert!(answer.lines().last().unwrap_or("").starts_with("t OK"), "{command}: {answer}");
         answer
