@@ -36,3 +36,13 @@ fn a_killed_server_has_lost_nothing_in_a_maildir() {
 fn a_killed_server_has_lost_nothing_in_an_mbox() {
     kill(MailFormat::Mbox);
 }
+
+#[test]
+fn a_killed_server_has_lost_nothing_in_an_mbx() {
+    kill(MailFormat::Mbx);
+}
+
+#[test]
+fn a_killed_server_has_lost_nothing_in_a_mix() {
+    kill(MailFormat::Mix);
+}
