@@ -2,7 +2,7 @@
 
 use barid_mailbox::{Extent, Location, LocationParts, MessageName, ScannedMessage};
 use barid_state::MessageKey;
-use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
+use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 use barid_vfs::le::{u16_at, u32_at, u64_at};
 
 /// Position of bytes in the heap: block and offset in it. For a record in a key-value store: its
@@ -85,6 +85,23 @@ const BIT_IN_NEW: u8 = 8;
 const BIT_CUT: u8 = 16;
 
 impl Core {
+    /// Returns the modseq of the message with these flags and keywords: `next` if they differ from
+    /// those before. \Recent is of a session, and does not count (RFC 9051 §2.3.2).
+    pub(crate) fn modseq_with(
+        &self,
+        flags: FlagSet,
+        keywords: KeywordMask,
+        next: ModSeq,
+    ) -> ModSeq {
+        if self.has_marks(flags, keywords) { self.modseq } else { next }
+    }
+
+    /// Returns `true` if the message has these flags and keywords, apart from \Recent.
+    pub(crate) fn has_marks(&self, flags: FlagSet, keywords: KeywordMask) -> bool {
+        let lasting = |flags: FlagSet| flags.without(Flag::Recent);
+        lasting(self.flags) == lasting(flags) && self.keywords == keywords
+    }
+
     /// Returns the facts of a message just scanned; values that are known only at the end of the
     /// scan get their least value.
     pub(crate) fn of(message: &ScannedMessage<'_>, sent: Option<SentDate>) -> Self {

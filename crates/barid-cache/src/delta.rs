@@ -228,7 +228,7 @@ impl Snapshot {
                 tally.remove(before.flags);
                 tally.add(change.flags);
             }
-            let modseq = if same { before.modseq } else { tally.modseq };
+            let modseq = before.modseq_with(change.flags, change.keywords, tally.modseq);
             rows.push(ChangedRow {
                 physical,
                 flags: change.flags.bits(),

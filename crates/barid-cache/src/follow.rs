@@ -267,7 +267,7 @@ fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapsho
                 physical,
                 flags: restated.flags.bits(),
                 keywords: restated.keywords.0,
-                modseq: follow.modseq.get(),
+                modseq: core.modseq_with(restated.flags, restated.keywords, follow.modseq).get(),
                 file: None,
             });
         }

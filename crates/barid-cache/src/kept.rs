@@ -17,7 +17,7 @@ impl Snapshot {
         let walk = RefCell::new(Walk::new(self));
         move |uid, flags, keywords| {
             let core = walk.borrow_mut().find(self, uid)?;
-            (core.flags == flags && core.keywords == keywords).then_some(core.modseq)
+            core.has_marks(flags, keywords).then_some(core.modseq)
         }
     }
 }

@@ -133,10 +133,10 @@ impl Overlay {
         live.map(|(_, added)| &added.core)
     }
 
-    /// Returns the rows of the columns whose flags or keywords may differ from those in `before`,
-    /// ascending.
+    /// Returns the rows of the columns whose flags, keywords or modseq may differ from those in
+    /// `before`, ascending.
     pub(crate) fn rows_changed_since(&self, before: &Self) -> Vec<u32> {
-        let facts = |change: &Change| (change.flags, change.keywords);
+        let facts = |change: &Change| (change.flags, change.keywords, change.modseq);
         let differs =
             |row: &u32| self.changed.get(row).map(facts) != before.changed.get(row).map(facts);
         let mut rows = self.changed.rows_since(&before.changed);

@@ -74,10 +74,11 @@ impl Restated {
         Some(ChangedPlace { physical, separator_len, offset, header_len, body_len })
     }
 
-    /// Updates flags and keywords of a core; `modseq` applies if they differ.
+    /// Updates flags and keywords of a core; `modseq` applies if they differ, apart from \Recent.
     pub(crate) fn flags_in(&self, core: &mut Core, modseq: ModSeq) {
         if !self.keeps_flags(core) {
-            (core.flags, core.keywords, core.modseq) = (self.flags, self.keywords, modseq);
+            core.modseq = core.modseq_with(self.flags, self.keywords, modseq);
+            (core.flags, core.keywords) = (self.flags, self.keywords);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use barid_types::{FlagSet, KeywordMask, Uid};
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 
 use crate::error::Result;
 use crate::overlay::Overlay;
@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 pub struct Since {
     /// Messages that only the earlier one has.
     pub expunged: Vec<Uid>,
-    /// Messages of both whose flags or keywords may differ.
+    /// Messages of both whose flags, keywords or modseq may differ.
     pub changed: Vec<Uid>,
     /// Messages that only the later one has.
     pub added: Vec<Uid>,
@@ -76,6 +76,6 @@ fn compare_added(before: &Overlay, now: &Overlay, since: &mut Since) {
     }
 }
 
-fn live(overlay: &Overlay) -> impl Iterator<Item = (Uid, FlagSet, KeywordMask)> {
-    overlay.live_added().map(|core| (core.uid, core.flags, core.keywords))
+fn live(overlay: &Overlay) -> impl Iterator<Item = (Uid, FlagSet, KeywordMask, ModSeq)> {
+    overlay.live_added().map(|core| (core.uid, core.flags, core.keywords, core.modseq))
 }

@@ -57,9 +57,8 @@ fn change_flags(model: &mut Model, rng: &mut fastrand::Rng, modseq: u64) -> Vec<
                 *in_new = rng.bool();
             }
             _ => {
-                message.flags = FlagSet::from_bits(message.flags.bits() ^ rng.u8(1..64));
-                message.keywords = rng.u64(..8);
-                message.modseq = modseq;
+                let flags = FlagSet::from_bits(message.flags.bits() ^ rng.u8(1..64));
+                message.set_marks(flags, rng.u64(..8), modseq);
             }
         }
         changed.push(ChangedMessage {

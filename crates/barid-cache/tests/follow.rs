@@ -73,11 +73,7 @@ pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> 
         }
         if hit(rng, rates.changed) {
             let flags = FlagSet::from_bits(rng.u8(..64));
-            let keywords = rng.u64(..8);
-            if (flags, keywords) != (message.flags, message.keywords) {
-                (message.flags, message.keywords) = (flags, keywords);
-                message.modseq = change.modseq;
-            }
+            message.set_marks(flags, rng.u64(..8), change.modseq);
             told = true;
         }
         if told {

@@ -58,6 +58,17 @@ pub(crate) struct Model {
     pub(crate) spans: bool,
 }
 
+impl Message {
+    /// Changes flags and keywords; \Recent alone is no reason for another modseq.
+    pub(crate) fn set_marks(&mut self, flags: FlagSet, keywords: u64, modseq: u64) {
+        let lasting = |flags: FlagSet| flags.without(Flag::Recent);
+        if lasting(flags) != lasting(self.flags) || keywords != self.keywords {
+            self.modseq = modseq;
+        }
+        (self.flags, self.keywords) = (flags, keywords);
+    }
+}
+
 impl Model {
     pub(crate) fn new() -> Self {
         Self { messages: Vec::new(), uidnext: 1, highest_modseq: 0, step: 0, spans: false }

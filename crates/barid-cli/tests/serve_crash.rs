@@ -74,3 +74,13 @@ fn a_server_killed_in_parts_has_lost_nothing_in_maildirs() {
 fn a_server_killed_in_parts_has_lost_nothing_in_mboxes() {
     kill_parts(MailFormat::Mbox);
 }
+
+#[test]
+fn a_killed_server_has_lost_nothing_in_an_mbx() {
+    kill(MailFormat::Mbx);
+}
+
+#[test]
+fn a_killed_server_has_lost_nothing_in_a_mix() {
+    kill(MailFormat::Mix);
+}

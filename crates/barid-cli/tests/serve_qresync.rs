@@ -55,6 +55,16 @@ fn a_client_follows_an_mbox_by_qresync() {
     follow(MailFormat::Mbox, None, number("BARID_IMAP_ROUNDS", ROUNDS));
 }
 
+#[test]
+fn a_client_follows_an_mbx_by_qresync() {
+    follow(MailFormat::Mbx, None, number("BARID_IMAP_ROUNDS", ROUNDS));
+}
+
+#[test]
+fn a_client_follows_a_mix_by_qresync() {
+    follow(MailFormat::Mix, None, number("BARID_IMAP_ROUNDS", ROUNDS));
+}
+
 fn follow_real(format: MailFormat) {
     for name in ["procmail", "mutt", "mbsync"] {
         if program(name).is_none() {

@@ -27,7 +27,7 @@ pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     pub(crate) imap: SocketAddr,
-    imaps: SocketAddr,
+    pub(crate) imaps: SocketAddr,
     metrics: SocketAddr,
     pub(crate) world: World,
 }

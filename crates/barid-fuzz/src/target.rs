@@ -2,7 +2,9 @@
 
 use crate::seal;
 use crate::seeds::{self, AUTH_WORDS, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
-use crate::targets::{auth, cache, folders, imap, lmtp, mailbox, message, query, spam, state};
+use crate::targets::{
+    auth, cache, folders, imap, lmtp, mailbox, message, query, serve, spam, state,
+};
 
 /// A function that takes any bytes, and what inputs are made of.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,17 @@ pub static TARGETS: &[Target] = &[
     parser("search-short", query::search_short, seeds::short_searches, QUERY_WORDS),
     parser("fetch", query::fetch, seeds::fetches, QUERY_WORDS),
     parser("imap-decoder", imap::decoder, imap::decoder_seeds, imap::IMAP_WORDS),
+    parser(
+        "process-messages",
+        serve::process_messages,
+        serve::process_message_seeds,
+        serve::MESSAGE_WORDS,
+    ),
+    Target { inputs: SOME, ..file("deliveries", serve::deliveries, serve::deliveries_seeds) },
+    Target {
+        inputs: SOME,
+        ..file("deliveries-sealed", serve::deliveries_sealed, serve::deliveries_seeds)
+    },
     parser("lmtp-session", lmtp::session, lmtp::session_seeds, lmtp::LMTP_WORDS),
     parser("imap-session", imap::session, imap::session_seeds, imap::IMAP_WORDS),
     Target { inputs: SOME, ..parser("sort", query::sorting, seeds::sorts, QUERY_WORDS) },

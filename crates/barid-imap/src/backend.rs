@@ -310,6 +310,8 @@ pub enum ViewChange {
     Expunged(Uid),
     /// A message has other flags.
     Flags(Uid),
+    /// A message has the same flags and another mod-sequence.
+    ModSeq(Uid),
     /// A message is new.
     New(Uid),
 }

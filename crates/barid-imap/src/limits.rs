@@ -30,6 +30,9 @@ pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
 pub const CONTEXTS_MAX: usize = 16;
 /// Messages of one MULTIAPPEND.
 pub const APPENDS_MAX: usize = 10_000;
+/// Memory of the keywords of all messages of one MULTIAPPEND, in bytes: a dozen for each of
+/// [`APPENDS_MAX`].
+pub const APPEND_KEYWORDS_LEN_MAX: usize = 8 * 1024 * 1024;
 /// Number of items that are fetched of a message.
 pub const FETCH_ITEMS_MAX: usize = 1000;
 /// Length of a piece of a message as it leaves the decoder, in bytes.

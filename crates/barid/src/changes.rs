@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barid_cache::Core;
-use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
 
 use crate::{Result, View};
 
@@ -18,21 +18,35 @@ pub enum MailboxChange {
     Expunged(Uid),
     /// A message has other flags or keywords than before; \Recent does not count.
     Flags(Uid),
+    /// A message has the same flags and keywords as before, but another mod-sequence: they were
+    /// changed and changed back, or the mod-sequences were lost.
+    ModSeq(Uid),
     /// A message is new.
     New(Uid),
 }
 
-/// Flags and keywords of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Flags, keywords and mod-sequence of a message.
+#[derive(Clone, Copy, Debug)]
 struct Marks {
     keywords: KeywordMask,
     uid: Uid,
     flags: FlagSet,
+    modseq: ModSeq,
+}
+
+impl Marks {
+    /// Returns the change of this message from `before`, whose keywords are now `keywords`.
+    fn change_from(&self, before: &Self, keywords: Option<KeywordMask>) -> Option<MailboxChange> {
+        if (before.flags, keywords) != (self.flags, Some(self.keywords)) {
+            return Some(MailboxChange::Flags(self.uid));
+        }
+        (before.modseq != self.modseq).then_some(MailboxChange::ModSeq(self.uid))
+    }
 }
 
 impl View {
     /// Returns the changes since an earlier view of the same mailbox: first expunges, then changes
-    /// of flags, then new messages, each in ascending order.
+    /// of flags and mod-sequences, then new messages, each in ascending order.
     ///
     /// Costs nothing if nothing changed; otherwise the cost is proportional to the length of the
     /// cache's log. All messages are compared after the cache was built anew, which happens once in
@@ -58,10 +72,8 @@ impl View {
         let mut candidates: BTreeSet<Uid> = since.changed.into_iter().collect();
         candidates.extend(before.shown.uids().chain(self.shown.uids()));
         for uid in candidates {
-            let (old, new) = (before.marks_of_uid(uid)?, self.marks_of_uid(uid)?);
-            if old.is_some() && new.is_some() && old != new {
-                changes.push(MailboxChange::Flags(uid));
-            }
+            let both = before.marks_of_uid(uid)?.zip(self.marks_of_uid(uid)?);
+            changes.extend(both.and_then(|(old, new)| new.change_from(&old, Some(old.keywords))));
         }
         changes.extend(since.added.into_iter().map(MailboxChange::New));
         Ok(changes)
@@ -81,8 +93,8 @@ impl View {
     }
 
     fn marks(&self, core: &Core) -> Marks {
-        let (flags, keywords, _) = self.shown.of_message(core);
-        Marks { keywords, uid: core.uid, flags: flags.without(Flag::Recent) }
+        let (flags, keywords, modseq) = self.shown.of_message(core);
+        Marks { keywords, uid: core.uid, flags: flags.without(Flag::Recent), modseq }
     }
 }
 
@@ -116,10 +128,7 @@ fn compare(before: &[Marks], now: &[Marks], slots: &Slots) -> Vec<MailboxChange>
         match before.next_if(|before| before.uid == message.uid) {
             None => new.push(MailboxChange::New(message.uid)),
             Some(before) => {
-                let was = (before.flags, slots.now(before.keywords));
-                if was != (message.flags, Some(message.keywords)) {
-                    flags.push(MailboxChange::Flags(message.uid));
-                }
+                flags.extend(message.change_from(before, slots.now(before.keywords)));
             }
         }
     }
@@ -144,11 +153,21 @@ mod tests {
 
     struct Seen(KeywordTable, Vec<Marks>);
 
+    impl Seen {
+        /// Gives messages another mod-sequence.
+        fn touched(mut self, uids: &[u32]) -> Self {
+            let touched = self.1.iter_mut().filter(|marks| uids.contains(&marks.uid.get()));
+            touched.for_each(|marks| marks.modseq = ModSeq::new(2).unwrap());
+            self
+        }
+    }
+
     fn seen(keywords: &str, messages: &[(u32, FlagSet, u64)]) -> Seen {
         let marks = |(uid, flags, keywords): &(u32, FlagSet, u64)| Marks {
             keywords: KeywordMask(*keywords),
             uid: Uid::new(*uid).unwrap(),
             flags: *flags,
+            modseq: ModSeq::new(1).unwrap(),
         };
         Seen(table(keywords), messages.iter().map(marks).collect())
     }
@@ -158,6 +177,7 @@ mod tests {
             MailboxChange::Renumbered(_) => "renumbered".to_owned(),
             MailboxChange::Expunged(uid) => format!("-{uid}"),
             MailboxChange::Flags(uid) => format!("={uid}"),
+            MailboxChange::ModSeq(uid) => format!("~{uid}"),
             MailboxChange::New(uid) => format!("+{uid}"),
         };
         let slots = Slots::between(&before.0, &now.0);
@@ -175,6 +195,9 @@ mod tests {
         check(&one, &seen("", &[]), "-1 -3 -7");
         let two = seen("", &[(2, none, 0), (3, seen_flag, 0), (7, none, 0), (9, none, 0)]);
         check(&one, &two, "-1 =3 =7 +2 +9");
+        check(&one, &two.touched(&[2, 3]), "-1 =3 =7 +2 +9");
+        let same = seen("", &[(1, none, 0), (3, none, 0), (7, seen_flag, 0)]);
+        check(&one, &same.touched(&[3, 7]), "~3 ~7");
     }
 
     #[test]

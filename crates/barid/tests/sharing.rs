@@ -188,6 +188,7 @@ fn apply(model: &mut BTreeMap<Uid, FlagSet>, newer: &View, before: &View) {
             MailboxChange::Expunged(uid) => assert!(model.remove(&uid).is_some(), "{uid}"),
             MailboxChange::New(uid) => assert!(model.insert(uid, flags[&uid]).is_none(), "{uid}"),
             MailboxChange::Flags(uid) => assert!(model.insert(uid, flags[&uid]).is_some(), "{uid}"),
+            MailboxChange::ModSeq(uid) => assert_eq!(model.get(&uid), flags.get(&uid), "{uid}"),
             MailboxChange::Renumbered(uidvalidity) => panic!("renumbered: {uidvalidity}"),
         }
     }

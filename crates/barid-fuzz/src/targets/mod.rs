@@ -8,5 +8,6 @@ pub(crate) mod lmtp;
 pub(crate) mod mailbox;
 pub(crate) mod message;
 pub(crate) mod query;
+pub(crate) mod serve;
 pub(crate) mod spam;
 pub(crate) mod state;

@@ -160,6 +160,8 @@ impl MailView for MemoryView {
                     let old = &before.0.messages[at];
                     if (old.flags, &old.keywords) != (message.flags, &message.keywords) {
                         flags.push(ViewChange::Flags(message.uid));
+                    } else if old.modseq != message.modseq {
+                        flags.push(ViewChange::ModSeq(message.uid));
                     }
                 }
             }

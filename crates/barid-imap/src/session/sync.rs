@@ -12,6 +12,8 @@ use crate::backend::{Account, Answer, MailView, Mailbox, MessageFlags, Refusal, 
 struct Changes {
     expunged: Vec<Uid>,
     flags: Vec<Uid>,
+    /// Messages with the same flags and another mod-sequence.
+    modseqs: Vec<Uid>,
     new: Vec<Uid>,
 }
 
@@ -23,10 +25,21 @@ impl Changes {
                 ViewChange::Renumbered => return Err(renumbered()),
                 ViewChange::Expunged(uid) => sorted.expunged.push(uid),
                 ViewChange::Flags(uid) => sorted.flags.push(uid),
+                ViewChange::ModSeq(uid) => sorted.modseqs.push(uid),
                 ViewChange::New(uid) => sorted.new.push(uid),
             }
         }
         Ok(sorted)
+    }
+
+    /// Returns the messages of which a client is informed, ascending: one that uses mod-sequences
+    /// gets all that have another one (RFC 7162 §3.2).
+    fn announced(mut self, condstore: bool) -> Vec<Uid> {
+        if condstore && !self.modseqs.is_empty() {
+            self.flags.append(&mut self.modseqs);
+            self.flags.sort_unstable();
+        }
+        self.flags
     }
 }
 
@@ -78,11 +91,13 @@ impl<A: Account> Session<A> {
             self.write_flags(reply);
         }
         let is_other = |uid: &Uid| answered.binary_search(uid).is_err();
-        let is_changed = !changes.flags.is_empty() || !changes.new.is_empty();
-        let flags = changes.flags.into_iter().filter(|_| has_flags);
+        let is_same =
+            changes.flags.is_empty() && changes.modseqs.is_empty() && changes.new.is_empty();
+        let announced = changes.announced(self.enabled.condstore);
+        let flags = announced.into_iter().filter(|_| has_flags);
         let flags: Vec<Uid> = flags.filter(is_other).collect();
         self.write_flag_changes(&flags, self.notifying.is_some(), reply)?;
-        if is_changed { self.update_contexts(reply) } else { Ok(()) }
+        if is_same { Ok(()) } else { self.update_contexts(reply) }
     }
 
     /// Announces messages that are gone and new ones: numbers are those of the newest view then.

@@ -12,12 +12,13 @@
 use std::collections::VecDeque;
 
 use barid_query::search::NumberSet;
+use barid_types::Keyword;
 
 use super::Event;
 use super::literal::Literal;
 use super::parser::{AppendKind, Cursor, Dialect, ParseError, Parsed};
-use crate::command::{AppendMessage, AppendPart, Command, MailboxName};
-use crate::limits::{APPENDS_MAX, LIST_LEN_MAX};
+use crate::command::{AppendMessage, AppendPart, Command, FlagList, MailboxName};
+use crate::limits::{APPEND_KEYWORDS_LEN_MAX, APPENDS_MAX, LIST_LEN_MAX};
 
 /// A reader of the arguments.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct AppendReader {
     number: Option<NumberSet>,
     /// Number of messages that have begun.
     count: usize,
+    /// Memory of the keywords of these messages, in bytes.
+    keywords_len: usize,
 }
 
 /// The place in the grammar.
@@ -62,6 +65,7 @@ impl AppendReader {
             mailbox: MailboxName(String::new()),
             number: None,
             count: 0,
+            keywords_len: 0,
         }
     }
 
@@ -142,8 +146,12 @@ impl AppendReader {
         }
         let flags = match cursor.peek() {
             Some(b'(') => cursor.flag_list()?,
-            _ => Default::default(),
+            _ => FlagList::default(),
         };
+        self.keywords_len += flags.keywords.iter().map(memory_len).sum::<usize>();
+        if self.keywords_len > APPEND_KEYWORDS_LEN_MAX {
+            return Err(ParseError::new("Too many keywords in one command.").with_no("LIMIT"));
+        }
         cursor.spaces();
         let internal_date = match cursor.peek() {
             Some(b'"') => Some(cursor.date_time()?),
@@ -226,4 +234,9 @@ impl AppendReader {
             _ => Command::Append,
         }
     }
+}
+
+/// Returns the memory of a keyword, with that of its allocation, in bytes.
+fn memory_len(keyword: &Keyword) -> usize {
+    size_of::<Keyword>() + keyword.as_str().len().next_multiple_of(16) + 16
 }

@@ -376,6 +376,7 @@ mod tests {
             stop,
             session: Some(session),
             deflate: None,
+            rawlog: None,
             progress_period: period,
             changed,
         };

@@ -6,7 +6,7 @@
 //! delivery is killed. A line ends with a part of its SHA-256; reading stops at the first line that
 //! is torn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -181,8 +181,8 @@ impl Duplicates {
             };
             text.push_str(&line);
         }
-        let keys: Vec<MessageKey> = entries.iter().map(|(key, _)| **key).collect();
-        self.entries.retain(|key, _| keys.contains(key) || keys.len() < DUPLICATES_MAX);
+        let keys: HashSet<MessageKey> = entries.iter().map(|(key, _)| **key).collect();
+        self.entries.retain(|key, _| keys.contains(key));
         self.file = atomic_replace(&*self.vfs, &self.path, 0o600, true, |file| {
             file.write_all_at(text.as_bytes(), 0)
         })?;
@@ -200,6 +200,22 @@ fn line_of(kind: char, key: MessageKey, seconds: i64, rest: &str) -> String {
     let check = check_of(line.as_bytes());
     let _ = writeln!(line, " {check}");
     line
+}
+
+/// Returns the file with the right checksum in every line.
+pub(crate) fn sealed(file: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(file.len());
+    for line in file.split_inclusive(|byte| *byte == b'\n') {
+        match line.iter().rposition(|byte| *byte == b' ') {
+            Some(at) if line.ends_with(b"\n") => {
+                sealed.extend_from_slice(&line[..=at]);
+                sealed.extend_from_slice(check_of(&line[..at]).as_bytes());
+                sealed.push(b'\n');
+            }
+            _ => sealed.extend_from_slice(line),
+        }
+    }
+    sealed
 }
 
 fn check_of(line: &[u8]) -> String {

@@ -9,6 +9,7 @@ mod error;
 mod header;
 mod order;
 mod recipient;
+mod remembered;
 mod rules;
 mod spool;
 mod store;
@@ -16,5 +17,8 @@ mod store;
 pub use self::error::{DeliveryError, DeliveryErrorKind};
 pub use self::order::{DeliveryEnvelope, DeliveryOrder, DeliveryWishes};
 pub use self::recipient::{Recipient, Recipients};
+pub use self::remembered::{
+    RememberedDelivery, remember_delivery, remembered_delivery, sealed_deliveries,
+};
 pub use self::spool::{SpoolError, SpooledMessage};
 pub use self::store::{Delivered, Delivery, DeliveryRequest, SpamCheck};

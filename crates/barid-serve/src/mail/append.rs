@@ -384,7 +384,9 @@ fn write_group(mailbox: &mut barid::Mailbox, group: &[Arc<AppendJob>], options: 
         // One message that cannot be stored must not refuse those of others. Nothing was written.
         Err(
             barid::Error::Keyword { .. }
-            | barid::Error::Mailbox(barid::FormatError::MessageTooLarge { .. }),
+            | barid::Error::Mailbox(
+                barid::FormatError::MessageTooLarge { .. } | barid::FormatError::Unsupported { .. },
+            ),
         ) if group.len() > 1 => {
             for job in group {
                 write_group(mailbox, std::slice::from_ref(job), options);
@@ -398,6 +400,48 @@ fn refused_again(error: &barid::Error) -> Refusal {
     let text = error.to_string();
     match error {
         barid::Error::Keyword { .. } => Refusal::new("LIMIT", text),
+        barid::Error::Mailbox(barid::FormatError::Unsupported { .. }) => {
+            Refusal::new("CANNOT", text)
+        }
         _ => Refusal::new("UNAVAILABLE", text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barid::vfs::MemVfs;
+    use barid::{CreateOptions, Mailbox, MailboxSpec, OpenOptions};
+
+    use super::*;
+
+    fn job(texts: &[&str]) -> Arc<AppendJob> {
+        let complete = |text: &&str| Complete {
+            bytes: text.as_bytes().to_vec(),
+            rest: None,
+            flags: FlagSet::EMPTY,
+            keywords: Vec::new(),
+            internal_date: None,
+        };
+        let messages = texts.iter().map(complete).collect();
+        Arc::new(AppendJob { messages, is_alone: false, outcome: Mutex::default() })
+    }
+
+    #[test]
+    fn a_message_that_the_format_cannot_store_refuses_its_request_only() {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        vfs.create_dir_all(Path::new("/mail"), 0o700).unwrap();
+        let spec = MailboxSpec::parse("mbx:/mail/box");
+        let options = OpenOptions::new(None, "/state".into());
+        let format = spec.format.as_ref().unwrap().format();
+        let create = CreateOptions::default();
+        barid::create(&vfs, &spec.path, format, &create, &options.state_dir).unwrap();
+        let mut mailbox = Mailbox::open_in(vfs, &spec, &options).unwrap();
+        // An mbx cannot store an empty message.
+        let group = [job(&["a: 1\n\n"]), job(&["b: 2\n\n", ""]), job(&["c: 3\n\n"])];
+        write_group(&mut mailbox, &group, &ChangeOptions::default());
+        let [first, refused, last] = group.each_ref().map(|job| job.outcome().unwrap());
+        assert_eq!((first.unwrap().uids.len(), last.unwrap().uids.len()), (1, 1));
+        assert_eq!(refused.unwrap_err().code, Some("CANNOT"));
+        assert_eq!(mailbox.len(), 2);
     }
 }

@@ -1,8 +1,8 @@
 //! Copying messages between mailboxes, all or none.
 //!
 //! A message is read from its mailbox while it is written to the other one, or linked between two
-//! Maildirs. Where that fails, because the message has moved meanwhile or both are one file, the
-//! messages are collected in a spool first.
+//! Maildirs. Where that fails, because the message has moved meanwhile or both are one file, and
+//! where two such copies could wait for each other, the messages are collected in a spool first.
 
 use std::sync::Arc;
 
@@ -48,8 +48,11 @@ fn streamed(
     (target, is_move): (&SharedMailbox, bool),
     cancel: &Cancel,
 ) -> Answer<Option<Appended>> {
+    let is_file = !source.format().has_message_files();
+    let (from, to) = (source.id(), target.view().id());
     // A file cannot be read further while it is written.
-    if source.id() == target.view().id() && !source.format().has_message_files() {
+    let turn = if is_file && from != to { user.streams.begin(from, to) } else { None };
+    if is_file && turn.is_none() {
         return Ok(None);
     }
     let messages = match source.messages_to_append(uids) {

@@ -12,6 +12,7 @@ mod recent;
 mod refusal;
 mod selected;
 mod status;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod user;

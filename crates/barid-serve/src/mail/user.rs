@@ -17,6 +17,7 @@ use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
 use super::refusal::{fatal, refused};
 use super::selected::try_create;
+use super::streams::Streams;
 use crate::limits::MAILBOXES_KEPT;
 use crate::quota::{MailUse, Quota};
 
@@ -56,6 +57,7 @@ pub struct UserMail {
     pub(crate) folders: FolderTree,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) appends: AppendQueues,
+    pub(crate) streams: Streams,
     pub(crate) spool_dir: PathBuf,
     pub(crate) append_limit: Option<u64>,
     pub(crate) quota: QuotaRoot,
@@ -106,6 +108,7 @@ impl UserMail {
             vfs,
             folders,
             appends,
+            streams: Streams::default(),
             spool_dir: options.spool_dir,
             append_limit: options.append_limit,
             claimed: AllClaimed::default(),

@@ -88,6 +88,7 @@ impl MailView for ServedView {
             MailboxChange::Renumbered(_) => ViewChange::Renumbered,
             MailboxChange::Expunged(uid) => ViewChange::Expunged(uid),
             MailboxChange::Flags(uid) => ViewChange::Flags(uid),
+            MailboxChange::ModSeq(uid) => ViewChange::ModSeq(uid),
             MailboxChange::New(uid) => ViewChange::New(uid),
         };
         Ok(changes.into_iter().map(change).collect())

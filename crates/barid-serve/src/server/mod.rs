@@ -3,6 +3,7 @@
 mod admin;
 mod auth;
 mod confine;
+mod decoding;
 mod front;
 mod handover;
 mod link;
@@ -17,6 +18,7 @@ mod worker;
 use std::io;
 
 pub use self::admin::{AdminVerb, ask_server};
+pub use self::decoding::{DecodedMessage, decode_as_any_message};
 use self::link::Link;
 use self::supervisor::Role;
 pub use self::supervisor::{OpenStderr, ServerStart, serve_config};

@@ -109,7 +109,7 @@ impl Watcher {
 
     /// Waits for changes, and returns them by mailbox; returns nothing once `timeout` has passed,
     /// or [`WatchOptions::stop`] is `true`. A mailbox that cannot be read is reported once, and
-    /// polled until it can be read again.
+    /// polled until it can be read again. [`MailboxChange::ModSeq`] is not reported.
     ///
     /// Costs a refresh for each mailbox with an event, and, if that found changes, as much as
     /// [`View::changes_since`].
@@ -151,13 +151,15 @@ impl ReportedView {
 
     fn changes(&mut self) -> Result<Vec<MailboxChange>> {
         self.mailbox.refresh_path()?;
-        let changes = match self.mailbox.changes_since(&self.reported) {
+        let mut changes = match self.mailbox.changes_since(&self.reported) {
             Err(error) => {
                 self.mailbox.heal(error)?;
                 self.changes_after_damage()?
             }
             changes => changes?,
         };
+        // Nobody sees that pending changes were written.
+        changes.retain(|change| !matches!(change, MailboxChange::ModSeq(_)));
         self.reported = self.mailbox.view();
         self.failing = None;
         Ok(changes)

@@ -175,6 +175,7 @@ impl<'a> ChangePrinter<'a> {
                     self.print_event(number, mailbox, "expunged", Some(*uid));
                 }
                 MailboxChange::Flags(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("flags"))),
+                MailboxChange::ModSeq(_) => {}
                 MailboxChange::New(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("new"))),
             }
         }

@@ -17,7 +17,7 @@ use std::io;
 
 use self::codes::{code, is_ignored};
 use self::fetched::items;
-use self::values::{number_set, numbers, serialised, sorted_words, uidvalidity};
+use self::values::{number_set, numbers, numbers_in_order, serialised, sorted_words, uidvalidity};
 use crate::wire::{Arg, Reply, code_len, parse_args};
 
 /// Condition of a command without an answer.
@@ -94,7 +94,8 @@ impl Normaliser {
             "FLAGS" if !context.is_select => {}
             "FLAGS" => normal.set("FLAGS", &sorted_words(rest.first())),
             "SEARCH" => normal.set("SEARCH", &numbers(rest)),
-            "SORT" | "THREAD" => normal.set(&first, &serialised(rest)),
+            "SORT" => normal.set("SORT", &numbers_in_order(rest)),
+            "THREAD" => normal.set("THREAD", &serialised(rest)),
             "ESEARCH" => esearch(context, rest, normal),
             "LIST" | "LSUB" => list(&first, rest, normal),
             "STATUS" => status_items(rest, normal),

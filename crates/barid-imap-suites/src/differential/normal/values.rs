@@ -68,9 +68,15 @@ pub(super) fn sorted_words(list: Option<&Arg>) -> Vec<u8> {
 
 /// Returns the numbers of SEARCH, sorted, and `MODSEQ` if the answer has one.
 pub(super) fn numbers(args: &[Arg]) -> Vec<u8> {
-    let mut numbers: Vec<u64> = args.iter().filter_map(|arg| number(arg.bytes()?)).collect();
-    numbers.sort_unstable();
-    let mut words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    let mut sorted = args.to_vec();
+    sorted.sort_by_key(|arg| arg.bytes().and_then(number));
+    numbers_in_order(&sorted)
+}
+
+/// Returns numbers, and `MODSEQ` if one is in a list.
+pub(super) fn numbers_in_order(args: &[Arg]) -> Vec<u8> {
+    let numbers = args.iter().filter_map(|arg| number(arg.bytes()?));
+    let mut words: Vec<String> = numbers.map(|number| number.to_string()).collect();
     if args.iter().any(|arg| matches!(arg, Arg::List(_))) {
         words.push("MODSEQ".to_owned());
     }

@@ -181,3 +181,16 @@ fn the_output_learns_of_commands_before_they_write() {
     check(&[], &format!("<a>a OK NOOP completed\r\n{rest}<c>{status}"));
     check(&["INPROGRESS"], &format!("a OK NOOP completed\r\n{rest}{status}"));
 }
+
+#[test]
+fn a_flag_that_was_changed_back_has_another_modseq() {
+    let (account, mut one, mut other) = two();
+    let mut plain = Client::new(&account);
+    plain.select();
+    one.check("ENABLE CONDSTORE", "* ENABLED CONDSTORE / * OK [HIGHESTMODSEQ 5] / x OK");
+    other.check("STORE 2 +FLAGS.SILENT (\\Seen)", "x OK");
+    other.check("STORE 2 -FLAGS.SILENT (\\Seen)", "x OK");
+    one.check("NOOP", "* 2 FETCH (MODSEQ (7) FLAGS (\\Recent)) / x OK");
+    plain.check("NOOP", "x OK");
+    one.check("NOOP", "x OK");
+}

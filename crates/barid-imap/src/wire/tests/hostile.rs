@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::limits::{
-    APPENDS_MAX, FETCH_ITEMS_MAX, LINE_LEN_BEFORE_LOGIN_MAX, LINE_LEN_MAX, LIST_LEN_MAX,
-    LITERAL_LEN_MAX, MAILBOX_NAME_LEN_MAX, SET_RANGES_MAX, SKIPPED_LEN_BEFORE_LOGIN_MAX,
-    TAG_LEN_MAX,
+    APPEND_KEYWORDS_LEN_MAX, APPENDS_MAX, FETCH_ITEMS_MAX, LINE_LEN_BEFORE_LOGIN_MAX, LINE_LEN_MAX,
+    LIST_LEN_MAX, LITERAL_LEN_MAX, MAILBOX_NAME_LEN_MAX, SET_RANGES_MAX,
+    SKIPPED_LEN_BEFORE_LOGIN_MAX, TAG_LEN_MAX,
 };
 
 /// Returns the events of a command after login that a valid one follows; all of it is read.
@@ -144,6 +144,15 @@ fn messages_and_their_parts_are_bounded() {
     let found = after(&format!("a APPEND x{}", " {1+}\r\na".repeat(APPENDS_MAX + 1)));
     assert_eq!(found.len(), 4 * APPENDS_MAX + 1);
     assert_eq!(found.last().map(String::as_str), Some("a BAD Too many messages."));
+    // Keywords, of which each message may have many.
+    let keywords: Vec<String> = (0..LIST_LEN_MAX).map(|number| format!("{number:0255}")).collect();
+    let message = format!(" ({}) {{1+}}\r\na", keywords.join(" "));
+    let len_max = APPEND_KEYWORDS_LEN_MAX / (LIST_LEN_MAX * 255);
+    let found = after(&format!("a APPEND x{}", message.repeat(len_max / 2)));
+    assert_eq!(found.last().map(String::as_str), Some("a Append"));
+    let found = after(&format!("a APPEND x{}", message.repeat(len_max)));
+    let refused = "a NO [LIMIT] Too many keywords in one command.";
+    assert_eq!(found.last().map(String::as_str), Some(refused));
 }
 
 #[test]
