@@ -48,6 +48,8 @@ impl MemoryView {
                 let last = self.0.messages.last().map_or(0, |message| message.uid.get());
                 in_ranges(message.uid.get(), &set.resolve(last))
             }
+            SearchKey::UidAfter(uid) => message.uid.get() > *uid,
+            SearchKey::UidBefore(uid) => message.uid.get() < *uid,
             SearchKey::Saved => saved.contains(message.uid),
             SearchKey::Larger(size) => message.bytes.len() as u64 > *size,
             SearchKey::Smaller(size) => (message.bytes.len() as u64) < *size,

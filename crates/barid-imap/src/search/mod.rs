@@ -89,6 +89,8 @@ const KEYWORDS: &[&str] = &[
     "TEXT",
     "TO",
     "UID",
+    "UIDAFTER",
+    "UIDBEFORE",
     "UNANSWERED",
     "UNDELETED",
     "UNDRAFT",

@@ -186,6 +186,8 @@ impl ImapParser<'_> {
                 "$" => SearchKey::Saved,
                 set => SearchKey::Uid(NumberSet::parse(set)?),
             },
+            "UIDAFTER" => SearchKey::UidAfter(self.unique_id(key)?),
+            "UIDBEFORE" => SearchKey::UidBefore(self.unique_id(key)?),
             "KEYWORD" | "UNKEYWORD" => {
                 let name = lexer.argument(key)?;
                 let keyword = Keyword::new(&name);
@@ -229,6 +231,13 @@ impl ImapParser<'_> {
     fn number(&mut self, key: &str) -> Result<u64, SearchError> {
         let text = self.lexer.argument(key)?;
         lex::number(text.as_bytes()).ok_or_else(|| SearchError::bad(key, "number", text))
+    }
+
+    /// Reads `uniqueid`, a number above 0.
+    fn unique_id(&mut self, key: &str) -> Result<u32, SearchError> {
+        let number = self.number(key)?;
+        let valid = u32::try_from(number).ok().filter(|uid| *uid > 0);
+        valid.ok_or_else(|| SearchError::bad(key, "UID", number.to_string()))
     }
 
     fn positive(&mut self, key: &str) -> Result<u32, SearchError> {

@@ -80,7 +80,14 @@ impl<A: Account> Session<A> {
         reply.push("* ");
         reply.push(command.response);
         reply.push(" (");
-        for (at, attribute) in attributes(command, mailbox).into_iter().enumerate() {
+        let mut attributes = attributes(command, mailbox);
+        let shows_children = command.returns.children || self.offers_or_rev2("CHILDREN");
+        let shows_use = self.offers_or_rev2("SPECIAL-USE");
+        attributes.retain(|attribute| match *attribute {
+            "\\HasChildren" | "\\HasNoChildren" => shows_children,
+            attribute => shows_use || !mailbox.special_use.iter().any(|use_| use_ == attribute),
+        });
+        for (at, attribute) in attributes.into_iter().enumerate() {
             if at > 0 {
                 reply.push(" ");
             }

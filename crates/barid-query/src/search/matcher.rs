@@ -259,6 +259,10 @@ impl Test {
             }
             SearchKey::Seq(set) => Self::Seq(set.resolve(*exists)),
             SearchKey::Uid(set) => Self::Uid(set.resolve(*greatest_uid)),
+            SearchKey::UidAfter(uid) => {
+                Self::Uid(uid.checked_add(1).map(|first| (first, u32::MAX)).into_iter().collect())
+            }
+            SearchKey::UidBefore(uid) => Self::Uid(vec![(0, uid.saturating_sub(1))]),
             SearchKey::Saved => Self::Uid(saved.to_vec()),
             SearchKey::Date(column, range) => Self::Date(*column, *range),
             SearchKey::Older(seconds) => Self::ArrivedBy(now.saturating_sub((*seconds).into())),

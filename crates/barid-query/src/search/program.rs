@@ -62,6 +62,10 @@ pub enum SearchKey {
     Seq(NumberSet),
     /// By UID.
     Uid(NumberSet),
+    /// UIDAFTER: messages with a higher UID (RFC 9738 §3.2).
+    UidAfter(u32),
+    /// UIDBEFORE: messages with a lower UID (RFC 9738 §3.2).
+    UidBefore(u32),
     /// The result of the last search that was saved (`$`, RFC 5182).
     Saved,
     /// By date, disregarding time and zone.

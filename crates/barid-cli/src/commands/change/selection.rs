@@ -126,6 +126,8 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::Keyword(_)
         | SearchKey::Seq(_)
         | SearchKey::Uid(_)
+        | SearchKey::UidAfter(_)
+        | SearchKey::UidBefore(_)
         | SearchKey::Saved
         | SearchKey::Date(..)
         | SearchKey::Older(_)

@@ -1,6 +1,8 @@
 //! Sessions over an account in memory.
 
+mod disabled;
 mod hostile;
+mod limited;
 mod seeing;
 mod uids;
 

@@ -34,6 +34,8 @@ struct Front {
     attempts: Arc<Attempts>,
     admission: Arc<Admission>,
     tls: RwLock<Option<ServerTls>>,
+    /// Capabilities that are offered to nobody.
+    disabled: RwLock<Vec<String>>,
     /// Certificates that the next settings put to use.
     certificates: Mutex<Vec<CertificateChoice>>,
     /// Requests for metrics that wait for the supervisor.
@@ -59,6 +61,7 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
         admission: Arc::new(Admission::new(FrontSettings::default())),
         certificates: Mutex::default(),
         tls: RwLock::new(None),
+        disabled: RwLock::default(),
         metrics: Mutex::default(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -81,8 +84,9 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
 
 impl Front {
     /// Uses new settings, for connections that begin from now on.
-    fn set(&self, settings: FrontSettings) -> io::Result<()> {
+    fn set(&self, settings: FrontSettings, disabled: Vec<String>) -> io::Result<()> {
         self.admission.set_limits(settings);
+        *self.disabled.write().unwrap_or_else(PoisonError::into_inner) = disabled;
         let certificates = {
             let mut all = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *all)
@@ -103,6 +107,10 @@ impl Front {
         Ok(())
     }
 
+    fn disabled(&self) -> Vec<String> {
+        self.disabled.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn tls(&self) -> Option<ServerTls> {
         self.tls.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,7 +120,7 @@ impl Front {
         while let Some((order, fd)) = orders.recv().await {
             let done = match (order, fd) {
                 (ToFront::Certificate(text), _) => self.add(*text),
-                (ToFront::Settings(settings), _) => self.set(settings),
+                (ToFront::Settings(settings, disabled), _) => self.set(settings, disabled),
                 (ToFront::Listener { id, protocol }, Some(fd)) => listener(fd).map(|listener| {
                     let accept = Arc::clone(&self).accept(listener, protocol);
                     listeners.insert(id, tokio::spawn(accept));

@@ -21,7 +21,7 @@ use super::confine::{self, Access, Network};
 use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
-use crate::config::{DisabledCapabilities, ServerConfig};
+use crate::config::{DisabledCapabilities, ImapSettings, ServerConfig};
 use crate::connection::{StopRequest, serve};
 use crate::limits::{LINK_MESSAGE_LEN_MAX, PRELUDE_TIMEOUT, WORKER_STACK_LEN, WORKER_THREADS_MAX};
 use crate::mail::{SessionAccount, UserMail, UserOptions};
@@ -73,7 +73,8 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     let disabled = disabled(&disable, &name, None);
     let by_client = move |client: &str| self::disabled(&disable, &name, Some(client));
     let disabled_for = DisabledForClient::new(by_client);
-    let worker = Worker { link, mail, disabled, disabled_for, stops: Mutex::default() };
+    let (imap, stops) = (config.imap, Mutex::default());
+    let worker = Worker { link, mail, disabled, disabled_for, imap, stops };
     runtime.block_on(Arc::new(worker).run(orders));
     Ok(())
 }
@@ -122,6 +123,7 @@ struct Worker {
     mail: Arc<UserMail>,
     disabled: Vec<String>,
     disabled_for: DisabledForClient,
+    imap: ImapSettings,
     stops: Mutex<HashMap<SessionId, watch::Sender<Option<&'static str>>>>,
 }
 
@@ -185,11 +187,13 @@ impl Worker {
             can_unauthenticate: false,
             disabled: self.disabled.clone(),
             disabled_for: self.disabled_for.clone(),
-            offers_uid_only: false,
+            offers_uid_only: self.imap.uid_only,
+            message_limit: self.imap.message_limit,
             id: server_id(),
         };
         let _ = session;
-        let session = Session::new(account, settings, decoder);
+        let mut session = Session::new(account, settings, decoder);
+        session.set_client_id(prelude.client_id);
         serve(stream, session, Some(prelude.tag), cancel, stop).await.map(drop)
     }
 
