@@ -29,6 +29,13 @@ pub(crate) const FETCH_BLOCK_ROWS: usize = 512;
 /// Number of blocks that a thread of a fetch may be ahead.
 pub(crate) const FETCH_BLOCKS_WAITING: usize = 2;
 
+/// Messages of one fetch up to which a preview is made even if it may be left out (RFC 8970 §3.2).
+pub(crate) const FETCH_LAZY_PREVIEWS_MAX: usize = 100;
+
+/// Lengths in bytes of the beginning of a message in which its text is looked for, one after the
+/// other; text after the last is not in a preview.
+pub(crate) const PREVIEW_START_LENS: [usize; 3] = [64 << 10, 1 << 20, 32 << 20];
+
 /// Maximum number of threads of a fetch.
 pub(crate) const FETCH_THREADS_MAX: usize = 16;
 

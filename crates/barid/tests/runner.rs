@@ -27,6 +27,7 @@ mod once;
 mod opening;
 mod partly;
 mod pending;
+mod preview;
 mod races;
 mod reading;
 mod scan_memory;

@@ -51,6 +51,7 @@ const CAPABILITIES: &[(&str, &[&str])] = &[
     ("ACL", &[]),
     ("RIGHTS=kxte", &["ACL"]),
     ("LIST-MYRIGHTS", &["ACL", "LIST-EXTENDED"]),
+    ("PREVIEW", &[]),
     ("UIDBATCHES", &[]),
     ("UIDONLY", &["ENABLE"]),
     ("MESSAGELIMIT", &[]),

@@ -9,13 +9,14 @@ use barid_message::wire_message_in;
 use barid_types::{BodyStructure, Uid};
 use barid_vfs::Workers;
 
-use super::fetched::{Fetched, Needs};
+use super::fetched::{Fetched, Needs, ReadParts};
 use super::large::{FetchedLargeMessage, read_large};
+use super::preview::row_preview;
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched, facts};
 use crate::large::is_too_large;
 use crate::limits::{
-    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX,
-    FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
+    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_LAZY_PREVIEWS_MAX,
+    FETCH_THREADS_MAX, FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
@@ -54,15 +55,26 @@ struct Order<'a> {
     items: &'a FetchItems,
     structures: Structures,
     write: &'a WriteFetched<'a>,
+    /// `true` if previews are made.
+    previews: bool,
 }
 
 impl<'a> Order<'a> {
-    fn new(view: &'a View, items: &'a FetchItems, write: &'a WriteFetched<'a>) -> Self {
+    fn new(
+        view: &'a View,
+        items: &'a FetchItems,
+        write: &'a WriteFetched<'a>,
+        count: usize,
+    ) -> Self {
         let structures = match items.has_structure() {
             true => view.structures(),
             false => Structures::default(),
         };
-        Self { view, items, structures, write }
+        let previews = items.items().iter().any(|item| match item {
+            FetchItem::Preview { is_lazy } => !is_lazy || count <= FETCH_LAZY_PREVIEWS_MAX,
+            _ => false,
+        });
+        Self { view, items, structures, write, previews }
     }
 }
 
@@ -81,8 +93,9 @@ pub(super) fn run(
         return Ok(report);
     }
     let (rows, gone) = rows_of(view, uids)?;
-    let order = &Order::new(view, items, write);
+    let order = &Order::new(view, items, write, rows.len());
     let reads = items.needs_message()
+        || order.previews
         || items.has_structure()
         || items.has(&FetchItem::Rfc822Size)
         || items.has(&FetchItem::Envelope);
@@ -245,6 +258,7 @@ struct FetchedMessage {
     structure: Option<BodyStructure>,
     /// The parts that were read, if the message is too large.
     large: Option<FetchedLargeMessage>,
+    preview: Option<String>,
 }
 
 /// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
@@ -262,7 +276,7 @@ fn make(
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
     view.summaries(&rows, &mut |summary| {
-        let Some(FetchedMessage { core, message, structure, large }) = all.next() else {
+        let Some(FetchedMessage { core, message, structure, large, preview }) = all.next() else {
             return false;
         };
         let is_known = structure.is_some();
@@ -274,7 +288,8 @@ fn make(
             None => stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire)),
         };
         let about = (*items, needs);
-        let fetched = Fetched::new(summary, wire, structure, about, large.as_ref());
+        let parts = ReadParts { large: large.as_ref(), preview };
+        let fetched = Fetched::new(summary, wire, structure, about, parts);
         if summary.rfc822_size.is_none() {
             let size = fetched.rfc822_size().map(|size| (summary.uid, size));
             made.learned.sizes.extend(size);
@@ -340,10 +355,16 @@ fn read(
             }
             read => read.map(|message| (message, None)),
         };
+        let read = match read {
+            Ok(read) if order.previews => {
+                view.follow(*row, &mut row_preview)?.map(|preview| (read, Some(preview)))
+            }
+            read => read.map(|read| (read, None)),
+        };
         match read {
-            Ok((message, large)) => {
+            Ok(((message, large), preview)) => {
                 rows.push(*row);
-                all.push(FetchedMessage { core, message, structure, large });
+                all.push(FetchedMessage { core, message, structure, large, preview });
             }
             Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),

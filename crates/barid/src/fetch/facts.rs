@@ -6,7 +6,7 @@ use std::ops::Range;
 use barid_cache::Record;
 use barid_types::Uid;
 
-use super::fetched::{Fetched, Needs};
+use super::fetched::{Fetched, Needs, ReadParts};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
 use crate::limits::{FETCH_FACTS_ROWS, FETCH_FACTS_SPREAD};
 use crate::{Result, Summary, View};
@@ -83,7 +83,7 @@ fn facts(
         }
         while wanted.next_if(|uid| **uid == core.uid).is_some() {
             let summary = Summary::new(row, core, &fields, names, &view.shown);
-            write(&Fetched::new(&summary, None, None, about, None), out);
+            write(&Fetched::new(&summary, None, None, about, ReadParts::default()), out);
             report.fetched += 1;
         }
     });

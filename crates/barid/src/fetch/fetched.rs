@@ -34,6 +34,16 @@ pub struct Fetched<'a> {
     structure: BodyStructure,
     /// The parts that were read, if the message is too large and was read in part.
     large: Option<&'a FetchedLargeMessage>,
+    preview: Option<String>,
+}
+
+/// Parts of a message that were read beside it, or instead of it.
+#[derive(Debug, Default)]
+pub(super) struct ReadParts<'a> {
+    /// The parts of a message that is too large.
+    pub(super) large: Option<&'a FetchedLargeMessage>,
+    /// The beginning of its text.
+    pub(super) preview: Option<String>,
 }
 
 impl<'a> Fetched<'a> {
@@ -42,7 +52,7 @@ impl<'a> Fetched<'a> {
         message: Option<&'a [u8]>,
         known: Option<BodyStructure>,
         (items, needs): (&'a FetchItems, Needs),
-        large: Option<&'a FetchedLargeMessage>,
+        parts: ReadParts<'a>,
     ) -> Self {
         let structure = match (message, known) {
             (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {
@@ -50,12 +60,19 @@ impl<'a> Fetched<'a> {
             }
             (_, known) => known.unwrap_or_default(),
         };
-        Self { summary, items, message, structure, large }
+        let ReadParts { large, preview } = parts;
+        Self { summary, items, message, structure, large, preview }
     }
 
     /// Returns the requested items.
     pub fn items(&self) -> &'a FetchItems {
         self.items
+    }
+
+    /// Returns the beginning of the text (RFC 8970); `None` if no item asks for it, or only lazily
+    /// for many messages.
+    pub fn preview(&self) -> Option<&str> {
+        self.preview.as_deref()
     }
 
     /// Returns RFC822.SIZE; `None` if no item needs it.

@@ -5,7 +5,8 @@
 //! ```
 
 use barid_imap::fetch::{
-    number, write_bytes, write_date, write_envelope, write_fields_envelope, write_structure,
+    nstring, number, write_bytes, write_date, write_envelope, write_fields_envelope,
+    write_structure,
 };
 use barid_message::envelope;
 use barid_types::Flag;
@@ -101,8 +102,9 @@ impl Fetched<'_> {
                 out.extend_from_slice(summary.content_id().as_bytes());
                 out.push(b')');
             }
+            FetchItem::Preview { .. } => nstring(self.preview().map(str::as_bytes), out),
             // Neither storage nor cache has values for these yet.
-            FetchItem::SaveDate | FetchItem::ThreadId | FetchItem::Preview { .. } => {
+            FetchItem::SaveDate | FetchItem::ThreadId => {
                 out.extend_from_slice(b"NIL");
             }
         }

@@ -11,6 +11,7 @@ mod facts;
 mod fetched;
 mod imap;
 mod large;
+mod preview;
 
 pub use self::fetched::Fetched;
 pub use barid_imap::fetch::{FetchError, FetchItem, FetchItems, Partial};

@@ -64,6 +64,8 @@ const INPUT: &[(&str, &str)] = &[
     ("QRESYNC", "SELECT INBOX (QRESYNC (1 1))"),
     ("BINARY", "FETCH 1 BINARY[1]"),
     ("BINARY", "FETCH 1 BINARY.SIZE[1]"),
+    ("PREVIEW", "FETCH 1 PREVIEW"),
+    ("PREVIEW", "FETCH 1 (UID PREVIEW (LAZY))"),
     ("PARTIAL", "FETCH 1:* FLAGS (PARTIAL 1:2)"),
     ("WITHIN", "SEARCH NOT YOUNGER 5"),
     ("WITHIN", "SEARCH OLDER 5"),
