@@ -197,6 +197,10 @@ impl ImapParser<'_> {
             "SENTBEFORE" | "SENTON" | "SENTSINCE" => {
                 SearchKey::Date(DateColumn::Sent, self.dates(key)?)
             }
+            "SAVEDBEFORE" | "SAVEDON" | "SAVEDSINCE" => {
+                SearchKey::Date(DateColumn::Saved, self.dates(key)?)
+            }
+            "SAVEDATESUPPORTED" => SearchKey::SaveDateSupported,
             "OLDER" => SearchKey::Older(self.positive(key)?),
             "YOUNGER" => SearchKey::Younger(self.positive(key)?),
             "LARGER" => SearchKey::Larger(self.number(key)?),
@@ -222,8 +226,8 @@ impl ImapParser<'_> {
         let day = Day::parse_imap(&text);
         let day = day.ok_or_else(|| SearchError::bad(key, "date such as 31-Jan-2024", text))?;
         Ok(match key {
-            "BEFORE" | "SENTBEFORE" => DateRange { from: None, to: Some(day) },
-            "SINCE" | "SENTSINCE" => DateRange { from: Some(day), to: None },
+            "BEFORE" | "SENTBEFORE" | "SAVEDBEFORE" => DateRange { from: None, to: Some(day) },
+            "SINCE" | "SENTSINCE" | "SAVEDSINCE" => DateRange { from: Some(day), to: None },
             _ => DateRange { from: Some(day), to: Some(day.plus(1)) },
         })
     }

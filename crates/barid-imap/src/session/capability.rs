@@ -52,6 +52,7 @@ const CAPABILITIES: &[(&str, &[&str])] = &[
     ("RIGHTS=kxte", &["ACL"]),
     ("LIST-MYRIGHTS", &["ACL", "LIST-EXTENDED"]),
     ("PREVIEW", &[]),
+    ("SAVEDATE", &[]),
     ("UIDBATCHES", &[]),
     ("UIDONLY", &["ENABLE"]),
     ("MESSAGELIMIT", &[]),

@@ -2,7 +2,7 @@
 
 use barid_query::SortKey;
 use barid_query::ThreadAlgorithm;
-use barid_query::search::{SearchKey, SearchNode};
+use barid_query::search::{DateColumn, SearchKey, SearchNode};
 
 use crate::command::{
     AppendMessage, AppendPart, Command, ListCommand, MessageSet, SearchCommand, StatusItem,
@@ -99,7 +99,12 @@ pub(super) const FEATURES: &[Feature] = &[
     // Items of FETCH.
     rev2(&["BINARY"], |input| fetches(input, |item| item.binary_section().is_some())),
     of(&["PREVIEW"], |input| fetches(input, |item| matches!(item, FetchItem::Preview { .. }))),
-    of(&["SAVEDATE"], |input| fetches(input, |item| matches!(item, FetchItem::SaveDate))),
+    of(&["SAVEDATE"], |input| {
+        let is_date = |key: &SearchKey| {
+            matches!(key, SearchKey::Date(DateColumn::Saved, _) | SearchKey::SaveDateSupported)
+        };
+        fetches(input, |item| matches!(item, FetchItem::SaveDate)) || has_key(input, is_date)
+    }),
     of(&["OBJECTID"], |input| {
         fetches(input, |item| matches!(item, FetchItem::EmailId | FetchItem::ThreadId))
     }),

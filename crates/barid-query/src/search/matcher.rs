@@ -251,8 +251,9 @@ impl Test {
     fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
         let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
         match key {
-            // A program in normal form contains no `All`; this test is always true.
+            // A program in normal form contains neither of these.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
+            SearchKey::SaveDateSupported => Self::Uid(Vec::new()),
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
@@ -347,7 +348,7 @@ fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     let internal = Day::in_zone(internal.unix_seconds, internal.zone_minutes);
     let sent = facts.sent_date.map(|sent| Day::in_zone(sent.unix_seconds, sent.zone_minutes));
     match column {
-        DateColumn::Internal => Some(internal),
+        DateColumn::Internal | DateColumn::Saved => Some(internal),
         DateColumn::Sent => sent,
         DateColumn::Shown => Some(sent.unwrap_or(internal)),
     }

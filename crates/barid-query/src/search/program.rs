@@ -29,6 +29,9 @@ pub enum DateColumn {
     Sent,
     /// The date of its `Date` field, or the internal date without one, as in message lists.
     Shown,
+    /// The date at which it was saved in its mailbox. No storage records that, so it is the
+    /// internal date (RFC 8514 §4.3).
+    Saved,
 }
 
 /// A range of days from `from` on and before `to`.
@@ -70,6 +73,8 @@ pub enum SearchKey {
     Saved,
     /// By date, disregarding time and zone.
     Date(DateColumn, DateRange),
+    /// SAVEDATESUPPORTED: messages with a date at which they were saved (RFC 8514 §4.3): none.
+    SaveDateSupported,
     /// OLDER: the internal date is at least this many seconds ago (RFC 5032).
     Older(u32),
     /// YOUNGER: the internal date is at most this many seconds ago (RFC 5032).

@@ -103,7 +103,7 @@ impl Fetched<'_> {
                 out.push(b')');
             }
             FetchItem::Preview { .. } => nstring(self.preview().map(str::as_bytes), out),
-            // Neither storage nor cache has values for these yet.
+            // No format records when a message was saved in it; threads have no lasting names.
             FetchItem::SaveDate | FetchItem::ThreadId => {
                 out.extend_from_slice(b"NIL");
             }

@@ -130,6 +130,7 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::UidBefore(_)
         | SearchKey::Saved
         | SearchKey::Date(..)
+        | SearchKey::SaveDateSupported
         | SearchKey::Older(_)
         | SearchKey::Younger(_)
         | SearchKey::Larger(_)
