@@ -145,6 +145,12 @@ pub(crate) const STRUCTURE_LEN_MAX: usize = 64 * 1024;
 /// Maximum bytes of structures that are kept of a mailbox, and that wait in memory to be stored.
 pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
 
+/// Maximum bytes of the identifiers of content that are kept of a mailbox: 2 million messages.
+pub(crate) const EMAIL_IDS_FILE_LEN_MAX: u64 = 64 * 1024 * 1024;
+
+/// Identifiers of content are rewritten when one in this number is new.
+pub(crate) const EMAIL_IDS_KEPT_PART: usize = 16;
+
 /// Structures are rewritten when one in this number is new.
 pub(crate) const STRUCTURES_KEPT_PART: usize = 16;
 

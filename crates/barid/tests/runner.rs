@@ -23,6 +23,7 @@ mod keeping;
 mod mh_killed;
 mod mh_peers;
 mod modseq;
+mod objectid;
 mod once;
 mod opening;
 mod partly;

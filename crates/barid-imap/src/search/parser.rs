@@ -15,6 +15,7 @@ use barid_types::{Flag, Keyword};
 
 use super::lexer::{ImapLexer, ImapToken};
 use crate::lex;
+use crate::limits::OBJECT_ID_LEN_MAX;
 
 /// Parses search keys up to the end of the text.
 pub(crate) fn parse_keys(lexer: ImapLexer<'_>) -> Result<SearchProgram, SearchError> {
@@ -188,6 +189,8 @@ impl ImapParser<'_> {
             },
             "UIDAFTER" => SearchKey::UidAfter(self.unique_id(key)?),
             "UIDBEFORE" => SearchKey::UidBefore(self.unique_id(key)?),
+            "EMAILID" => SearchKey::EmailId(self.object_id(key)?),
+            "THREADID" => SearchKey::ThreadId(self.object_id(key)?),
             "KEYWORD" | "UNKEYWORD" => {
                 let name = lexer.argument(key)?;
                 let keyword = Keyword::new(&name);
@@ -235,6 +238,16 @@ impl ImapParser<'_> {
     fn number(&mut self, key: &str) -> Result<u64, SearchError> {
         let text = self.lexer.argument(key)?;
         lex::number(text.as_bytes()).ok_or_else(|| SearchError::bad(key, "number", text))
+    }
+
+    /// Reads `objectid` (RFC 8474 §7).
+    fn object_id(&mut self, key: &str) -> Result<String, SearchError> {
+        let text = self.lexer.argument(key)?;
+        let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        match (1..=OBJECT_ID_LEN_MAX).contains(&text.len()) && text.bytes().all(is_char) {
+            true => Ok(text),
+            false => Err(SearchError::bad(key, "identifier", text)),
+        }
     }
 
     /// Reads `uniqueid`, a number above 0.

@@ -17,7 +17,9 @@ impl<A: Account> Session<A> {
     pub fn set_client_id(&mut self, parameters: Vec<(String, Option<String>)>) {
         self.client_id = parameters;
         let name = self.client_id.iter().find(|(field, _)| field.eq_ignore_ascii_case("name"));
-        let name = name.and_then(|(_, name)| name.as_deref()).unwrap_or_default();
+        let Some(name) = name.and_then(|(_, name)| name.as_deref()) else {
+            return self.disabled_for_client.clear();
+        };
         let known = QUIRKS.iter().filter(|(client, _)| client.eq_ignore_ascii_case(name));
         let known = known.map(|(_, capability)| (*capability).to_owned());
         self.disabled_for_client = known.chain(self.settings.disabled_for.of(name)).collect();

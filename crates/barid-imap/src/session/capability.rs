@@ -53,6 +53,7 @@ const CAPABILITIES: &[(&str, &[&str])] = &[
     ("LIST-MYRIGHTS", &["ACL", "LIST-EXTENDED"]),
     ("PREVIEW", &[]),
     ("SAVEDATE", &[]),
+    ("OBJECTID", &[]),
     ("UIDBATCHES", &[]),
     ("UIDONLY", &["ENABLE"]),
     ("MESSAGELIMIT", &[]),

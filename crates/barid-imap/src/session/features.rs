@@ -107,6 +107,7 @@ pub(super) const FEATURES: &[Feature] = &[
     }),
     of(&["OBJECTID"], |input| {
         fetches(input, |item| matches!(item, FetchItem::EmailId | FetchItem::ThreadId))
+            || has_key(input, |key| matches!(key, SearchKey::EmailId(_) | SearchKey::ThreadId(_)))
     }),
     of(&["PARTIAL"], |input| {
         let ClientInput::Command(Command::Fetch(fetch)) = input else { return false };

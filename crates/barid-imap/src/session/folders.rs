@@ -15,7 +15,16 @@ impl<A: Account> Session<A> {
         special_use: &[String],
     ) -> Answer<Done> {
         self.account.create(name, is_folder, special_use)?;
-        Ok(Done::text("Create completed"))
+        let text = "Create completed";
+        if !self.offers("OBJECTID") {
+            return Ok(Done::text(text));
+        }
+        // A name that cannot be selected has no identifier.
+        let values = self.account.status(name, &[StatusItem::MailboxId]).unwrap_or_default();
+        Ok(match values.as_slice() {
+            [(_, StatusValue::Id(id))] => Done::with(format!("MAILBOXID ({id})"), text),
+            _ => Done::text(text),
+        })
     }
 
     pub(super) fn delete(&mut self, name: &MailboxName) -> Answer<Done> {

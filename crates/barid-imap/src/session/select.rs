@@ -99,6 +99,10 @@ impl<A: Account> Session<A> {
         }
         reply.line(format_args!("* OK [UIDVALIDITY {}] UIDs valid", numbers.uidvalidity));
         reply.line(format_args!("* OK [UIDNEXT {}] Predicted next UID", numbers.uidnext));
+        if self.offers("OBJECTID") {
+            let id = selected.mailbox.id();
+            reply.line(format_args!("* OK [MAILBOXID ({id})] Mailbox"));
+        }
         if self.offers("CONDSTORE") {
             let modseq = numbers.highest_modseq;
             reply.line(format_args!("* OK [HIGHESTMODSEQ {modseq}] Highest"));

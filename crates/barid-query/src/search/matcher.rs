@@ -253,7 +253,9 @@ impl Test {
         match key {
             // A program in normal form contains neither of these.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
-            SearchKey::SaveDateSupported => Self::Uid(Vec::new()),
+            SearchKey::SaveDateSupported | SearchKey::EmailId(_) | SearchKey::ThreadId(_) => {
+                Self::Uid(Vec::new())
+            }
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))

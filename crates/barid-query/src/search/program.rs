@@ -97,6 +97,12 @@ pub enum SearchKey {
     Text(String),
     /// Messages with a part to be saved rather than read.
     Attachment,
+    /// EMAILID: messages with this content (RFC 8474 §6). It matches nothing until the storage has
+    /// replaced it with a set of UIDs ([`SearchProgram::map_keys`]).
+    EmailId(String),
+    /// THREADID: messages of this thread (RFC 8474 §6). Threads have no names, so it matches
+    /// nothing.
+    ThreadId(String),
 }
 
 /// The index of a node in its program.
@@ -129,6 +135,16 @@ impl SearchProgram {
     #[must_use]
     pub fn all() -> Self {
         Self { nodes: vec![SearchNode::Key(SearchKey::All)] }
+    }
+
+    /// Returns the program with other keys in the place of its keys.
+    #[must_use]
+    pub fn map_keys(&self, map: &mut dyn FnMut(&SearchKey) -> SearchKey) -> Self {
+        let nodes = self.nodes.iter().map(|node| match node {
+            SearchNode::Key(key) => SearchNode::Key(map(key)),
+            node => node.clone(),
+        });
+        Self { nodes: nodes.collect() }
     }
 
     /// Returns the nodes; the last is the root.

@@ -21,7 +21,6 @@ fn are_enough(items: &FetchItems) -> bool {
                 | FetchItem::ModSeq
                 | FetchItem::InternalDate
                 | FetchItem::Rfc822Size
-                | FetchItem::EmailId
         )
     })
 }
@@ -141,7 +140,7 @@ mod tests {
             assert_eq!(ours, (lines, gone, count), "{text}");
             ours
         };
-        let items = "(UID FLAGS MODSEQ INTERNALDATE EMAILID)";
+        let items = "(UID FLAGS MODSEQ INTERNALDATE)";
         let (lines, gone, count) = check(&uids, items);
         assert_eq!((lines.len(), count, gone), (48, 48, vec![uids[7], uids[8]]));
         assert!(lines[3].contains("\\Seen") && !lines[4].contains("\\Seen"), "{lines:?}");

@@ -7,7 +7,7 @@ use barid_types::{Address, BodyStructure, Envelope};
 
 use super::large::FetchedLargeMessage;
 use super::{FetchItem, FetchItems, Partial};
-use crate::Summary;
+use crate::{EmailId, Summary};
 
 /// The parts of a message that the items need when it is read.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,7 @@ pub struct Fetched<'a> {
     /// The parts that were read, if the message is too large and was read in part.
     large: Option<&'a FetchedLargeMessage>,
     preview: Option<String>,
+    email_id: Option<EmailId>,
 }
 
 /// Parts of a message that were read beside it, or instead of it.
@@ -44,6 +45,8 @@ pub(super) struct ReadParts<'a> {
     pub(super) large: Option<&'a FetchedLargeMessage>,
     /// The beginning of its text.
     pub(super) preview: Option<String>,
+    /// The identifier of its content.
+    pub(super) email_id: Option<EmailId>,
 }
 
 impl<'a> Fetched<'a> {
@@ -60,8 +63,8 @@ impl<'a> Fetched<'a> {
             }
             (_, known) => known.unwrap_or_default(),
         };
-        let ReadParts { large, preview } = parts;
-        Self { summary, items, message, structure, large, preview }
+        let ReadParts { large, preview, email_id } = parts;
+        Self { summary, items, message, structure, large, preview, email_id }
     }
 
     /// Returns the requested items.
@@ -73,6 +76,11 @@ impl<'a> Fetched<'a> {
     /// for many messages.
     pub fn preview(&self) -> Option<&str> {
         self.preview.as_deref()
+    }
+
+    /// Returns the identifier of the content (RFC 8474); `None` if no item asks for it.
+    pub fn email_id(&self) -> Option<EmailId> {
+        self.email_id
     }
 
     /// Returns RFC822.SIZE; `None` if no item needs it.

@@ -98,9 +98,8 @@ impl Fetched<'_> {
                 number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
             }
             FetchItem::EmailId => {
-                out.push(b'(');
-                out.extend_from_slice(summary.content_id().as_bytes());
-                out.push(b')');
+                let id = self.email_id().map(|id| format!("({id})")).unwrap_or_default();
+                out.extend_from_slice(id.as_bytes());
             }
             FetchItem::Preview { .. } => nstring(self.preview().map(str::as_bytes), out),
             // No format records when a message was saved in it; threads have no lasting names.

@@ -77,6 +77,7 @@ impl View {
         let report = run(self, uids, items, write, &mut learned, take)?;
         // Later fetches use the stored values.
         self.keep_structures(&learned.structures);
+        self.keep_email_ids(&learned.email_ids);
         self.keep_restart_points();
         Ok((report, learned.sizes))
     }

@@ -136,6 +136,8 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::Larger(_)
         | SearchKey::Smaller(_)
         | SearchKey::ModSeq(_)
+        | SearchKey::EmailId(_)
+        | SearchKey::ThreadId(_)
         | SearchKey::Attachment => false,
     }
 }

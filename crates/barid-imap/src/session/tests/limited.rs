@@ -63,7 +63,7 @@ fn what_has_all_messages_or_none_is_refused() {
 #[test]
 fn messages_are_removed_in_parts() {
     let mut client = limited();
-    client.check("CREATE box", "x OK");
+    client.check("CREATE box", "x OK [MAILBOXID (F2)]");
     client.check("MOVE 1:3 box", {
         "* OK [COPYUID 2 2:3 1:2] / * 2 EXPUNGE / * 2 EXPUNGE / x OK [MESSAGELIMIT 2 2]"
     });
