@@ -98,6 +98,18 @@ fn dialogues_of_rfcs_are_as_they_are_written() {
 }
 
 #[test]
+fn identifiers_are_kept_in_every_format() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../barid-imap-suites/rfc");
+    let options = RunOptions { transport: Transport::Tcp, user: 1 };
+    for format in [MailFormat::Nested, MailFormat::Mbox, MailFormat::Mbx, MailFormat::Mix] {
+        let is_wanted = |name: &str| name == "rfc8474-objectid";
+        let report = run_folder(&server(format), &folder, options, &is_wanted).unwrap();
+        println!("{}: {report}", format.name());
+        assert_eq!((report.passed(), report.failed().len()), (1, 0));
+    }
+}
+
+#[test]
 fn wrong_arguments_are_explained() {
     let world = World::new();
     let missing = world.path("missing");

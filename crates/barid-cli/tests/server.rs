@@ -762,3 +762,35 @@ fn mail_outside_the_users_folders_is_out_of_reach() {
     assert!(!answer.contains("t OK"), "{answer}");
     ann.ok("NOOP");
 }
+
+#[test]
+fn extensions_follow_the_configuration_and_the_client() {
+    let more = "[imap]\nuid_only = true\nmessage_limit = 1000\n\
+                [[disable]]\ncapabilities = [\"IDLE\"]\n\
+                [[disable]]\ncapabilities = [\"CONDSTORE\"]\nclients = [\"Old*\"]\n\
+                [[disable]]\ncapabilities = [\"MOVE\"]\nusers = [\"bob\"]\n";
+    let server = Server::start_with("", more);
+    let has = |text: &str, name: &str| text.split([' ', ']', '\r']).any(|word| word == name);
+    let mut ann = server.client();
+    assert!(has(&ann.greeting, "ID") && !has(&ann.greeting, "IDLE"), "{}", ann.greeting);
+    let answer = ann.ok("LOGIN ann secret");
+    for name in ["UIDONLY", "MESSAGELIMIT=1000", "CONDSTORE", "QRESYNC", "MOVE"] {
+        assert!(has(&answer, name), "{name}: {answer}");
+    }
+    assert!(!has(&answer, "IDLE"), "{answer}");
+    assert!(ann.command("IDLE").starts_with("t BAD"));
+    assert!(ann.ok("SELECT INBOX").contains("HIGHESTMODSEQ"));
+    assert!(ann.ok("ENABLE UIDONLY").contains("* ENABLED UIDONLY"));
+    // ID comes before the login.
+    let mut bob = server.client();
+    bob.ok("ID (\"version\" \"1\" \"name\" \"OldMail\")");
+    let answer = bob.ok("LOGIN bob secret");
+    for name in ["CONDSTORE", "QRESYNC", "MOVE", "IDLE"] {
+        assert!(!has(&answer, name), "{name}: {answer}");
+    }
+    assert!(!bob.ok("SELECT INBOX").contains("HIGHESTMODSEQ"));
+    assert!(bob.command("UID MOVE 1 INBOX").starts_with("t BAD"));
+    assert!(bob.command("STATUS INBOX (HIGHESTMODSEQ)").starts_with("t BAD"));
+    bob.ok("ID (\"name\" \"NewMail\")");
+    assert!(bob.ok("STATUS INBOX (HIGHESTMODSEQ)").contains("(HIGHESTMODSEQ "));
+}

@@ -530,6 +530,9 @@ pub trait Mailbox: Send {
     /// `is_fatal` if the mailbox was removed or renamed; errors of the storage.
     fn refresh(&mut self) -> Answer<Self::View>;
 
+    /// Returns its identifier (RFC 8474 §4), which is that of [`StatusItem::MailboxId`].
+    fn id(&self) -> String;
+
     /// Returns `true` if it cannot be changed.
     fn is_read_only(&self) -> bool;
 

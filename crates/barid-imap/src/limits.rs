@@ -48,3 +48,5 @@ pub const ERROR_TEXT_LEN_MAX: usize = 240;
 pub const UID_BATCH_MIN: u32 = 500;
 /// Length of a name of ID in bytes (RFC 2971 §3.3).
 pub const ID_NAME_LEN_MAX: usize = 30;
+/// Length of an identifier of an object in bytes (RFC 8474 §7).
+pub const OBJECT_ID_LEN_MAX: usize = 255;

@@ -25,6 +25,7 @@ mod params;
 mod peers;
 mod pieces;
 mod plain_address;
+mod preview;
 mod profile;
 mod sections;
 mod structure;
@@ -50,6 +51,7 @@ pub use owned::{header_key, is_owned_field, rfc822_size, rfc822_size_of_crlf, st
 pub use params::parameter;
 pub use peers::{casemap_as, parse_date_as};
 pub use pieces::{LinePieces, TakeLines};
+pub use preview::preview;
 pub use profile::Profile;
 pub use sections::{Section, SectionError, SectionText};
 pub use structure::{StructureReader, body_structure, is_message};

@@ -42,3 +42,10 @@ pub const READABLE_TEXT_LEN_MAX: usize = 64 * 1024 * 1024;
 
 /// The most header fields that a section names.
 pub const SECTION_FIELDS_MAX: usize = 1000;
+
+/// Number of characters of a preview; RFC 8970 §3.1 asks for at most 200.
+pub const PREVIEW_CHARS_MAX: usize = 200;
+
+/// Lengths in bytes to which a part is decoded for a preview, until there is enough text: some
+/// senders put many kilobytes of styles before it.
+pub(crate) const PREVIEW_PART_LENS: [u64; 3] = [16 * 1024, 512 * 1024, 16 * 1024 * 1024];

@@ -74,7 +74,7 @@ pub fn part_by_number<'s>(structure: &'s BodyStructure, number: &str) -> Option<
     Some(part)
 }
 
-fn is_multipart(part: &BodyStructure) -> bool {
+pub(crate) fn is_multipart(part: &BodyStructure) -> bool {
     part.media_type.eq_ignore_ascii_case(b"multipart")
 }
 
@@ -106,7 +106,7 @@ pub fn attachments(structure: &BodyStructure) -> Vec<Attachment> {
         .collect()
 }
 
-fn is_attachment(part: &BodyStructure) -> bool {
+pub(crate) fn is_attachment(part: &BodyStructure) -> bool {
     let kind = part.disposition.as_ref().map(|disposition| &*disposition.kind);
     let attached = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"attachment"));
     let read = part.media_type.eq_ignore_ascii_case(b"text") || !part.parts.is_empty();
@@ -164,7 +164,7 @@ pub fn readable_text_of(message: &[u8], structure: &BodyStructure) -> String {
 }
 
 /// Returns the alternative that reads best as text.
-fn alternative(parts: &[BodyStructure]) -> Option<&BodyStructure> {
+pub(crate) fn alternative(parts: &[BodyStructure]) -> Option<&BodyStructure> {
     let of_type = |wanted: &str| parts.iter().find(|part| media_type(part) == wanted);
     of_type("text/plain").or_else(|| of_type("text/html")).or_else(|| parts.last())
 }

@@ -13,7 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::connection::{LocalVerifier, LoginEnd, SessionEnd, StopRequest, login, serve};
+use crate::connection::{
+    LocalVerifier, LoginEnd, LoginRules, SessionEnd, StopRequest, login, serve,
+};
 use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT};
 use crate::mail::SessionAccount;
 use crate::server_id;
@@ -92,11 +94,14 @@ impl Service {
         loop {
             let verifier = LocalVerifier::new(Arc::clone(&self.sasl), channel.clone());
             let before = known.take();
-            let end = login(stream, verifier, can_start_tls, before, LOGIN_TIMEOUT).await?;
-            let (tag, identity, decoder) = match end {
+            let rules = LoginRules { can_start_tls, disabled: Vec::new(), time: LOGIN_TIMEOUT };
+            let end = login(stream, verifier, rules, before).await?;
+            let (tag, identity, decoder, client_id) = match end {
                 LoginEnd::Closed => return Ok(false),
                 LoginEnd::StartTls => return Ok(true),
-                LoginEnd::LoggedIn { tag, identity, decoder } => (tag, identity, decoder),
+                LoginEnd::LoggedIn { tag, identity, decoder, client_id } => {
+                    (tag, identity, decoder, client_id)
+                }
             };
             // Opening may wait for the disk, but not for other users.
             let mail = tokio::task::block_in_place(|| self.users.open(&identity.user))?;
@@ -108,7 +113,8 @@ impl Service {
                 id: server_id(),
                 ..SessionSettings::default()
             };
-            let session = Session::new(account, settings, *decoder);
+            let mut session = Session::new(account, settings, *decoder);
+            session.set_client_id(client_id);
             match serve(&mut *stream, session, Some(tag), cancel, StopRequest::never()).await? {
                 SessionEnd::Closed => return Ok(false),
                 SessionEnd::Unauthenticated(decoder) => known = Some(*decoder),

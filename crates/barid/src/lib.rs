@@ -262,6 +262,7 @@ pub mod check;
 pub mod convert;
 mod create;
 mod damaged_state;
+mod email_ids;
 mod error;
 pub mod fetch;
 mod folders;
@@ -321,6 +322,7 @@ pub use change::{
 pub use changes::MailboxChange;
 pub use changes_modseq::ModSeqChanges;
 pub use create::create;
+pub use email_ids::EmailId;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{
     Folder, FolderSearch, TreePlace, detect, folders, folders_with, place_in_tree, resolve_name,

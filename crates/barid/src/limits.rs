@@ -29,6 +29,13 @@ pub(crate) const FETCH_BLOCK_ROWS: usize = 512;
 /// Number of blocks that a thread of a fetch may be ahead.
 pub(crate) const FETCH_BLOCKS_WAITING: usize = 2;
 
+/// Messages of one fetch up to which a preview is made even if it may be left out (RFC 8970 §3.2).
+pub(crate) const FETCH_LAZY_PREVIEWS_MAX: usize = 100;
+
+/// Lengths in bytes of the beginning of a message in which its text is looked for, one after the
+/// other; text after the last is not in a preview.
+pub(crate) const PREVIEW_START_LENS: [usize; 3] = [64 << 10, 1 << 20, 32 << 20];
+
 /// Maximum number of threads of a fetch.
 pub(crate) const FETCH_THREADS_MAX: usize = 16;
 
@@ -143,6 +150,12 @@ pub(crate) const STRUCTURE_LEN_MAX: usize = 64 * 1024;
 
 /// Maximum bytes of structures that are kept of a mailbox, and that wait in memory to be stored.
 pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
+
+/// Maximum bytes of the identifiers of content that are kept of a mailbox: 2 million messages.
+pub(crate) const EMAIL_IDS_FILE_LEN_MAX: u64 = 64 * 1024 * 1024;
+
+/// Identifiers of content are rewritten when one in this number is new.
+pub(crate) const EMAIL_IDS_KEPT_PART: usize = 16;
 
 /// Structures are rewritten when one in this number is new.
 pub(crate) const STRUCTURES_KEPT_PART: usize = 16;

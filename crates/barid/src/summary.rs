@@ -33,8 +33,6 @@ pub struct Summary<'a> {
     /// `true` if the message has more of some field than the cache: the field is longer, or occurs
     /// again.
     pub is_cut: bool,
-    /// Hash of the header and length of the body in bytes.
-    content: (u64, u64),
     names: &'a KeywordTable,
 }
 
@@ -42,13 +40,6 @@ impl<'a> Summary<'a> {
     /// Returns the names of its keywords, in the order of their slots.
     pub fn keyword_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.names.select(self.keywords).map(|keyword| keyword.as_str())
-    }
-
-    /// Returns an identifier of the content: that of a copy is the same, as long as the storage
-    /// does not change its header (RFC 8474 §5.1, EMAILID).
-    pub fn content_id(&self) -> String {
-        let (header, body_len) = self.content;
-        format!("M{header:016x}-{body_len:x}")
     }
 
     pub(crate) fn new(
@@ -71,7 +62,6 @@ impl<'a> Summary<'a> {
             rfc822_size: core.rfc822_size,
             fields: &record.fields,
             is_cut: record.cut,
-            content: (core.key.0, core.size.saturating_sub(core.header_len.into())),
             names,
         }
     }

@@ -26,7 +26,7 @@ const KEYS: [&str; 9] =
     ["arrival", "cc", "date", "from", "size", "subject", "to", "displayfrom", "displayto"];
 
 /// Requests of an IMAP client for a message; the mod-sequence is the cache's own.
-const ITEMS: [&str; 14] = [
+const ITEMS: [&str; 16] = [
     "FLAGS INTERNALDATE",
     "RFC822.SIZE",
     "ENVELOPE",
@@ -40,6 +40,8 @@ const ITEMS: [&str; 14] = [
     "BODY[1.MIME]",
     "BINARY[1]",
     "BINARY.SIZE[2]",
+    "EMAILID",
+    "FLAGS PREVIEW EMAILID",
     "BODYSTRUCTURE RFC822.SIZE BODY[HEADER.FIELDS.NOT (RECEIVED)]",
 ];
 
@@ -159,13 +161,16 @@ fn messages() -> Vec<Vec<u8>> {
 /// Fills a cache.
 type Fill = fn(&mut Mailbox);
 
-const FILLS: [(&str, Fill); 7] = [
+const FILLS: [(&str, Fill); 8] = [
     ("populated", |_| {}),
     ("some-sizes", |mailbox| {
         fetch(mailbox, "RFC822.SIZE", 3);
     }),
     ("some-structures", |mailbox| {
         fetch(mailbox, "BODYSTRUCTURE", 4);
+    }),
+    ("some-email-ids", |mailbox| {
+        fetch(mailbox, "EMAILID", 2);
     }),
     ("some-bodies", |mailbox| {
         fetch(mailbox, "BODY[]", 5);

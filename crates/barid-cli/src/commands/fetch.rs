@@ -126,9 +126,21 @@ fn write_json(fetched: &Fetched<'_>, out: &mut Vec<u8>) {
             }
             // Servers answer NIL, too, where there is no value.
             FetchItem::SaveDate => json.key("savedate").null(),
-            FetchItem::EmailId => json.key("emailid").str(&summary.content_id()),
+            FetchItem::EmailId => {
+                json.key("emailid");
+                match fetched.email_id() {
+                    Some(id) => json.str(&id.to_string()),
+                    None => json.null(),
+                }
+            }
             FetchItem::ThreadId => json.key("threadid").null(),
-            FetchItem::Preview { .. } => json.key("preview").null(),
+            FetchItem::Preview { .. } => {
+                json.key("preview");
+                match fetched.preview() {
+                    Some(text) => json.str(text),
+                    None => json.null(),
+                }
+            }
             FetchItem::Section { .. } | FetchItem::Binary { .. } | FetchItem::BinarySize(_) => {
                 sections.push(item);
             }

@@ -1,14 +1,14 @@
 //! Messages, their fields, and the texts in them: `barid-message` and `barid-charset`.
 
 use barid_charset::Charset;
-use barid_message::limits::MESSAGE_IDS_MAX;
+use barid_message::limits::{MESSAGE_IDS_MAX, PREVIEW_CHARS_MAX};
 use barid_message::{
     AddressRef, CrlfPieces, HeaderScan, LinePieces, Profile, Section, address_display_name,
     attachments, base_subject, body_offset, body_structure, casemap, crlf_size, decode_charset,
     decode_plain, decode_words, display_name, display_name_as, envelope, field, fields, file_name,
     first_mailbox, first_mailbox_as, header_key, is_known_encoding, media_type, message_id,
     message_ids, numbered_parts, parse_addresses, parse_date, parse_date_as, part_body,
-    part_by_number, part_text, push_crlf, raw_body, readable_text_of, rfc822_size,
+    part_by_number, part_text, preview, push_crlf, raw_body, readable_text_of, rfc822_size,
     rfc822_size_of_crlf, strip_owned, unfold, visit_addresses, wire_message,
 };
 use barid_types::BodyStructure;
@@ -76,6 +76,9 @@ pub(crate) fn mime(bytes: &[u8]) {
     }
     attachments(&structure);
     readable_text_of(bytes, &structure);
+    let text = preview(bytes, true).expect("because the message is whole");
+    assert!(text.chars().count() <= PREVIEW_CHARS_MAX && !text.contains(['\r', '\n']), "{text:?}");
+    preview(bytes, false);
 }
 
 /// Asserts that parts lie inside the part around them, one after the other, with correct sizes.

@@ -16,6 +16,12 @@ pub struct AppendMessage {
     pub flags: FlagList,
     /// The internal date; `None` for now.
     pub internal_date: Option<InternalDate>,
+    /// `true` if it replaces another message (REPLACE).
+    pub replaces: bool,
+    /// `true` if it is joined from parts (CATENATE).
+    pub is_joined: bool,
+    /// `true` if it has the form for headers in UTF-8 (RFC 6855).
+    pub is_utf8: bool,
 }
 
 /// A part of a message.

@@ -206,6 +206,8 @@ pub struct SearchCommand {
     pub partial: Option<(i64, i64)>,
     /// UPDATE of RETURN (RFC 5267).
     pub update: bool,
+    /// CONTEXT of RETURN, a hint (RFC 5267 §4.2).
+    pub has_context_hint: bool,
 }
 
 /// The arguments of FETCH.

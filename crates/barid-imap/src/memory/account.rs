@@ -94,7 +94,7 @@ impl Account for MemoryAccount {
             StatusItem::UidNext => StatusValue::Number(state.uidnext.get().into()),
             StatusItem::UidValidity => StatusValue::Number(state.uidvalidity.get().into()),
             StatusItem::HighestModSeq => StatusValue::Number(state.modseq.get()),
-            StatusItem::MailboxId => StatusValue::Id(format!("M{}", state.uidvalidity)),
+            StatusItem::MailboxId => StatusValue::Id(format!("F{}", state.uidvalidity)),
             _ => StatusValue::Number(0),
         };
         Ok(items.iter().map(|item| (*item, value(item))).collect())

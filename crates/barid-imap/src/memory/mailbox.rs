@@ -57,6 +57,10 @@ impl Mailbox for MemoryMailbox {
         Ok(self.last.clone())
     }
 
+    fn id(&self) -> String {
+        format!("F{}", self.uidvalidity)
+    }
+
     fn is_read_only(&self) -> bool {
         self.read_only
     }

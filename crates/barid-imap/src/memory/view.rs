@@ -48,6 +48,9 @@ impl MemoryView {
                 let last = self.0.messages.last().map_or(0, |message| message.uid.get());
                 in_ranges(message.uid.get(), &set.resolve(last))
             }
+            SearchKey::EmailId(id) => *id == format!("M{}", message.uid),
+            SearchKey::UidAfter(uid) => message.uid.get() > *uid,
+            SearchKey::UidBefore(uid) => message.uid.get() < *uid,
             SearchKey::Saved => saved.contains(message.uid),
             SearchKey::Larger(size) => message.bytes.len() as u64 > *size,
             SearchKey::Smaller(size) => (message.bytes.len() as u64) < *size,
@@ -76,6 +79,7 @@ impl MemoryView {
             FetchItem::ModSeq => out.extend_from_slice(format!("({})", message.modseq).as_bytes()),
             FetchItem::InternalDate => write_date(message.date, out),
             FetchItem::Rfc822Size => number(message.bytes.len() as u64, out),
+            FetchItem::EmailId => out.extend_from_slice(format!("(M{})", message.uid).as_bytes()),
             FetchItem::Section { .. } => literal(&message.bytes, out),
             _ => out.extend_from_slice(b"NIL"),
         }

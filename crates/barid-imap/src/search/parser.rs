@@ -15,6 +15,7 @@ use barid_types::{Flag, Keyword};
 
 use super::lexer::{ImapLexer, ImapToken};
 use crate::lex;
+use crate::limits::OBJECT_ID_LEN_MAX;
 
 /// Parses search keys up to the end of the text.
 pub(crate) fn parse_keys(lexer: ImapLexer<'_>) -> Result<SearchProgram, SearchError> {
@@ -186,6 +187,10 @@ impl ImapParser<'_> {
                 "$" => SearchKey::Saved,
                 set => SearchKey::Uid(NumberSet::parse(set)?),
             },
+            "UIDAFTER" => SearchKey::UidAfter(self.unique_id(key)?),
+            "UIDBEFORE" => SearchKey::UidBefore(self.unique_id(key)?),
+            "EMAILID" => SearchKey::EmailId(self.object_id(key)?),
+            "THREADID" => SearchKey::ThreadId(self.object_id(key)?),
             "KEYWORD" | "UNKEYWORD" => {
                 let name = lexer.argument(key)?;
                 let keyword = Keyword::new(&name);
@@ -195,6 +200,10 @@ impl ImapParser<'_> {
             "SENTBEFORE" | "SENTON" | "SENTSINCE" => {
                 SearchKey::Date(DateColumn::Sent, self.dates(key)?)
             }
+            "SAVEDBEFORE" | "SAVEDON" | "SAVEDSINCE" => {
+                SearchKey::Date(DateColumn::Saved, self.dates(key)?)
+            }
+            "SAVEDATESUPPORTED" => SearchKey::SaveDateSupported,
             "OLDER" => SearchKey::Older(self.positive(key)?),
             "YOUNGER" => SearchKey::Younger(self.positive(key)?),
             "LARGER" => SearchKey::Larger(self.number(key)?),
@@ -220,8 +229,8 @@ impl ImapParser<'_> {
         let day = Day::parse_imap(&text);
         let day = day.ok_or_else(|| SearchError::bad(key, "date such as 31-Jan-2024", text))?;
         Ok(match key {
-            "BEFORE" | "SENTBEFORE" => DateRange { from: None, to: Some(day) },
-            "SINCE" | "SENTSINCE" => DateRange { from: Some(day), to: None },
+            "BEFORE" | "SENTBEFORE" | "SAVEDBEFORE" => DateRange { from: None, to: Some(day) },
+            "SINCE" | "SENTSINCE" | "SAVEDSINCE" => DateRange { from: Some(day), to: None },
             _ => DateRange { from: Some(day), to: Some(day.plus(1)) },
         })
     }
@@ -229,6 +238,23 @@ impl ImapParser<'_> {
     fn number(&mut self, key: &str) -> Result<u64, SearchError> {
         let text = self.lexer.argument(key)?;
         lex::number(text.as_bytes()).ok_or_else(|| SearchError::bad(key, "number", text))
+    }
+
+    /// Reads `objectid` (RFC 8474 §7).
+    fn object_id(&mut self, key: &str) -> Result<String, SearchError> {
+        let text = self.lexer.argument(key)?;
+        let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        match (1..=OBJECT_ID_LEN_MAX).contains(&text.len()) && text.bytes().all(is_char) {
+            true => Ok(text),
+            false => Err(SearchError::bad(key, "identifier", text)),
+        }
+    }
+
+    /// Reads `uniqueid`, a number above 0.
+    fn unique_id(&mut self, key: &str) -> Result<u32, SearchError> {
+        let number = self.number(key)?;
+        let valid = u32::try_from(number).ok().filter(|uid| *uid > 0);
+        valid.ok_or_else(|| SearchError::bad(key, "UID", number.to_string()))
     }
 
     fn positive(&mut self, key: &str) -> Result<u32, SearchError> {

@@ -3,6 +3,7 @@
 use barid_query::search::NumberSet;
 
 use super::copy::append_uid;
+use super::features::ClientInput;
 use super::reply::Reply;
 use super::{Done, Next, Session};
 use crate::backend::{Account, Answer, Mailbox, Refusal};
@@ -13,11 +14,13 @@ impl<A: Account> Session<A> {
     pub(super) fn begin_message(&mut self, message: AppendMessage) {
         if message.is_first {
             self.account.append_abort();
+            self.append_count = 0;
         }
-        if self.append_refused.is_none()
-            && let Err(refusal) = self.account.append_begin(&message)
-        {
-            self.append_refused = Some(refusal);
+        self.append_count += 1;
+        if self.append_refused.is_none() {
+            let begun = self.check_offered(ClientInput::Message(&message));
+            let begun = begun.and_then(|()| self.check_append_count());
+            self.append_refused = begun.and_then(|()| self.account.append_begin(&message)).err();
         }
     }
 
@@ -28,12 +31,13 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Next {
         if self.append_refused.is_none() {
-            self.append_refused = match part {
+            let begun = self.check_offered(ClientInput::Part(&part)).and_then(|()| match part {
                 AppendPart::Literal { len, is_binary } => {
-                    self.account.append_literal(len, is_binary).err()
+                    self.account.append_literal(len, is_binary)
                 }
-                AppendPart::Url(url) => self.account.append_url(&url).err(),
-            };
+                AppendPart::Url(url) => self.account.append_url(&url),
+            });
+            self.append_refused = begun.err();
         }
         if is_sync {
             match self.append_refused.take() {
@@ -43,7 +47,7 @@ impl<A: Account> Session<A> {
                     let tag = self.decoder.tag().unwrap_or("*").to_owned();
                     self.decoder.abandon();
                     self.account.append_abort();
-                    reply.no(&tag, &refusal);
+                    self.refuse(&tag, &refusal, &Done::default(), reply);
                 }
             }
         }
@@ -63,7 +67,7 @@ impl<A: Account> Session<A> {
         }
         let appended = self.account.append()?;
         let text = "Append completed";
-        if appended.uids.is_empty() {
+        if appended.uids.is_empty() || !self.offers_or_rev2("UIDPLUS") {
             return Ok(Done::text(text));
         }
         Ok(Done::with(append_uid(appended.uidvalidity, &appended.uids), text))

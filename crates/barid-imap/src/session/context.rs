@@ -34,6 +34,11 @@ impl<A: Account> Session<A> {
         if !command.update {
             return Ok(());
         }
+        if self.lowest_processed.is_some() {
+            let text = "The result has a part of the messages only";
+            reply.line(format_args!("* NO [NOUPDATE \"{tag}\"] {text}"));
+            return Ok(());
+        }
         if self.contexts.len() == CONTEXTS_MAX {
             reply.line(format_args!("* NO [NOUPDATE \"{tag}\"] Too many searches are updated"));
             return Ok(());
@@ -79,7 +84,7 @@ impl<A: Account> Session<A> {
     }
 
     fn update_context(&mut self, context: &mut SearchContext, reply: &mut Reply<'_>) -> Answer<()> {
-        let mut rows = self.matching_rows(&context.command, reply)?;
+        let mut rows = self.matching_rows(&context.command, None, reply)?;
         let newest = &self.selected_mut()?.newest;
         if let Some(sort) = &context.sort {
             let order = newest.sort(sort)?;

@@ -27,8 +27,12 @@ impl<A: Account> Session<A> {
             // A client that moves messages which another one has moved is content with OK.
             return Ok(Done::text(text));
         }
-        let copied = selected.mailbox.copy(&uids, to, moves)?;
-        let code = copy_uid(&copied);
+        let uids = match moves {
+            true => self.limited(uids),
+            false => self.all_or_none(uids)?,
+        };
+        let copied = self.selected_mut()?.mailbox.copy(&uids, to, moves)?;
+        let code = copy_uid(&copied).filter(|_| self.offers_or_rev2("UIDPLUS"));
         if !moves {
             return Ok(code.map_or(Done::text(text), |code| Done::with(code, text)));
         }
@@ -55,9 +59,13 @@ impl<A: Account> Session<A> {
             return Err(Refusal::new("READ-ONLY", "The mailbox is read-only"));
         }
         let uids = match set {
-            Some(set) => Some(selected.uids_of_set(set, &self.saved)?),
+            Some(set) => {
+                let uids = selected.uids_of_set(set, &self.saved)?;
+                Some(self.limited_expunge(uids)?)
+            }
             None => None,
         };
+        let selected = self.selected_mut()?;
         if uids.as_ref().is_none_or(|uids| !uids.is_empty()) {
             selected.mailbox.expunge(uids.as_deref())?;
         }

@@ -13,8 +13,7 @@ impl<A: Account> Session<A> {
         parameters: Vec<(String, Option<String>)>,
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
-        self.client_id = parameters;
-        self.learn_client();
+        self.set_client_id(parameters);
         write_id(&self.settings.id, reply);
         Ok(Done::text("ID completed"))
     }
@@ -23,7 +22,7 @@ impl<A: Account> Session<A> {
     /// before.
     pub(super) fn enable(&mut self, names: &[String], reply: &mut Reply<'_>) -> Answer<Done> {
         let mut enabled = self.enabled;
-        for name in names.iter().filter(|name| self.is_available(name)) {
+        for name in names.iter().filter(|name| self.offers(name)) {
             match name.as_str() {
                 "IMAP4REV2" => enabled.rev2 = true,
                 "CONDSTORE" => enabled.condstore = true,
@@ -62,18 +61,12 @@ impl<A: Account> Session<A> {
         if self.is_compressed {
             return Err(Refusal::new("COMPRESSIONACTIVE", "Compression is active already"));
         }
-        if !self.settings.can_compress || !self.is_available("COMPRESS=DEFLATE") {
-            return Err(Refusal::bad("Compression is not available"));
-        }
         self.is_compressed = true;
         *next = Next::Compress;
         Ok(Done::text("Begin compression"))
     }
 
     pub(super) fn unauthenticate(&mut self, next: &mut Next) -> Answer<Done> {
-        if !self.settings.can_unauthenticate || !self.is_available("UNAUTHENTICATE") {
-            return Err(Refusal::bad("Command not available"));
-        }
         if self.is_compressed {
             return Err(Refusal::new("CANNOT", "Not possible on a compressed connection"));
         }

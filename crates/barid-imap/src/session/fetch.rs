@@ -33,14 +33,16 @@ impl<A: Account> Session<A> {
             uids = self.changed_since(since, uids, command, reply)?;
             items = items.with_modseq();
         }
-        if let Some((first, last)) = command.partial {
-            uids = super::search::part_of(&uids, first, last).to_vec();
+        if let Some(range) = command.partial {
+            self.check_partial(range)?;
+            uids = super::search::part_of(&uids, range.0, range.1).to_vec();
         }
+        uids = self.limited(uids);
         let seen = self.mark_seen(&uids, &items, reply)?;
         if !seen.is_empty() && self.enabled.condstore {
             items = items.with_modseq();
         }
-        let fetched = self.write_fetched(&uids, &items, reply)?;
+        let fetched = self.write_fetched(&self.in_order(&uids), &items, reply)?;
         if !items.has(&FetchItem::Flags) {
             self.write_flag_changes(&seen, false, reply)?;
         }

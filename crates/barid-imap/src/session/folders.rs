@@ -15,7 +15,16 @@ impl<A: Account> Session<A> {
         special_use: &[String],
     ) -> Answer<Done> {
         self.account.create(name, is_folder, special_use)?;
-        Ok(Done::text("Create completed"))
+        let text = "Create completed";
+        if !self.offers("OBJECTID") {
+            return Ok(Done::text(text));
+        }
+        // A name that cannot be selected has no identifier.
+        let values = self.account.status(name, &[StatusItem::MailboxId]).unwrap_or_default();
+        Ok(match values.as_slice() {
+            [(_, StatusValue::Id(id))] => Done::with(format!("MAILBOXID ({id})"), text),
+            _ => Done::text(text),
+        })
     }
 
     pub(super) fn delete(&mut self, name: &MailboxName) -> Answer<Done> {
@@ -87,7 +96,14 @@ impl<A: Account> Session<A> {
         reply.push("* ");
         reply.push(command.response);
         reply.push(" (");
-        for (at, attribute) in attributes(command, mailbox).into_iter().enumerate() {
+        let mut attributes = attributes(command, mailbox);
+        let shows_children = command.returns.children || self.offers_or_rev2("CHILDREN");
+        let shows_use = self.offers_or_rev2("SPECIAL-USE");
+        attributes.retain(|attribute| match *attribute {
+            "\\HasChildren" | "\\HasNoChildren" => shows_children,
+            attribute => shows_use || !mailbox.special_use.iter().any(|use_| use_ == attribute),
+        });
+        for (at, attribute) in attributes.into_iter().enumerate() {
             if at > 0 {
                 reply.push(" ");
             }

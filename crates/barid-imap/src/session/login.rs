@@ -21,7 +21,7 @@ pub struct LoginSettings {
     pub allows_passwords: bool,
     /// Mechanisms for AUTHENTICATE, in capitals.
     pub mechanisms: Vec<String>,
-    /// Capabilities that are not advertised.
+    /// Capabilities that are not offered, to whomever.
     pub disabled: Vec<String>,
     /// Fields of the answer to ID.
     pub id: Vec<(String, String)>,
@@ -63,6 +63,8 @@ pub struct Login {
     decoder: Decoder,
     settings: LoginSettings,
     bad_commands: u32,
+    /// The parameters of the client's ID.
+    client_id: Vec<(String, Option<String>)>,
 }
 
 impl Login {
@@ -72,7 +74,7 @@ impl Login {
         decoder.set_logged_in(false);
         decoder.set_rev2(false);
         decoder.set_utf8(false);
-        Self { decoder, settings, bad_commands: 0 }
+        Self { decoder, settings, bad_commands: 0, client_id: Vec::new() }
     }
 
     /// Writes the greeting.
@@ -93,11 +95,21 @@ impl Login {
         for mechanism in &self.settings.mechanisms {
             let _ = write!(text, " AUTH={mechanism}");
         }
-        let is_disabled = |name: &&str| {
+        let names: Vec<&str> = text.split(' ').filter(|name| self.offers(name)).collect();
+        names.join(" ")
+    }
+
+    fn offers(&self, name: &str) -> bool {
+        let is_disabled = |name: &str| {
             self.settings.disabled.iter().any(|disabled| disabled.eq_ignore_ascii_case(name))
         };
-        let names: Vec<&str> = text.split(' ').filter(|name| !is_disabled(name)).collect();
-        names.join(" ")
+        let needed = (name == "IMAP4rev2").then_some("ENABLE");
+        ![name].into_iter().chain(needed).any(is_disabled)
+    }
+
+    /// Takes the parameters of the client's ID (RFC 2971), for the session.
+    pub fn take_client_id(&mut self) -> Vec<(String, Option<String>)> {
+        std::mem::take(&mut self.client_id)
     }
 
     /// Takes bytes of the client.
@@ -163,7 +175,8 @@ impl Login {
                 reply.ok(&tag, &Done::text("Capability completed"));
             }
             Command::Noop => reply.ok(&tag, &Done::text("NOOP completed")),
-            Command::Id(_) => {
+            Command::Id(parameters) if self.offers("ID") => {
+                self.client_id = parameters;
                 write_id(&self.settings.id, reply);
                 reply.ok(&tag, &Done::text("ID completed"));
             }
@@ -173,6 +186,8 @@ impl Login {
                 return LoginRequest::Close;
             }
             Command::StartTls if self.settings.can_start_tls => {
+                // What was said in clear may have been somebody else's (RFC 9051 §6.2.1).
+                self.client_id.clear();
                 reply.ok(&tag, &Done::text("Begin TLS negotiation now"));
                 return LoginRequest::StartTls;
             }
@@ -184,6 +199,10 @@ impl Login {
                 reply.no(&tag, &Refusal::new("PRIVACYREQUIRED", text));
             }
             Command::Authenticate { mechanism, initial } => {
+                if initial.is_some() && !self.offers("SASL-IR") {
+                    reply.no(&tag, &Refusal::bad("SASL-IR is not available"));
+                    return self.count_bad(reply);
+                }
                 if self.settings.mechanisms.contains(&mechanism) {
                     return LoginRequest::Authenticate { tag, mechanism, initial };
                 }

@@ -12,8 +12,10 @@ mod capability;
 mod context;
 mod copy;
 mod extras;
+mod features;
 mod fetch;
 mod folders;
+mod limit;
 mod login;
 mod multi_search;
 mod notify;
@@ -27,9 +29,10 @@ mod sync;
 mod tests;
 mod uid_batches;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use barid_types::UidSet;
+use barid_types::{Uid, UidSet};
 
 pub use self::capability::Capabilities;
 use self::context::SearchContext;
@@ -91,6 +94,9 @@ pub struct SessionSettings {
     pub disabled_for: DisabledForClient,
     /// `true` to offer UIDONLY (RFC 9586), which some clients enable and cannot use.
     pub offers_uid_only: bool,
+    /// Number of messages that a command processes, and that MESSAGELIMIT announces (RFC 9738);
+    /// `None` for all.
+    pub message_limit: Option<NonZeroU32>,
     /// `true` if the connection can be compressed.
     pub can_compress: bool,
     /// `true` if the session can return to the state before login.
@@ -131,12 +137,17 @@ pub struct Session<A: Account> {
     idle_tag: Option<String>,
     /// The reason for which the APPEND being read is refused.
     append_refused: Option<Refusal>,
+    /// Messages of the APPEND being read.
+    append_count: u32,
     bad_commands: u32,
     is_compressed: bool,
     /// The parameters of the client's ID.
     client_id: Vec<(String, Option<String>)>,
     /// Capabilities that are not available to this client.
     disabled_for_client: Vec<String>,
+    /// The lowest UID that the running command processes, if it leaves out lower ones because of
+    /// MESSAGELIMIT.
+    lowest_processed: Option<Uid>,
 }
 
 impl<A: Account> Session<A> {
@@ -155,10 +166,12 @@ impl<A: Account> Session<A> {
             notifying: None,
             idle_tag: None,
             append_refused: None,
+            append_count: 0,
             bad_commands: 0,
             is_compressed: false,
             client_id: Vec::new(),
             disabled_for_client: Vec::new(),
+            lowest_processed: None,
         }
     }
 
@@ -278,13 +291,14 @@ impl<A: Account> Session<A> {
     }
 
     fn run(&mut self, tag: &str, command: Command, reply: &mut Reply<'_>) -> Next {
-        if self.is_available("INPROGRESS") {
+        if self.offers("INPROGRESS") {
             reply.begin_command(tag);
         }
         let mut next = Next::Continue;
         let is_closing = matches!(command, Command::Logout);
         let is_select = matches!(command, Command::Select { .. });
         let may_expunge = may_expunge(&command);
+        self.lowest_processed = None;
         let result = self.dispatch(tag, command, reply, &mut next);
         if is_closing || self.is_idle() {
             return next;
@@ -300,11 +314,12 @@ impl<A: Account> Session<A> {
             (_, Err(refusal)) if refusal.is_fatal => return self.fail_fatally(&refusal, reply),
             (Ok(done), _) => {
                 let done = self.with_known_modseq(done, reply);
+                let done = self.with_limit(done, reply);
                 reply.ok(tag, &done);
             }
             (Err(refusal), _) => {
-                self.with_known_modseq(Done::with(String::new(), ""), reply);
-                reply.no(tag, &refusal);
+                let failed = self.with_known_modseq(Done::with(String::new(), ""), reply);
+                self.refuse(tag, &refusal, &failed, reply);
             }
         }
         next

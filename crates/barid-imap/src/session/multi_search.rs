@@ -66,7 +66,7 @@ impl<A: Account> Session<A> {
     ) -> Answer<()> {
         let search = &command.search;
         if self.selected.as_ref().is_some_and(|selected| selected.name == *name) {
-            let rows = self.matching_rows(search, reply)?;
+            let rows = self.matching_rows(search, None, reply)?;
             self.save_result(search, &rows)?;
             self.begin_context(tag, search, None, &rows, reply)?;
             let view = self.selected_mut()?.newest.clone();

@@ -142,6 +142,9 @@ impl Refusal {
     /// The code for sequence numbers after ENABLE UIDONLY, answered with BAD (RFC 9586 §3.4).
     pub(crate) const UID_REQUIRED: &'static str = "UIDREQUIRED";
 
+    /// The code for too many messages of a command (RFC 9738 §3.1), completed by the session.
+    pub(crate) const MESSAGE_LIMIT: &'static str = "MESSAGELIMIT";
+
     /// Creates a refusal that is answered with BAD.
     pub fn bad(text: &str) -> Self {
         Self::new(Self::BAD, text)

@@ -27,14 +27,18 @@ impl<A: Account> Session<A> {
         command: &SearchCommand,
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
-        let rows = self.matching_rows(command, reply)?;
+        let lowest = self.lowest_searched(&command.program)?;
+        let rows = self.matching_rows(command, lowest, reply)?;
         self.save_result(command, &rows)?;
         self.begin_context(tag, command, None, &rows, reply)?;
-        let numbers = self.selected_mut()?.numbers_of_rows(&rows, command.uid)?;
+        let mut numbers = self.selected_mut()?.numbers_of_rows(&rows, command.uid)?;
         let modseq = self.modseq_of(command, &rows)?;
         match self.returns(command) {
             Some(returns) => write_esearch(tag, command, returns, &numbers, modseq, reply),
-            None => write_numbers("SEARCH", &numbers, modseq, reply),
+            None => {
+                numbers = self.in_order(&numbers);
+                write_numbers("SEARCH", &numbers, modseq, reply);
+            }
         }
         Ok(Done::text("Search completed"))
     }
@@ -46,7 +50,8 @@ impl<A: Account> Session<A> {
         command: &SearchCommand,
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
-        let found = self.matching_rows(command, reply)?;
+        self.check_search_limit(&command.program)?;
+        let found = self.matching_rows(command, None, reply)?;
         let selected = self.selected_mut()?;
         let order = selected.newest.sort(program)?;
         let rows = match found.len() == order.len() {
@@ -70,7 +75,8 @@ impl<A: Account> Session<A> {
         command: &SearchCommand,
         reply: &mut Reply<'_>,
     ) -> Answer<Done> {
-        let rows = self.matching_rows(command, reply)?;
+        self.check_search_limit(&command.program)?;
+        let rows = self.matching_rows(command, None, reply)?;
         let selected = self.selected_mut()?;
         let is_all = rows.len() == selected.newest.len() as usize;
         let threads = selected.newest.threads(algorithm, (!is_all).then_some(rows.as_slice()))?;
@@ -84,10 +90,12 @@ impl<A: Account> Session<A> {
         Ok(Done::text("Thread completed"))
     }
 
-    /// Returns the rows of the newest view that match and that the client knows, ascending.
+    /// Returns the rows of the newest view that match and that the client knows, ascending; none
+    /// below the UID `lowest`.
     pub(super) fn matching_rows(
         &mut self,
         command: &SearchCommand,
+        lowest: Option<Uid>,
         reply: &mut Reply<'_>,
     ) -> Answer<Vec<u32>> {
         if asks_modseq(&command.program) {
@@ -95,7 +103,7 @@ impl<A: Account> Session<A> {
         }
         let selected = self.selected.as_mut().ok_or_else(|| Refusal::bad("No mailbox"))?;
         selected.is_uid_command = command.uid;
-        let program = selected.in_session(&command.program)?;
+        let program = selected.in_session(&command.program, lowest)?;
         let mut rows = selected.newest.search(&program, &self.saved)?;
         if selected.has_hidden_expunges {
             // Messages that were not announced have no number.
@@ -161,18 +169,19 @@ impl<A: Account> Session<A> {
 }
 
 impl<M: Mailbox> Selected<M> {
-    /// Returns the program with what only the session knows, sequence numbers and \Recent, as UIDs.
-    fn in_session(&self, program: &SearchProgram) -> Answer<SearchProgram> {
+    /// Returns the program with what only the session knows, sequence numbers and \Recent, as UIDs,
+    /// and restricted to UIDs from `lowest` on.
+    fn in_session(&self, program: &SearchProgram, lowest: Option<Uid>) -> Answer<SearchProgram> {
         let is_of_session = |node: &SearchNode| {
             matches!(node, SearchNode::Key(SearchKey::Flag(Flag::Recent) | SearchKey::Seq(_)))
         };
-        if !program.nodes().iter().any(is_of_session) {
+        if lowest.is_none() && !program.nodes().iter().any(is_of_session) {
             return Ok(program.clone());
         }
         let mut builder = ProgramBuilder::default();
         let mut root = 0;
+        let bad = |_| Refusal::new("LIMIT", "The search is too large");
         for node in program.nodes() {
-            let bad = |_| Refusal::new("LIMIT", "The search is too large");
             root = match node {
                 SearchNode::Key(SearchKey::Flag(Flag::Recent)) => {
                     let ranges = self.recent.ranges().iter().map(|(a, b)| (a.get(), b.get()));
@@ -197,6 +206,11 @@ impl<M: Mailbox> Selected<M> {
                 SearchNode::Or(ids) => builder.or(ids.clone()),
             }
             .map_err(bad)?;
+        }
+        if let Some(lowest) = lowest {
+            let range = NumberSet::from_ranges([(lowest.get(), u32::MAX)]);
+            let from_lowest = builder.key(SearchKey::Uid(range)).map_err(bad)?;
+            root = builder.and(vec![from_lowest, root]).map_err(bad)?;
         }
         Ok(builder.finish(root))
     }

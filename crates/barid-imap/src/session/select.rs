@@ -99,8 +99,14 @@ impl<A: Account> Session<A> {
         }
         reply.line(format_args!("* OK [UIDVALIDITY {}] UIDs valid", numbers.uidvalidity));
         reply.line(format_args!("* OK [UIDNEXT {}] Predicted next UID", numbers.uidnext));
-        let modseq = numbers.highest_modseq;
-        reply.line(format_args!("* OK [HIGHESTMODSEQ {modseq}] Highest"));
+        if self.offers("OBJECTID") {
+            let id = selected.mailbox.id();
+            reply.line(format_args!("* OK [MAILBOXID ({id})] Mailbox"));
+        }
+        if self.offers("CONDSTORE") {
+            let modseq = numbers.highest_modseq;
+            reply.line(format_args!("* OK [HIGHESTMODSEQ {modseq}] Highest"));
+        }
         if rev2 {
             let name = selected.name.clone();
             reply.push("* LIST () ");

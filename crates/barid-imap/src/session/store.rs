@@ -19,6 +19,7 @@ impl<A: Account> Session<A> {
         if selected.read_only {
             return Err(Refusal::new("READ-ONLY", "The mailbox is read-only"));
         }
+        let uids = self.limited(uids);
         let request = StoreRequest {
             uids: &uids,
             how: command.how,
@@ -51,7 +52,7 @@ impl<A: Account> Session<A> {
         let Enabled { condstore, uid_only, .. } = self.enabled;
         let Some(selected) = &self.selected else { return Ok(()) };
         if !command.silent {
-            return self.write_flag_changes(&done, false, reply);
+            return self.write_flag_changes(&self.in_order(&done), false, reply);
         }
         let mut others = Vec::new();
         for message in selected.newest.flags_of(&done)? {

@@ -160,15 +160,24 @@ impl AppendReader {
         cursor.spaces();
         self.count += 1;
         let (mailbox, is_first) = (self.mailbox.clone(), self.count == 1);
-        let message = AppendMessage { mailbox, is_first, flags, internal_date };
-        queue.push_back(Event::Message(message));
-        if cursor.word_is("CATENATE") {
+        let is_joined = cursor.word_is("CATENATE");
+        let is_utf8 = !is_joined && cursor.word_is("UTF8");
+        queue.push_back(Event::Message(AppendMessage {
+            mailbox,
+            is_first,
+            flags,
+            internal_date,
+            replaces: self.kind != AppendKind::Append,
+            is_joined,
+            is_utf8,
+        }));
+        if is_joined {
             cursor.space()?;
             cursor.open()?;
             self.place = Place::Catenate(0);
             return Ok(None);
         }
-        if cursor.word_is("UTF8") {
+        if is_utf8 {
             cursor.space()?;
             cursor.open()?;
             self.place = Place::Utf8End;

@@ -251,14 +251,21 @@ impl Test {
     fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
         let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
         match key {
-            // A program in normal form contains no `All`; this test is always true.
+            // A program in normal form contains neither of these.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
+            SearchKey::SaveDateSupported | SearchKey::EmailId(_) | SearchKey::ThreadId(_) => {
+                Self::Uid(Vec::new())
+            }
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
             }
             SearchKey::Seq(set) => Self::Seq(set.resolve(*exists)),
             SearchKey::Uid(set) => Self::Uid(set.resolve(*greatest_uid)),
+            SearchKey::UidAfter(uid) => {
+                Self::Uid(uid.checked_add(1).map(|first| (first, u32::MAX)).into_iter().collect())
+            }
+            SearchKey::UidBefore(uid) => Self::Uid(vec![(0, uid.saturating_sub(1))]),
             SearchKey::Saved => Self::Uid(saved.to_vec()),
             SearchKey::Date(column, range) => Self::Date(*column, *range),
             SearchKey::Older(seconds) => Self::ArrivedBy(now.saturating_sub((*seconds).into())),
@@ -343,7 +350,7 @@ fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     let internal = Day::in_zone(internal.unix_seconds, internal.zone_minutes);
     let sent = facts.sent_date.map(|sent| Day::in_zone(sent.unix_seconds, sent.zone_minutes));
     match column {
-        DateColumn::Internal => Some(internal),
+        DateColumn::Internal | DateColumn::Saved => Some(internal),
         DateColumn::Sent => sent,
         DateColumn::Shown => Some(sent.unwrap_or(internal)),
     }

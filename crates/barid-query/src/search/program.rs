@@ -29,6 +29,9 @@ pub enum DateColumn {
     Sent,
     /// The date of its `Date` field, or the internal date without one, as in message lists.
     Shown,
+    /// The date at which it was saved in its mailbox. No storage records that, so it is the
+    /// internal date (RFC 8514 §4.3).
+    Saved,
 }
 
 /// A range of days from `from` on and before `to`.
@@ -62,10 +65,16 @@ pub enum SearchKey {
     Seq(NumberSet),
     /// By UID.
     Uid(NumberSet),
+    /// UIDAFTER: messages with a higher UID (RFC 9738 §3.2).
+    UidAfter(u32),
+    /// UIDBEFORE: messages with a lower UID (RFC 9738 §3.2).
+    UidBefore(u32),
     /// The result of the last search that was saved (`$`, RFC 5182).
     Saved,
     /// By date, disregarding time and zone.
     Date(DateColumn, DateRange),
+    /// SAVEDATESUPPORTED: messages with a date at which they were saved (RFC 8514 §4.3): none.
+    SaveDateSupported,
     /// OLDER: the internal date is at least this many seconds ago (RFC 5032).
     Older(u32),
     /// YOUNGER: the internal date is at most this many seconds ago (RFC 5032).
@@ -88,6 +97,12 @@ pub enum SearchKey {
     Text(String),
     /// Messages with a part to be saved rather than read.
     Attachment,
+    /// EMAILID: messages with this content (RFC 8474 §6). It matches nothing until the storage has
+    /// replaced it with a set of UIDs ([`SearchProgram::map_keys`]).
+    EmailId(String),
+    /// THREADID: messages of this thread (RFC 8474 §6). Threads have no names, so it matches
+    /// nothing.
+    ThreadId(String),
 }
 
 /// The index of a node in its program.
@@ -120,6 +135,16 @@ impl SearchProgram {
     #[must_use]
     pub fn all() -> Self {
         Self { nodes: vec![SearchNode::Key(SearchKey::All)] }
+    }
+
+    /// Returns the program with other keys in the place of its keys.
+    #[must_use]
+    pub fn map_keys(&self, map: &mut dyn FnMut(&SearchKey) -> SearchKey) -> Self {
+        let nodes = self.nodes.iter().map(|node| match node {
+            SearchNode::Key(key) => SearchNode::Key(map(key)),
+            node => node.clone(),
+        });
+        Self { nodes: nodes.collect() }
     }
 
     /// Returns the nodes; the last is the root.

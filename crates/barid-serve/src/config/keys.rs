@@ -74,6 +74,7 @@ pub const SECTIONS: &[ConfigSection] = &[
             "message_size",
         ],
     ),
+    one("imap", &["uid_only", "message_limit"]),
     many("disable", &["capabilities", "users", "clients"]),
     one("quota", &["size", "messages"]),
     one(

@@ -5,6 +5,7 @@
 //! key of [`SECTIONS`].
 
 mod delivery;
+mod imap;
 mod keys;
 mod location;
 mod mail;
@@ -26,12 +27,12 @@ pub(crate) use self::delivery::system_flag;
 pub use self::delivery::{
     AddressPattern, DeliverySettings, HeaderTest, Pattern, Rule, RuleCondition, SpamSettings,
 };
+pub use self::imap::{DisabledCapabilities, ImapSettings};
 pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
 pub use self::mail::{MailOwner, MailSettings};
 pub use self::network::{
-    DisabledCapabilities, Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings,
-    TlsPair,
+    Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings, TlsPair,
 };
 pub use self::reader::{ConfigErrors, ConfigProblem};
 pub use self::records::{LogFormat, LogLevel, LogSettings, LogTarget};
@@ -71,6 +72,8 @@ pub struct ServerConfig {
     pub mail: MailSettings,
     /// Bounds.
     pub limits: Limits,
+    /// Extensions of IMAP that are off unless they are turned on.
+    pub imap: ImapSettings,
     /// Capabilities that some users or clients do not see.
     pub disable: Vec<DisabledCapabilities>,
     /// Limits of the mail of a user.
@@ -150,7 +153,8 @@ impl ServerConfig {
             users: UserSettings::read(root),
             mail: MailSettings::read(root.section("mail", "mail").as_ref()),
             limits: Limits::read(root.section("limits", "limits").as_ref()),
-            disable: network::disabled(root),
+            imap: ImapSettings::read(root.section("imap", "imap").as_ref()),
+            disable: imap::disabled(root),
             quota: Quota::read(root.section("quota", "quota").as_ref()),
             delivery: DeliverySettings::read(root.section("delivery", "delivery").as_ref()),
             log: LogSettings::read(root.section("log", "log").as_ref()),

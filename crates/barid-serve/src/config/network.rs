@@ -1,11 +1,9 @@
 //! Settings of sockets, TLS, limits, and of the process.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::delivery::Pattern;
 use super::reader::Section;
 use super::values::{size, time};
 use crate::limits::{CONNECTIONS_MAX, LOGIN_TIMEOUT, RESTART_DELAY_MAX};
@@ -174,34 +172,6 @@ impl Limits {
     }
 }
 
-/// Capabilities that are neither shown to some users or clients nor accepted from them.
-#[derive(Clone, Debug)]
-pub struct DisabledCapabilities {
-    /// The capabilities, in upper case.
-    pub capabilities: BTreeSet<String>,
-    /// Users; all if empty.
-    pub users: Vec<Pattern>,
-    /// Names that clients give with ID; all, and those without one, if empty.
-    pub clients: Vec<Pattern>,
-}
-
-impl DisabledCapabilities {
-    /// Returns `true` if these settings apply to a user with a client, which may not have given
-    /// its name.
-    #[must_use]
-    pub fn applies(&self, user: &str, client: Option<&str>) -> bool {
-        let is_any = |patterns: &[Pattern], text: &str| {
-            patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
-        };
-        let is_client = match client {
-            Some(client) => is_any(&self.clients, client),
-            None => false,
-        };
-        (self.users.is_empty() || is_any(&self.users, user))
-            && (self.clients.is_empty() || is_client)
-    }
-}
-
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("{text:?} is not an address with a port such as \"0.0.0.0:143\" or \"[::]:993\"")
@@ -274,30 +244,4 @@ pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
 fn octal(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| format!("{text:?} is not a mode such as \"0660\""))
-}
-
-pub(super) fn disabled(root: &Section<'_>) -> Vec<DisabledCapabilities> {
-    let mut disabled = Vec::new();
-    for section in root.sections("disable", "disable") {
-        let capabilities: BTreeSet<String> = section
-            .list("capabilities", |name| {
-                let is_name = !name.is_empty()
-                    && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
-                match is_name {
-                    true => Ok(name.to_ascii_uppercase()),
-                    false => Err(format!("{name:?} is not the name of a capability")),
-                }
-            })
-            .into_iter()
-            .collect();
-        if !section.has("capabilities") {
-            section.problem_here("`capabilities` is missing");
-        }
-        disabled.push(DisabledCapabilities {
-            capabilities,
-            users: section.list("users", Pattern::parse),
-            clients: section.list("clients", Pattern::parse),
-        });
-    }
-    disabled
 }

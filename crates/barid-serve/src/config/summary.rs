@@ -103,9 +103,15 @@ impl ServerConfig {
         if let Some(messages) = self.quota.messages {
             add("quota", format!("{messages} messages for each user"));
         }
+        if self.imap.uid_only {
+            add("imap", "UIDONLY is offered".to_owned());
+        }
+        if let Some(limit) = self.imap.message_limit {
+            add("imap", format!("a command processes at most {limit} messages"));
+        }
         for disabled in &self.disable {
             let names: Vec<&str> = disabled.capabilities.iter().map(String::as_str).collect();
-            add("disable", format!("{} not shown to some", names.join(", ")));
+            add("disable", format!("{} not offered to some", names.join(", ")));
         }
     }
 

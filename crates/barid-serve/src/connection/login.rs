@@ -14,6 +14,20 @@ use super::verifier::{Verdict, Verifier};
 use crate::limits::{FAILURE_DELAY, FAILURES_MAX, LOGIN_INPUT_LEN};
 use crate::server_id;
 
+/// Names and values of a client's ID.
+pub(crate) type ClientId = Vec<(String, Option<String>)>;
+
+/// Settings of connections before login.
+#[derive(Clone, Debug)]
+pub(crate) struct LoginRules {
+    /// `true` if STARTTLS is possible.
+    pub(crate) can_start_tls: bool,
+    /// Capabilities that are offered to nobody.
+    pub(crate) disabled: Vec<String>,
+    /// Time in which the client must log in.
+    pub(crate) time: Duration,
+}
+
 /// The end of the state before login.
 pub(crate) enum LoginEnd<I> {
     /// A user has logged in.
@@ -24,6 +38,8 @@ pub(crate) enum LoginEnd<I> {
         identity: I,
         /// The decoder with input that was not read yet.
         decoder: Box<Decoder>,
+        /// The parameters of the client's ID.
+        client_id: ClientId,
     },
     /// The client begins TLS.
     StartTls,
@@ -43,18 +59,18 @@ impl Output for Buffer {
 }
 
 /// Serves a connection until a user has logged in. `known` is the decoder of a connection that was
-/// greeted before, `time` that in which the client must log in.
+/// greeted before.
 ///
 /// # Errors
 /// Errors of the connection.
 pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin, V: Verifier>(
     stream: &mut S,
     verifier: V,
-    can_start_tls: bool,
+    rules: LoginRules,
     known: Option<Decoder>,
-    time: Duration,
 ) -> io::Result<LoginEnd<V::Identity>> {
-    let work = LoginConnection { stream, verifier, can_start_tls, failures: 0 };
+    let time = rules.time;
+    let work = LoginConnection { stream, verifier, rules, failures: 0 };
     match timeout(time, work.run(known)).await {
         Ok(end) => end,
         Err(_) => Ok(LoginEnd::Closed),
@@ -64,7 +80,7 @@ pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin, V: Verifier>(
 struct LoginConnection<'s, S, V> {
     stream: &'s mut S,
     verifier: V,
-    can_start_tls: bool,
+    rules: LoginRules,
     failures: u32,
 }
 
@@ -80,10 +96,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
     async fn run(mut self, known: Option<Decoder>) -> io::Result<LoginEnd<V::Identity>> {
         let offered = self.verifier.offered().await?;
         let settings = LoginSettings {
-            can_start_tls: self.can_start_tls,
+            can_start_tls: self.rules.can_start_tls,
             allows_passwords: offered.contains(&Mechanism::Plain),
             mechanisms: offered.iter().map(|mechanism| mechanism.name().to_owned()).collect(),
-            disabled: Vec::new(),
+            disabled: self.rules.disabled.clone(),
             id: server_id(),
         };
         let is_greeted = known.is_some();
@@ -122,8 +138,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
             };
             match end {
                 ExchangeEnd::Done(identity) => {
+                    let client_id = login.take_client_id();
                     let decoder = Box::new(login.into_decoder());
-                    return Ok(LoginEnd::LoggedIn { tag, identity, decoder });
+                    return Ok(LoginEnd::LoggedIn { tag, identity, decoder, client_id });
                 }
                 ExchangeEnd::Closed => return Ok(LoginEnd::Closed),
                 ExchangeEnd::Cancelled => {

@@ -11,6 +11,6 @@ mod output;
 mod session;
 mod verifier;
 
-pub(crate) use self::login::{LoginEnd, login};
+pub(crate) use self::login::{ClientId, LoginEnd, LoginRules, login};
 pub(crate) use self::session::{SessionEnd, StopRequest, serve, serve_logged};
 pub(crate) use self::verifier::{LocalVerifier, Verdict, Verifier};

@@ -12,7 +12,7 @@ use barid_imap::command::{MailboxName, StoreHow};
 use super::copy;
 use super::recent::ClaimedRecent;
 use super::refusal::refused;
-use super::user::UserMail;
+use super::user::{UserMail, mailbox_id};
 use super::view::{ServedView, complement};
 
 /// A mailbox that a session has selected.
@@ -89,6 +89,10 @@ impl Mailbox for ServedMailbox {
                 Err(refused(error))
             }
         }
+    }
+
+    fn id(&self) -> String {
+        mailbox_id(&self.shared)
     }
 
     fn is_read_only(&self) -> bool {

@@ -192,7 +192,7 @@ fn create_inbox(folders: &FolderTree) -> Result<(), barid_folders::Error> {
 /// Returns the identifier of a mailbox (RFC 8474 §4).
 pub(crate) fn mailbox_id(shared: &SharedMailbox) -> String {
     let view = shared.view();
-    format!("{:032x}-{}", view.id(), view.view_status().uidvalidity)
+    format!("F{:032x}-{}", view.id(), view.view_status().uidvalidity)
 }
 
 /// Turns an error of the tree of mailboxes into a refusal.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::link::{bytes, some_bytes};
 use super::setup::Protocol;
+use crate::connection::ClientId;
 use crate::delivery::DeliveryErrorKind;
 
 /// Number of an attempt to log in, made by the front; no number is used twice.
@@ -48,8 +49,8 @@ impl LogLine {
 pub(crate) enum ToFront {
     /// A certificate, which the next settings put to use.
     Certificate(Box<TlsText>),
-    /// First, and again after a reload.
-    Settings(FrontSettings),
+    /// First, and again after a reload; with capabilities that are offered to nobody.
+    Settings(FrontSettings, Vec<String>),
     /// The socket of a listener.
     Listener { id: u64, protocol: Protocol },
     /// Ends a listener.
@@ -508,6 +509,8 @@ pub(crate) enum FromWorker {
 pub(crate) struct Prelude {
     /// Tag of the command that logged in.
     pub(crate) tag: String,
+    /// The name of the client, as ID has it.
+    pub(crate) client_id: ClientId,
     /// Input beyond it.
     #[serde(with = "bytes")]
     pub(crate) unread: Vec<u8>,

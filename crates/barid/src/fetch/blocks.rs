@@ -9,18 +9,20 @@ use barid_message::wire_message_in;
 use barid_types::{BodyStructure, Uid};
 use barid_vfs::Workers;
 
-use super::fetched::{Fetched, Needs};
+use super::fetched::{Fetched, Needs, ReadParts};
 use super::large::{FetchedLargeMessage, read_large};
+use super::preview::row_preview;
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched, facts};
+use crate::email_ids::{EmailId, EmailIdEntry, EmailIds};
 use crate::large::is_too_large;
 use crate::limits::{
-    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX,
-    FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
+    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_LAZY_PREVIEWS_MAX,
+    FETCH_THREADS_MAX, FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
 use crate::turns::{BlockTurn, Turns};
-use crate::view::has_moved;
+use crate::view::{check_of, has_moved};
 use crate::{Error, Result, View};
 
 /// Result of a thread for a block.
@@ -39,30 +41,48 @@ struct FetchedBlock {
 pub(super) struct Learned {
     pub(super) sizes: Vec<(Uid, u64)>,
     pub(super) structures: NewStructures,
+    pub(super) email_ids: Vec<EmailIdEntry>,
 }
 
 impl Learned {
     fn append(&mut self, other: Self) {
         self.sizes.extend(other.sizes);
         self.structures.append(other.structures);
+        self.email_ids.extend(other.email_ids);
     }
 }
 
-/// The request, and the structures known already.
+/// The request, and the structures and identifiers known already.
 struct Order<'a> {
     view: &'a View,
     items: &'a FetchItems,
     structures: Structures,
+    email_ids: EmailIds,
     write: &'a WriteFetched<'a>,
+    /// `true` if previews are made.
+    previews: bool,
 }
 
 impl<'a> Order<'a> {
-    fn new(view: &'a View, items: &'a FetchItems, write: &'a WriteFetched<'a>) -> Self {
+    fn new(
+        view: &'a View,
+        items: &'a FetchItems,
+        write: &'a WriteFetched<'a>,
+        count: usize,
+    ) -> Self {
         let structures = match items.has_structure() {
             true => view.structures(),
             false => Structures::default(),
         };
-        Self { view, items, structures, write }
+        let previews = items.items().iter().any(|item| match item {
+            FetchItem::Preview { is_lazy } => !is_lazy || count <= FETCH_LAZY_PREVIEWS_MAX,
+            _ => false,
+        });
+        let email_ids = match items.has(&FetchItem::EmailId) {
+            true => view.email_ids(),
+            false => EmailIds::default(),
+        };
+        Self { view, items, structures, email_ids, write, previews }
     }
 }
 
@@ -81,10 +101,12 @@ pub(super) fn run(
         return Ok(report);
     }
     let (rows, gone) = rows_of(view, uids)?;
-    let order = &Order::new(view, items, write);
+    let order = &Order::new(view, items, write, rows.len());
     let reads = items.needs_message()
+        || order.previews
         || items.has_structure()
         || items.has(&FetchItem::Rfc822Size)
+        || items.has(&FetchItem::EmailId)
         || items.has(&FetchItem::Envelope);
     let stored = if reads { view.snapshot.sizes()? } else { Vec::new() };
     let blocks = blocks(&rows, &stored);
@@ -245,6 +267,9 @@ struct FetchedMessage {
     structure: Option<BodyStructure>,
     /// The parts that were read, if the message is too large.
     large: Option<FetchedLargeMessage>,
+    preview: Option<String>,
+    /// The identifier of its content, if it is known.
+    email_id: Option<EmailId>,
 }
 
 /// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
@@ -261,8 +286,11 @@ fn make(
     let mut made = FetchedBlock { out, ..FetchedBlock::default() };
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
+    let wants_id = items.has(&FetchItem::EmailId);
     view.summaries(&rows, &mut |summary| {
-        let Some(FetchedMessage { core, message, structure, large }) = all.next() else {
+        let Some(FetchedMessage { core, message, structure, large, preview, email_id }) =
+            all.next()
+        else {
             return false;
         };
         let is_known = structure.is_some();
@@ -274,7 +302,14 @@ fn make(
             None => stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire)),
         };
         let about = (*items, needs);
-        let fetched = Fetched::new(summary, wire, structure, about, large.as_ref());
+        let mut parts = ReadParts { large: large.as_ref(), preview, email_id };
+        if wants_id && order.email_ids.of(&core).is_none() {
+            let of_wire = || wire.filter(|_| large.is_none()).map(EmailId::of_wire);
+            parts.email_id = email_id.or_else(of_wire);
+            let new = parts.email_id.map(|id| (core.uid, check_of(&core), id));
+            made.learned.email_ids.extend(new);
+        }
+        let fetched = Fetched::new(summary, wire, structure, about, parts);
         if summary.rfc822_size.is_none() {
             let size = fetched.rfc822_size().map(|size| (summary.uid, size));
             made.learned.sizes.extend(size);
@@ -310,16 +345,19 @@ fn read(
     room: &mut ReadRoom,
     made: &mut FetchedBlock,
 ) -> Result<(Vec<u32>, Vec<FetchedMessage>)> {
-    let Order { view, items, structures, .. } = order;
+    let Order { view, items, structures, email_ids, .. } = order;
+    let wants_id = items.has(&FetchItem::EmailId);
     let mut known: Vec<(Core, Option<BodyStructure>, bool)> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
     for row in block {
         let core = view.snapshot.core(*row)?;
         let structure = items.has_structure().then(|| structures.of(&core)).flatten();
+        let lacks_id = wants_id && email_ids.of(&core).is_none();
         let is_needed = items.needs_message()
             || (items.has_structure() && structure.is_none())
             || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
-            || (items.has(&FetchItem::Envelope) && core.cut);
+            || (items.has(&FetchItem::Envelope) && core.cut)
+            || lacks_id;
         wanted.extend(is_needed.then_some((*row, core)));
         known.push((core, structure, is_needed));
     }
@@ -340,10 +378,24 @@ fn read(
             }
             read => read.map(|message| (message, None)),
         };
+        let known_id = email_ids.of(&core);
+        let read = match read {
+            Ok((message, large @ Some(_))) if wants_id && known_id.is_none() => {
+                let id = view.follow(*row, &mut |view, row| view.row_email_id(row))?;
+                id.map(|id| (message, large, Some(id)))
+            }
+            read => read.map(|(message, large)| (message, large, known_id)),
+        };
+        let read = match read {
+            Ok(read) if order.previews => {
+                view.follow(*row, &mut row_preview)?.map(|preview| (read, Some(preview)))
+            }
+            read => read.map(|read| (read, None)),
+        };
         match read {
-            Ok((message, large)) => {
+            Ok(((message, large, email_id), preview)) => {
                 rows.push(*row);
-                all.push(FetchedMessage { core, message, structure, large });
+                all.push(FetchedMessage { core, message, structure, large, preview, email_id });
             }
             Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use barid_cache::Record;
 use barid_types::Uid;
 
-use super::fetched::{Fetched, Needs};
+use super::fetched::{Fetched, Needs, ReadParts};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
 use crate::limits::{FETCH_FACTS_ROWS, FETCH_FACTS_SPREAD};
 use crate::{Result, Summary, View};
@@ -21,7 +21,6 @@ fn are_enough(items: &FetchItems) -> bool {
                 | FetchItem::ModSeq
                 | FetchItem::InternalDate
                 | FetchItem::Rfc822Size
-                | FetchItem::EmailId
         )
     })
 }
@@ -83,7 +82,7 @@ fn facts(
         }
         while wanted.next_if(|uid| **uid == core.uid).is_some() {
             let summary = Summary::new(row, core, &fields, names, &view.shown);
-            write(&Fetched::new(&summary, None, None, about, None), out);
+            write(&Fetched::new(&summary, None, None, about, ReadParts::default()), out);
             report.fetched += 1;
         }
     });
@@ -141,7 +140,7 @@ mod tests {
             assert_eq!(ours, (lines, gone, count), "{text}");
             ours
         };
-        let items = "(UID FLAGS MODSEQ INTERNALDATE EMAILID)";
+        let items = "(UID FLAGS MODSEQ INTERNALDATE)";
         let (lines, gone, count) = check(&uids, items);
         assert_eq!((lines.len(), count, gone), (48, 48, vec![uids[7], uids[8]]));
         assert!(lines[3].contains("\\Seen") && !lines[4].contains("\\Seen"), "{lines:?}");

@@ -7,7 +7,7 @@ use barid_types::{Address, BodyStructure, Envelope};
 
 use super::large::FetchedLargeMessage;
 use super::{FetchItem, FetchItems, Partial};
-use crate::Summary;
+use crate::{EmailId, Summary};
 
 /// The parts of a message that the items need when it is read.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,19 @@ pub struct Fetched<'a> {
     structure: BodyStructure,
     /// The parts that were read, if the message is too large and was read in part.
     large: Option<&'a FetchedLargeMessage>,
+    preview: Option<String>,
+    email_id: Option<EmailId>,
+}
+
+/// Parts of a message that were read beside it, or instead of it.
+#[derive(Debug, Default)]
+pub(super) struct ReadParts<'a> {
+    /// The parts of a message that is too large.
+    pub(super) large: Option<&'a FetchedLargeMessage>,
+    /// The beginning of its text.
+    pub(super) preview: Option<String>,
+    /// The identifier of its content.
+    pub(super) email_id: Option<EmailId>,
 }
 
 impl<'a> Fetched<'a> {
@@ -42,7 +55,7 @@ impl<'a> Fetched<'a> {
         message: Option<&'a [u8]>,
         known: Option<BodyStructure>,
         (items, needs): (&'a FetchItems, Needs),
-        large: Option<&'a FetchedLargeMessage>,
+        parts: ReadParts<'a>,
     ) -> Self {
         let structure = match (message, known) {
             (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {
@@ -50,12 +63,24 @@ impl<'a> Fetched<'a> {
             }
             (_, known) => known.unwrap_or_default(),
         };
-        Self { summary, items, message, structure, large }
+        let ReadParts { large, preview, email_id } = parts;
+        Self { summary, items, message, structure, large, preview, email_id }
     }
 
     /// Returns the requested items.
     pub fn items(&self) -> &'a FetchItems {
         self.items
+    }
+
+    /// Returns the beginning of the text (RFC 8970); `None` if no item asks for it, or only lazily
+    /// for many messages.
+    pub fn preview(&self) -> Option<&str> {
+        self.preview.as_deref()
+    }
+
+    /// Returns the identifier of the content (RFC 8474); `None` if no item asks for it.
+    pub fn email_id(&self) -> Option<EmailId> {
+        self.email_id
     }
 
     /// Returns RFC822.SIZE; `None` if no item needs it.

@@ -5,7 +5,8 @@
 //! ```
 
 use barid_imap::fetch::{
-    number, write_bytes, write_date, write_envelope, write_fields_envelope, write_structure,
+    nstring, number, write_bytes, write_date, write_envelope, write_fields_envelope,
+    write_structure,
 };
 use barid_message::envelope;
 use barid_types::Flag;
@@ -97,12 +98,12 @@ impl Fetched<'_> {
                 number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
             }
             FetchItem::EmailId => {
-                out.push(b'(');
-                out.extend_from_slice(summary.content_id().as_bytes());
-                out.push(b')');
+                let id = self.email_id().map(|id| format!("({id})")).unwrap_or_default();
+                out.extend_from_slice(id.as_bytes());
             }
-            // Neither storage nor cache has values for these yet.
-            FetchItem::SaveDate | FetchItem::ThreadId | FetchItem::Preview { .. } => {
+            FetchItem::Preview { .. } => nstring(self.preview().map(str::as_bytes), out),
+            // No format records when a message was saved in it; threads have no lasting names.
+            FetchItem::SaveDate | FetchItem::ThreadId => {
                 out.extend_from_slice(b"NIL");
             }
         }

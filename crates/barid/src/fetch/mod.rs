@@ -11,6 +11,7 @@ mod facts;
 mod fetched;
 mod imap;
 mod large;
+mod preview;
 
 pub use self::fetched::Fetched;
 pub use barid_imap::fetch::{FetchError, FetchItem, FetchItems, Partial};
@@ -76,6 +77,7 @@ impl View {
         let report = run(self, uids, items, write, &mut learned, take)?;
         // Later fetches use the stored values.
         self.keep_structures(&learned.structures);
+        self.keep_email_ids(&learned.email_ids);
         self.keep_restart_points();
         Ok((report, learned.sizes))
     }

@@ -5,6 +5,7 @@
 //! among as many threads as there are cores, in stretches in mailbox order. A thread has one
 //! message in memory at a time; of a message that is too large for that, it reads no attachments.
 
+mod content;
 mod passes;
 
 use std::sync::Mutex;
@@ -49,6 +50,14 @@ impl View {
     /// the UIDs are no longer valid. A single message that cannot be read is
     /// [`FoundMessages::unreadable`].
     pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
+        let (program, unreadable) = self.with_email_ids(program)?;
+        let mut found = self.search_resolved(&program, saved)?;
+        found.unreadable.extend(unreadable);
+        Ok(found)
+    }
+
+    /// Searches for keys that the facts, fields and texts of messages decide.
+    fn search_resolved(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
         let saved: Vec<(u32, u32)> =
             saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
         let last = self.len().checked_sub(1);

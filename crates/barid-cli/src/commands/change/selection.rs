@@ -126,13 +126,18 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::Keyword(_)
         | SearchKey::Seq(_)
         | SearchKey::Uid(_)
+        | SearchKey::UidAfter(_)
+        | SearchKey::UidBefore(_)
         | SearchKey::Saved
         | SearchKey::Date(..)
+        | SearchKey::SaveDateSupported
         | SearchKey::Older(_)
         | SearchKey::Younger(_)
         | SearchKey::Larger(_)
         | SearchKey::Smaller(_)
         | SearchKey::ModSeq(_)
+        | SearchKey::EmailId(_)
+        | SearchKey::ThreadId(_)
         | SearchKey::Attachment => false,
     }
 }

@@ -72,6 +72,14 @@ fn facts_answer() {
     yes("UID 7");
     yes("UID 9:*");
     no("UID 8");
+    yes("UIDAFTER 6");
+    no("UIDAFTER 7");
+    yes("UIDBEFORE 8");
+    no("UIDBEFORE 7");
+    yes("SAVEDON 10-Jan-1970");
+    no("SAVEDSINCE 11-Jan-1970");
+    no("SAVEDATESUPPORTED");
+    yes("NOT SAVEDATESUPPORTED");
     yes("$");
     yes("MODSEQ 50");
     no("MODSEQ 51");

@@ -38,6 +38,9 @@ fn keys() {
         "ON 1-Feb-1994",
         "Date(Internal, DateRange { from: Some(Day(8797)), to: Some(Day(8798)) })",
     );
+    check("SAVEDSINCE 1-Feb-1994", "Date(Saved, DateRange { from: Some(Day(8797)), to: None })");
+    check("SAVEDATESUPPORTED", "SaveDateSupported");
+    check("UIDAFTER 7 UIDBEFORE 9", "and(UidAfter(7) UidBefore(9))");
     check("SENTBEFORE \"1-Feb-1994\"", "Date(Sent, DateRange { from: None, to: Some(Day(8797)) })");
 }
 

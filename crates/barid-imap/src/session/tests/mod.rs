@@ -1,6 +1,8 @@
 //! Sessions over an account in memory.
 
+mod disabled;
 mod hostile;
+mod limited;
 mod multi_search;
 mod notify;
 mod seeing;
@@ -76,6 +78,13 @@ impl Client {
         let answer = self.send(format!("x {command}\r\n").as_bytes());
         let lines: Vec<String> = answer.lines().map(without_text).collect();
         assert_eq!(lines.join(" / "), expected, "{command}");
+    }
+
+    /// Creates a mailbox.
+    #[track_caller]
+    pub(super) fn create(&mut self, name: &str) {
+        let answer = self.send(format!("x CREATE {name}\r\n").as_bytes());
+        assert!(answer.starts_with("x OK "), "{name}: {answer}");
     }
 
     pub(super) fn select(&mut self) {

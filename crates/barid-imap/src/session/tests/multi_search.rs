@@ -8,7 +8,7 @@ fn client() -> Client {
     let account = MemoryAccount::new(&MESSAGES);
     let mut client = Client::new(&account);
     for (name, count) in [("a", 2), ("a/b", 1), ("empty", 0)] {
-        client.check(&format!("CREATE {name}"), "x OK");
+        client.create(name);
         for number in 0..count {
             let text = format!("x APPEND {name} {{6+}}\r\n{}: x\r\n\r\n", ["a", "b"][number]);
             assert!(client.send(text.as_bytes()).contains("APPENDUID"));

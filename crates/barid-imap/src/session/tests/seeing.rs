@@ -53,8 +53,8 @@ fn a_message_is_recent_in_one_session() {
         let flags = "\\Answered \\Flagged \\Deleted \\Seen \\Draft";
         format!(
             "* FLAGS ({flags}) / * OK [PERMANENTFLAGS ()] / * 4 EXISTS / * 0 RECENT / \
-             * OK [UNSEEN 1] / * OK [UIDVALIDITY 1] / * OK [UIDNEXT 5] / * OK [HIGHESTMODSEQ 5] / \
-             x OK [READ-ONLY]"
+             * OK [UNSEEN 1] / * OK [UIDVALIDITY 1] / * OK [UIDNEXT 5] / * OK [MAILBOXID (F1)] / \
+             * OK [HIGHESTMODSEQ 5] / x OK [READ-ONLY]"
         )
     });
 }
@@ -63,7 +63,7 @@ fn a_message_is_recent_in_one_session() {
 fn a_mailbox_that_is_removed_ends_the_session() {
     let account = MemoryAccount::new(&[]);
     let (mut one, mut other) = (Client::new(&account), Client::new(&account));
-    one.check("CREATE box", "x OK");
+    one.check("CREATE box", "x OK [MAILBOXID (F2)]");
     one.send(b"x SELECT box\r\n");
     other.check("RENAME box other", "x OK");
     one.check("NOOP", "* BYE [UNAVAILABLE]");
@@ -72,7 +72,7 @@ fn a_mailbox_that_is_removed_ends_the_session() {
     let mut one = Client::new(&account);
     one.send(b"x SELECT other\r\n");
     other.check("DELETE other", "x OK");
-    other.check("CREATE other", "x OK");
+    other.check("CREATE other", "x OK [MAILBOXID (F3)]");
     one.check("FETCH 1 FLAGS", "* BYE [UNAVAILABLE]");
     assert_eq!(one.last, Next::Close);
 }
@@ -193,4 +193,20 @@ fn a_flag_that_was_changed_back_has_another_modseq() {
     one.check("NOOP", "* 2 FETCH (MODSEQ (7) FLAGS (\\Recent)) / x OK");
     plain.check("NOOP", "x OK");
     one.check("NOOP", "x OK");
+}
+
+#[test]
+fn identifiers_are_the_same_everywhere() {
+    let mut client = Client::new(&MemoryAccount::new(&MESSAGES));
+    client.check("CREATE box", "x OK [MAILBOXID (F2)]");
+    client.check("STATUS box (MAILBOXID)", "* STATUS box (MAILBOXID (F2)) / x OK");
+    client.check("RENAME box other", "x OK");
+    assert!(client.send(b"x SELECT other\r\n").contains("* OK [MAILBOXID (F2)] "));
+    client.select();
+    client.check("FETCH 2 (EMAILID THREADID)", "* 2 FETCH (EMAILID (M2) THREADID NIL) / x OK");
+    client.check("SEARCH EMAILID M2", "* SEARCH 2 / x OK");
+    client.check("SEARCH THREADID M2", "* SEARCH / x OK");
+    client.check("SEARCH NOT (THREADID M2)", "* SEARCH 1 2 3 4 / x OK");
+    client.check("SEARCH EMAILID \"M 2\"", "x BAD");
+    client.check("SEARCH EMAILID \"\"", "x BAD");
 }

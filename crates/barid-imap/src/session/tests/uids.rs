@@ -55,7 +55,7 @@ fn capabilities_follow_the_name_of_the_client() {
         answer.lines().next().is_some_and(|line| line.split(' ').any(|word| word == name))
     };
     assert!(has(&mut client, "UIDONLY") && has(&mut client, "MOVE"));
-    assert!(!has(&mut client, "SORT") && has(&mut client, "SORT=DISPLAY"));
+    assert!(!has(&mut client, "SORT") && !has(&mut client, "SORT=DISPLAY"));
     client.select();
     client.check("SORT (DATE) UTF-8 ALL", "x BAD");
     client.check("ID (\"name\" \"some client\")", "* ID NIL / x OK");

@@ -22,6 +22,7 @@ struct Returns {
     options: Option<ReturnOptions>,
     partial: Option<(i64, i64)>,
     update: bool,
+    has_context_hint: bool,
 }
 
 /// Parses the arguments of SEARCH.
@@ -89,8 +90,8 @@ fn charset(cursor: &mut Cursor<'_>) -> Parsed<()> {
 /// Reads the program, and joins the parts.
 fn command(cursor: &mut Cursor<'_>, uid: bool, returns: Returns) -> Parsed<SearchCommand> {
     let program = program(cursor)?;
-    let Returns { options, partial, update } = returns;
-    Ok(SearchCommand { uid, program, returns: options, partial, update })
+    let Returns { options, partial, update, has_context_hint } = returns;
+    Ok(SearchCommand { uid, program, returns: options, partial, update, has_context_hint })
 }
 
 fn program(cursor: &mut Cursor<'_>) -> Parsed<SearchProgram> {
@@ -121,9 +122,9 @@ fn returns(cursor: &mut Cursor<'_>) -> Parsed<Returns> {
             "COUNT" => options.count = true,
             "SAVE" => options.save = true,
             "UPDATE" => returns.update = true,
-            // Hints: how the client goes on (RFC 5267 §4.2), and a value that only FUZZY has
-            // (RFC 6203).
-            "CONTEXT" | "RELEVANCY" => {}
+            "CONTEXT" => returns.has_context_hint = true,
+            // A value that only FUZZY has (RFC 6203).
+            "RELEVANCY" => {}
             "PARTIAL" if returns.partial.is_none() => {
                 cursor.space()?;
                 returns.partial = Some(cursor.partial_range()?);

@@ -16,7 +16,7 @@ use super::Front;
 use super::admission::Place;
 use super::relay::{RelayEnd, relay};
 use super::verifier::RemoteVerifier;
-use crate::connection::{LoginEnd, login};
+use crate::connection::{LoginEnd, LoginRules, login};
 use crate::limits::{DEAD_PEER_TIMEOUT, KEEPALIVE_IDLE, KEEPALIVE_PERIOD, SLOW_READER_TIMEOUT};
 use crate::server::messages::{ChannelText, Prelude};
 use crate::tls::{ServerTls, binding};
@@ -200,16 +200,21 @@ async fn session<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> io::Result<Begun> {
     let verifier = RemoteVerifier::new(Arc::clone(&front.attempts), channel);
     let time = front.admission.login_timeout();
-    let end = login(stream, verifier, can_start_tls, known, time).await?;
-    let (tag, socket, mut decoder) = match end {
+    let rules = LoginRules { can_start_tls, disabled: front.disabled(), time };
+    let end = login(stream, verifier, rules, known).await?;
+    let (tag, socket, mut decoder, mut client_id) = match end {
         LoginEnd::Closed => return Ok(Begun::Closed),
         LoginEnd::StartTls => return Ok(Begun::StartTls),
-        LoginEnd::LoggedIn { tag, identity, decoder } => (tag, identity, decoder),
+        LoginEnd::LoggedIn { tag, identity, decoder, client_id } => {
+            (tag, identity, decoder, client_id)
+        }
     };
     let socket = StdUnixStream::from(socket);
     socket.set_nonblocking(true)?;
     let mut worker = UnixStream::from_std(socket)?;
-    let prelude = serde_json::to_vec(&Prelude { tag, unread: decoder.take() })?;
+    // The rest may be longer than a message to the worker.
+    client_id.retain(|(field, _)| field.eq_ignore_ascii_case("name"));
+    let prelude = serde_json::to_vec(&Prelude { tag, client_id, unread: decoder.take() })?;
     worker.write_u32_le(u32::try_from(prelude.len()).map_err(io::Error::other)?).await?;
     worker.write_all(&prelude).await?;
     Ok(Begun::Session(worker))

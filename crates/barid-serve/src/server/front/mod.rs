@@ -38,6 +38,8 @@ struct Front {
     attempts: Arc<Attempts>,
     admission: Arc<Admission>,
     tls: RwLock<Option<ServerTls>>,
+    /// Capabilities that are offered to nobody.
+    disabled: RwLock<Vec<String>>,
     /// Certificates that the next settings put to use.
     certificates: Mutex<Vec<CertificateChoice>>,
     /// Places of requests for metrics.
@@ -67,6 +69,7 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
         certificates: Mutex::default(),
         tls: RwLock::new(None),
         http_places: Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)),
+        disabled: RwLock::default(),
         metrics: Mutex::default(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,7 +92,7 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
 
 impl Front {
     /// Uses new settings, for connections that begin from now on.
-    fn set(&self, mut settings: FrontSettings) -> io::Result<()> {
+    fn set(&self, mut settings: FrontSettings, disabled: Vec<String>) -> io::Result<()> {
         let connections = connections_max(confine::descriptors());
         if settings.connections > connections {
             let wanted = settings.connections;
@@ -101,6 +104,7 @@ impl Front {
             settings.connections = connections;
         }
         self.admission.set_limits(settings);
+        *self.disabled.write().unwrap_or_else(PoisonError::into_inner) = disabled;
         let certificates = {
             let mut all = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *all)
@@ -121,6 +125,10 @@ impl Front {
         Ok(())
     }
 
+    fn disabled(&self) -> Vec<String> {
+        self.disabled.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn tls(&self) -> Option<ServerTls> {
         self.tls.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -130,7 +138,7 @@ impl Front {
         while let Some((order, fd)) = orders.recv().await {
             let done = match (order, fd) {
                 (ToFront::Certificate(text), _) => self.add(*text),
-                (ToFront::Settings(settings), _) => self.set(settings),
+                (ToFront::Settings(settings, disabled), _) => self.set(settings, disabled),
                 (ToFront::Listener { id, protocol }, Some(fd)) => listener(fd).map(|listener| {
                     let accept = Arc::clone(&self).accept(listener, protocol);
                     listeners.insert(id, tokio::spawn(accept));

@@ -93,7 +93,7 @@ impl Supervisor {
             for tls in &self.tls {
                 process.link.send(&ToFront::Certificate(Box::new(tls.clone())), None)?;
             }
-            process.link.send(&ToFront::Settings(self.front_settings()), None)?;
+            process.link.send(&self.front_settings(), None)?;
             for listener in &self.listeners.all {
                 let (id, protocol) = (listener.id, listener.setup.protocol);
                 if protocol == Protocol::Lmtp {
@@ -125,14 +125,15 @@ impl Supervisor {
         self.configuration.config.limits.restart_delay
     }
 
-    pub(super) fn front_settings(&self) -> FrontSettings {
+    pub(super) fn front_settings(&self) -> ToFront {
         let limits = &self.configuration.config.limits;
-        FrontSettings {
+        let settings = FrontSettings {
             connections: limits.connections,
             before_login: (limits.connections / BEFORE_LOGIN_PART).max(BEFORE_LOGIN_PART),
             per_address: limits.connections_per_address,
             login_timeout: limits.login_timeout,
-        }
+        };
+        ToFront::Settings(settings, self.configuration.config.disabled_for_all())
     }
 
     fn auth_settings(&self) -> ToAuth {

@@ -157,7 +157,7 @@ impl Supervisor {
         for tls in self.tls.clone() {
             self.tell_front(&ToFront::Certificate(Box::new(tls)), None);
         }
-        let settings = ToFront::Settings(self.front_settings());
+        let settings = self.front_settings();
         self.tell_front(&settings, None);
         for id in changed.opened {
             let Some(listener) = self.listeners.all.iter().find(|one| one.id == id) else {

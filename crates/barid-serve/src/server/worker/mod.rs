@@ -27,7 +27,7 @@ use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
 use super::system_calls;
-use crate::config::{DisabledCapabilities, ServerConfig};
+use crate::config::{DisabledCapabilities, ImapSettings, ServerConfig};
 use crate::connection::{SessionEnd, StopRequest, serve_logged};
 use crate::limits::{
     LINK_MESSAGE_LEN_MAX, ORPHAN_TIMEOUT, PRELUDE_TIMEOUT, RAWLOG_LEN_MAX, WORKER_STACK_LEN,
@@ -95,8 +95,8 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     let disabled = disabled(&disable, &name, None);
     let by_client = move |client: &str| self::disabled(&disable, &name, Some(client));
     let disabled_for = DisabledForClient::new(by_client);
-    let stops = Mutex::default();
-    let worker = Worker { link, mail, rawlog, disabled, disabled_for, stops };
+    let (imap, stops) = (config.imap, Mutex::default());
+    let worker = Worker { link, mail, rawlog, disabled, disabled_for, imap, stops };
     runtime.block_on(Arc::new(worker).run(orders));
     Ok(())
 }
@@ -195,6 +195,7 @@ struct Worker {
     rawlog: Option<PathBuf>,
     disabled: Vec<String>,
     disabled_for: DisabledForClient,
+    imap: ImapSettings,
     stops: Mutex<HashMap<SessionId, watch::Sender<Option<&'static str>>>>,
 }
 
@@ -260,11 +261,13 @@ impl Worker {
             can_unauthenticate: true,
             disabled: self.disabled.clone(),
             disabled_for: self.disabled_for.clone(),
-            offers_uid_only: false,
+            offers_uid_only: self.imap.uid_only,
+            message_limit: self.imap.message_limit,
             id: server_id(),
         };
         let rawlog = self.rawlog(session, &prelude.unread);
-        let session = Session::new(account, settings, decoder);
+        let mut session = Session::new(account, settings, decoder);
+        session.set_client_id(prelude.client_id);
         let mut stream = WorkerEnd::new(stream);
         let tag = Some(prelude.tag);
         match serve_logged(&mut stream, session, tag, cancel, stop, rawlog).await? {
