@@ -368,7 +368,7 @@ fn events_are_pushed_between_commands() {
 
 #[test]
 fn a_connection_can_be_given_to_another_user() {
-    let server = Server::start();
+    let server = Server::start_with("", "[imap]\nunauthenticate = true\n");
     let mut client = server.login("ann");
     assert!(client.ok("CAPABILITY").contains(" UNAUTHENTICATE "));
     client.ok("APPEND INBOX {8+}\r\nA: b\r\n\r\n");

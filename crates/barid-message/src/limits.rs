@@ -48,4 +48,4 @@ pub const PREVIEW_CHARS_MAX: usize = 200;
 
 /// Lengths in bytes to which a part is decoded for a preview, until there is enough text: some
 /// senders put many kilobytes of styles before it.
-pub(crate) const PREVIEW_PART_LENS: [u64; 3] = [16 * 1024, 512 * 1024, 16 * 1024 * 1024];
+pub(crate) const PREVIEW_PART_LENS: [u64; 3] = [16 * 1024, 256 * 1024, 2 * 1024 * 1024];

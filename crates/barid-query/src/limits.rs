@@ -16,6 +16,9 @@ pub(crate) const LOOP_STEPS_PER_LINK: u64 = 32;
 /// Steps that every mailbox may spend on detecting loops before that limit applies.
 pub(crate) const LOOP_STEPS_FREE: u64 = 1 << 16;
 
+/// Most identifiers of content in a search program: each is compared with those of all messages.
+pub const SEARCH_EMAIL_IDS_MAX: usize = 64;
+
 /// Most nodes of a search program: keys and operators.
 pub const SEARCH_KEYS_MAX: usize = 4096;
 

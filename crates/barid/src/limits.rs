@@ -34,7 +34,7 @@ pub(crate) const FETCH_LAZY_PREVIEWS_MAX: usize = 100;
 
 /// Lengths in bytes of the beginning of a message in which its text is looked for, one after the
 /// other; text after the last is not in a preview.
-pub(crate) const PREVIEW_START_LENS: [usize; 3] = [64 << 10, 1 << 20, 32 << 20];
+pub(crate) const PREVIEW_START_LENS: [usize; 3] = [64 << 10, 1 << 20, 4 << 20];
 
 /// Maximum number of threads of a fetch.
 pub(crate) const FETCH_THREADS_MAX: usize = 16;

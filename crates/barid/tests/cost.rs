@@ -101,7 +101,7 @@ fn an_append_to_a_maildir_costs_the_same_whatever_its_size() {
     };
     let (small, large) = (cost(10), cost(3000));
     println!("calls and bytes read of three: {small:?}, {large:?}");
-    assert_eq!(small.0, large.0);
+    assert!(large.0 <= small.0, "{small:?}, {large:?}");
     assert!(large.1 <= small.1 + 1000, "{small:?}, {large:?}");
 }
 

@@ -78,9 +78,13 @@ impl TokenRules {
                 return Err(TokenRefusal::Scope);
             }
         }
-        if self.mailbox_claim == "email"
-            && claims.get("email_verified") == Some(&Value::Bool(false))
-        {
+        // Some issuers write a string.
+        let is_verified = match claims.get("email_verified") {
+            None | Some(Value::Bool(true)) => true,
+            Some(Value::String(text)) => text == "true",
+            Some(_) => false,
+        };
+        if self.mailbox_claim == "email" && !is_verified {
             return Err(TokenRefusal::Unverified);
         }
         let mailbox = claims.get(&self.mailbox_claim).and_then(Value::as_str);

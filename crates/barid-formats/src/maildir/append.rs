@@ -18,7 +18,7 @@ use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Ownership, Process, Timestamp};
 
 use super::keywords::Keywords;
-use super::layout::{INFO_SEP, NAME_TRIES_MAX};
+use super::layout::{INFO_SEP, NAME_TRIES_MAX, UIDLIST_TAIL_LEN_MAX};
 use super::name::{self, Letters};
 use super::state::MaildirState;
 use super::uidlist::{self, UidList, UidListRead};
@@ -261,6 +261,12 @@ fn give_uids(
         return Ok(None);
     };
     let Some(list) = read_list(maildir, context.known)? else { return Ok(None) };
+    if let Some(ledger) = context.ledger.as_deref()
+        && ledger.uidvalidity() == Some(list.header.uidvalidity)
+        && ledger.uidnext() > Some(list.uidnext())
+    {
+        return Ok(None);
+    }
     let Some(given) = given_uids(list.uidnext().get(), appends) else { return Ok(None) };
     let mut text = Vec::new();
     for (delivery, uid) in deliveries.iter().zip(&given.uids) {
@@ -276,16 +282,25 @@ fn give_uids(
 }
 
 /// Reads `dovecot-uidlist`: what was appended to it since the last scan, or else all of it. `None`
-/// if it must be written anew, or gives UIDs again that are known.
+/// if it must be written anew, gives UIDs again that are known, or has grown by so much that a scan
+/// is better.
 fn read_list(maildir: &Maildir, known: &dyn Known) -> Result<Option<UidList>> {
     let (vfs, path) = (maildir.vfs.as_ref(), &maildir.paths.uidlist);
     let state = MaildirState::from_bytes(known.state()).and_then(|state| state.list);
     let tail = match &state {
-        Some(state) => UidList::read_tail(vfs, path, state)?,
-        None => None,
+        Some(state) if UidList::begins_with(vfs, path, &state.header)? => {
+            UidList::read_tail(vfs, path, state)?
+        }
+        _ => None,
     };
     let list = match tail {
-        Some(list) => list,
+        Some(list) => {
+            let offset = state.as_ref().map_or(0, |state| state.offset);
+            if list.end_offset.saturating_sub(offset) > UIDLIST_TAIL_LEN_MAX {
+                return Ok(None);
+            }
+            list
+        }
         None => match UidList::read(vfs, path)? {
             UidListRead::Read(list) => *list,
             UidListRead::Missing | UidListRead::Corrupt(_) => return Ok(None),

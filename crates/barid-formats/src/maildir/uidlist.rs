@@ -15,7 +15,7 @@ use barid_mailbox::{Error, Result};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
-use super::layout::{UIDLIST_LEN_MAX, UIDLIST_TMP};
+use super::layout::{UIDLIST_HEADER_LEN_MAX, UIDLIST_LEN_MAX, UIDLIST_TMP};
 use super::name;
 use super::state::ListState;
 use super::table::Index;
@@ -127,6 +127,20 @@ impl UidList {
             Ok(list) => UidListRead::Read(Box::new(list)),
             Err(corrupt) => UidListRead::Corrupt(corrupt),
         })
+    }
+
+    /// Returns `true` if the file has this first line: a file that replaced another may have its
+    /// inode.
+    pub(super) fn begins_with(vfs: &dyn Vfs, path: &Path, known: &UidListHeader) -> Result<bool> {
+        let file = match vfs.open(path, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(source) => return Err(Error::at(path)(source)),
+        };
+        let mut start = [0; UIDLIST_HEADER_LEN_MAX];
+        let len = file.read_full_at(&mut start, 0).map_err(Error::at(path))?;
+        let line = start[..len].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        Ok(parse_header(line).is_ok_and(|header| header == *known))
     }
 
     /// Makes the list of a file that has not changed since it was read.

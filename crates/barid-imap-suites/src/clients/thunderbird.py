@@ -274,9 +274,21 @@ def work(tb):
           ?.contentDocument?.body?.textContent.includes("a draft");
       });
       await new Promise(resolve => setTimeout(resolve, 1000));
-      await window.SaveAsDraft();
-      // An update of the folder before that would be in the way of the copy.
-      await until("end of saving", () => !window.gSaveOperationInProgress);
+      const is_saved = () => {
+        const drafts = find("Drafts");
+        drafts?.updateFolder(null);
+        return drafts && has(drafts, "Grüße");
+      };
+      // Now and then Thunderbird sends nothing, to whatever server; a person saves again.
+      for (let attempt = 0; attempt < 3; attempt++) {
+        await window.SaveAsDraft();
+        // An update of the folder before that would be in the way of the copy.
+        await until("end of saving", () => !window.gSaveOperationInProgress);
+        for (let second = 0; second < 12 && !is_saved(); second++) {
+          await new Promise(resolve => setTimeout(resolve, 1000));
+        }
+        if (is_saved()) break;
+      }
       await appears("Drafts", "Grüße");
       window.close();
     ''')

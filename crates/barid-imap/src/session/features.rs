@@ -5,7 +5,8 @@ use barid_query::ThreadAlgorithm;
 use barid_query::search::{DateColumn, SearchKey, SearchNode};
 
 use crate::command::{
-    AppendMessage, AppendPart, Command, ListCommand, MessageSet, SearchCommand, StatusItem,
+    AppendMessage, AppendPart, Command, ListCommand, MessageSet, NotifyEvents, SearchCommand,
+    StatusItem,
 };
 use crate::fetch::FetchItem;
 
@@ -57,6 +58,7 @@ pub(super) const FEATURES: &[Feature] = &[
     of(&["METADATA"], |input| {
         let ClientInput::Command(command) = input else { return false };
         matches!(command, Command::GetMetadata { .. } | Command::SetMetadata(..))
+            || notifies(input, |events| events.metadata || events.server_metadata)
     }),
     of(&["ACL"], |input| {
         use Command::{GetAcl, ListRights, MyRights, SetAcl};
@@ -197,8 +199,19 @@ fn asks_status(input: &ClientInput<'_>, item: StatusItem) -> bool {
 }
 
 fn fetches(input: &ClientInput<'_>, is_it: fn(&FetchItem) -> bool) -> bool {
-    let ClientInput::Command(Command::Fetch(fetch)) = input else { return false };
-    fetch.items.items().iter().any(is_it)
+    match input {
+        ClientInput::Command(Command::Fetch(fetch)) => fetch.items.items().iter().any(is_it),
+        ClientInput::Command(Command::Notify(Some(set))) => {
+            let items = set.groups.iter().filter_map(|group| group.events.items.as_ref());
+            items.flat_map(|items| items.items()).any(is_it)
+        }
+        _ => false,
+    }
+}
+
+fn notifies(input: &ClientInput<'_>, is_it: fn(&NotifyEvents) -> bool) -> bool {
+    let ClientInput::Command(Command::Notify(Some(set))) = input else { return false };
+    set.groups.iter().any(|group| is_it(&group.events))
 }
 
 fn search<'i>(input: &ClientInput<'i>) -> Option<&'i SearchCommand> {

@@ -187,7 +187,7 @@ impl<A: Account> Session<A> {
         has_flags: bool,
         reply: &mut Reply<'_>,
     ) {
-        let has_modseq = has_flags || self.enabled.condstore;
+        let has_modseq = (has_flags || self.enabled.condstore) && self.offers("CONDSTORE");
         values.retain(|(item, _)| has_modseq || *item != StatusItem::HighestModSeq);
         self.write_status(name, &values, reply);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use barid_types::{Flag, Keyword};
 
 use super::{Day, NumberSet, SearchError};
-use crate::limits::{SEARCH_KEYS_MAX, SEARCH_TEXT_LEN_MAX};
+use crate::limits::{SEARCH_EMAIL_IDS_MAX, SEARCH_KEYS_MAX, SEARCH_TEXT_LEN_MAX};
 
 /// An address field of the envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,14 +181,15 @@ impl fmt::Display for SearchProgram {
 pub struct ProgramBuilder {
     nodes: Vec<SearchNode>,
     text_len: usize,
+    email_ids: usize,
 }
 
 impl ProgramBuilder {
     /// Adds a search key.
     ///
     /// # Errors
-    /// [`SearchError::TooMuch`] beyond [`SEARCH_KEYS_MAX`] nodes or [`SEARCH_TEXT_LEN_MAX`] bytes
-    /// of texts.
+    /// [`SearchError::TooMuch`] beyond [`SEARCH_KEYS_MAX`] nodes, [`SEARCH_TEXT_LEN_MAX`] bytes of
+    /// texts, or [`SEARCH_EMAIL_IDS_MAX`] identifiers of content.
     pub fn key(&mut self, key: SearchKey) -> Result<NodeId, SearchError> {
         self.text_len += match &key {
             SearchKey::Address(_, text)
@@ -201,6 +202,10 @@ impl ProgramBuilder {
         if self.text_len > SEARCH_TEXT_LEN_MAX {
             let max = SEARCH_TEXT_LEN_MAX;
             return Err(SearchError::TooMuch { what: "bytes of text", max });
+        }
+        self.email_ids += usize::from(matches!(key, SearchKey::EmailId(_)));
+        if self.email_ids > SEARCH_EMAIL_IDS_MAX {
+            return Err(SearchError::TooMuch { what: "EMAILID keys", max: SEARCH_EMAIL_IDS_MAX });
         }
         self.push(SearchNode::Key(key))
     }

@@ -13,6 +13,8 @@ pub struct ImapSettings {
     pub uid_only: bool,
     /// Messages that a command processes (MESSAGELIMIT, RFC 9738); `None` for all.
     pub message_limit: Option<NonZeroU32>,
+    /// UNAUTHENTICATE (RFC 8437).
+    pub unauthenticate: bool,
 }
 
 impl ImapSettings {
@@ -25,6 +27,7 @@ impl ImapSettings {
             message_limit: limit
                 .and_then(|limit| u32::try_from(limit).ok())
                 .and_then(NonZeroU32::new),
+            unauthenticate: section.flag("unauthenticate").unwrap_or_default(),
         }
     }
 }

@@ -74,7 +74,7 @@ pub const SECTIONS: &[ConfigSection] = &[
             "message_size",
         ],
     ),
-    one("imap", &["uid_only", "message_limit"]),
+    one("imap", &["uid_only", "message_limit", "unauthenticate"]),
     many("disable", &["capabilities", "users", "clients"]),
     one("quota", &["size", "messages"]),
     one(

@@ -109,6 +109,9 @@ impl ServerConfig {
         if let Some(limit) = self.imap.message_limit {
             add("imap", format!("a command processes at most {limit} messages"));
         }
+        if self.imap.unauthenticate {
+            add("imap", "UNAUTHENTICATE is offered".to_owned());
+        }
         for disabled in &self.disable {
             let names: Vec<&str> = disabled.capabilities.iter().map(String::as_str).collect();
             add("disable", format!("{} not offered to some", names.join(", ")));

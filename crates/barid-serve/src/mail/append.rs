@@ -305,9 +305,10 @@ impl AppendQueue {
     }
 }
 
-/// The queues of all mailboxes of a user, by the identity of the mailbox.
+/// The queues of all mailboxes of a user, by the identity of the mailbox and its path: one that was
+/// renamed has other handles, and another may be at its former path.
 pub(crate) struct AppendQueues {
-    queues: Mutex<HashMap<u128, Arc<AppendQueue>>>,
+    queues: Mutex<HashMap<(u128, PathBuf), Arc<AppendQueue>>>,
     progress: ProgressFn,
 }
 
@@ -328,8 +329,9 @@ impl AppendQueues {
     ) -> Answer<Appended> {
         let job = Arc::new(AppendJob { messages, is_alone, outcome: Mutex::default() });
         let queue = {
+            let view = target.view();
             let mut all = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(all.entry(target.view().id()).or_default())
+            Arc::clone(all.entry((view.id(), view.path().to_owned())).or_default())
         };
         queue.push(&job);
         let updated = target.update(cancel, |mailbox, stop| {

@@ -93,7 +93,8 @@ impl UserMail {
     fn used(&self, cancel: &Cancel) -> Answer<MailUse> {
         let counted = quota::count(&self.vfs, &self.folders, &self.open, &mut |spec| {
             let shared = self.mailboxes.open_spec(spec).ok()?;
-            Some(shared.refresh(cancel).ok()?.figures())
+            // A mailbox that is locked counts as it was.
+            Some(shared.refresh(cancel).unwrap_or_else(|_| shared.view()).figures())
         });
         counted.map_err(refused_folder)
     }

@@ -3,7 +3,7 @@
 //! A frame is its length (`u32`, little endian) and as many bytes for the client. The length
 //! [`GIVEN_BACK`] gives the connection back after UNAUTHENTICATE (RFC 8437): the front ends its
 //! direction, and the frames that follow are input that the session has not read, which a client
-//! may send ahead. Bytes to the worker have no frames.
+//! may send ahead; the same length again ends them. Bytes to the worker have no frames.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::time::timeout;
 
-use crate::limits::{GIVEN_BACK_LEN_MAX, PRELUDE_TIMEOUT, RELAY_LEN};
+use crate::limits::{GIVEN_BACK_LEN_MAX, PRELUDE_TIMEOUT, RELAY_LEN, SLOW_READER_TIMEOUT};
 
 /// The length that is none.
 const GIVEN_BACK: u32 = u32::MAX;
@@ -42,12 +42,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WorkerEnd<S> {
         self.stream.flush().await?;
         // What the front had passed on before it knew.
         let mut rest = (&mut self.stream).take(GIVEN_BACK_LEN_MAX);
-        let read = timeout(PRELUDE_TIMEOUT, rest.read_to_end(&mut unread)).await;
+        // The front may have to write to a slow client first.
+        let read = timeout(SLOW_READER_TIMEOUT, rest.read_to_end(&mut unread)).await;
         read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if unread.len() as u64 >= GIVEN_BACK_LEN_MAX {
             return Err(io::Error::other("too much input behind UNAUTHENTICATE"));
         }
         self.write_all(&unread).await?;
+        self.stream.write_all(&GIVEN_BACK.to_le_bytes()).await?;
         self.stream.shutdown().await
     }
 }
@@ -108,7 +110,8 @@ pub(super) struct Frames {
     header_len: usize,
     /// Bytes of the frame that are to be read.
     left: usize,
-    is_given_back: bool,
+    /// Number of marks: the connection is given back, and the input is complete.
+    marks: u32,
 }
 
 impl Frames {
@@ -127,7 +130,7 @@ impl Frames {
             if self.header_len == HEADER_LEN {
                 self.header_len = 0;
                 match u32::from_le_bytes(self.header) {
-                    GIVEN_BACK => self.is_given_back = true,
+                    GIVEN_BACK => self.marks = self.marks.saturating_add(1),
                     frame => self.left = frame as usize,
                 }
             }
@@ -137,7 +140,7 @@ impl Frames {
 
     /// Returns `true` if the worker has given the connection back.
     pub(super) fn is_given_back(&self) -> bool {
-        self.is_given_back
+        self.marks > 0
     }
 
     /// Reads the input that a worker gives back, and appends `kept`, which it was not sent.
@@ -157,7 +160,8 @@ impl Frames {
         let len = self.strip(&mut unread);
         unread.truncate(len);
         unread.extend_from_slice(kept);
-        match unread.len() as u64 > GIVEN_BACK_LEN_MAX || self.left > 0 {
+        let is_whole = self.marks == 2 && self.left == 0 && self.header_len == 0;
+        match unread.len() as u64 > GIVEN_BACK_LEN_MAX || !is_whole {
             true => Err(io::Error::other("a connection that was not given back whole")),
             false => Ok(unread),
         }

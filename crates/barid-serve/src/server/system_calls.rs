@@ -72,7 +72,7 @@ const ALLOWED_OLD: [libc::c_long; 0] = [];
 /// Calls on files that a worker needs besides: it opens, reads, writes, renames and watches those
 /// that Landlock lets it. None makes a socket to elsewhere, starts a program, mounts, or concerns
 /// another process.
-const FILES: [libc::c_long; 72] = [
+const FILES: [libc::c_long; 71] = [
     libc::SYS_chdir,
     libc::SYS_close_range,
     libc::SYS_copy_file_range,
@@ -132,7 +132,6 @@ const FILES: [libc::c_long; 72] = [
     libc::SYS_renameat2,
     libc::SYS_sendfile,
     libc::SYS_setxattr,
-    libc::SYS_socketpair,
     libc::SYS_statfs,
     libc::SYS_statx,
     libc::SYS_symlinkat,

@@ -153,6 +153,10 @@ impl Watcher {
         if worker.watches.len() >= WATCHES_MAX {
             return Err(Errno::NOSPC);
         }
+        // Such a descriptor proves no right to read: Landlock does not check its opening.
+        if rustix::fs::fcntl_getfl(&fd)?.contains(rustix::fs::OFlags::PATH) {
+            return Err(Errno::ACCESS);
+        }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = WatchFlags::from_bits_retain(WATCHED_EVENTS);
         let watch = inotify::add_watch(&self.inotify, path, flags)?;

@@ -31,11 +31,12 @@ impl View {
         let uids = self.uids_in(&[(1, u32::MAX)], false)?;
         let items = FetchItems::of(FetchItem::EmailId);
         let report = self.fetch(&uids, &items, &write, &mut |_| true)?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_unstable_by_key(|(uid, _)| *uid);
         let uids_with = |id: &str| {
             let id = EmailId::parse(id);
             let same = found.iter().filter(|(_, known)| Some(*known) == id);
-            NumberSet::from_ranges(same.map(|(uid, _)| (uid.get(), uid.get())))
+            NumberSet::from_ranges(ranges(same.map(|(uid, _)| uid.get())))
         };
         let resolved = program.map_keys(&mut |key| match key {
             SearchKey::EmailId(id) => SearchKey::Uid(uids_with(id)),
@@ -43,4 +44,16 @@ impl View {
         });
         Ok((Cow::Owned(resolved), report.unreadable))
     }
+}
+
+/// Joins neighbours of ascending numbers.
+fn ranges(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    ranges
 }

@@ -24,8 +24,8 @@ fn check_use(client: &mut Client, expected: &str) {
 fn capabilities_and_roots_are_those_of_the_limits() {
     let mut none = TestUser::new(Quota::default()).client();
     assert!(!none.command("CAPABILITY").contains("QUOTA"));
-    none.check("GETQUOTAROOT INBOX", "* QUOTAROOT INBOX\r\nx OK");
-    none.check("GETQUOTA user", "x NO [NONEXISTENT]");
+    none.check("GETQUOTAROOT INBOX", "x BAD QUOTA is not available");
+    none.check("STATUS INBOX (DELETED-STORAGE)", "x BAD QUOTA=RES-STORAGE is not available");
     let both = Quota { size: Some(2048), messages: Some(3) };
     let mut client = TestUser::new(both).client();
     client.check("CAPABILITY", " QUOTA QUOTA=RES-STORAGE QUOTA=RES-MESSAGE ");

@@ -64,7 +64,11 @@ impl<'a> RemoteBackend<'a> {
         // A process that refuses the message need not read it, and says why.
         let _ = sent.and_then(|()| message.read(&mut |piece| out.write_all(piece)));
         let mut bytes = Vec::new();
-        (&stream).take(DELIVERY_RESULT_LEN_MAX).read_to_end(&mut bytes)?;
+        let read = (&stream).take(DELIVERY_RESULT_LEN_MAX).read_to_end(&mut bytes);
+        // One that has ended before it had read everything resets the stream behind its result.
+        if bytes.is_empty() {
+            read?;
+        }
         let died = || DeliveryError::temporary("the delivery process has died, or taken too long");
         serde_json::from_slice(&bytes).map_err(|_| died())
     }

@@ -193,6 +193,7 @@ impl Supervisor {
         if let Some(process) = self.auth.process.take() {
             self.ending.push(process.end("auth".to_owned(), true, Duration::from_secs(5)));
             self.auth.restarts = super::Restarts::default();
+            self.forget_questions();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Supervisor;
 use super::process::{Account, Process, Restarts, Role};
 use crate::server::link::{Link, Polled};
-use crate::server::messages::{FromWatcher, Level, ToWatcher, ToWorker};
+use crate::server::messages::{FromWatcher, Level, LogLine, ToWatcher, ToWorker};
 
 /// The watcher of a uid.
 #[derive(Debug, Default)]
@@ -126,7 +126,10 @@ impl Supervisor {
         let (ids, Some(process)) = (*ids, &slot.process) else { return };
         match process.link.link().poll::<FromWatcher>() {
             Ok(Polled::Nothing) => {}
-            Ok(Polled::Message((FromWatcher::Log(line), _))) => self.log.line("watcher", &line),
+            Ok(Polled::Message((FromWatcher::Log(line), _))) => {
+                let line = LogLine { user: None, peer: None, session: None, ..line };
+                self.log.line("watcher", &line);
+            }
             Ok(Polled::End) | Err(_) => {
                 self.log(Level::Error, "a watcher is gone; it is started again");
                 self.watcher_died(ids);

@@ -30,7 +30,7 @@ use super::system_calls;
 use crate::config::{DisabledCapabilities, ImapSettings, ServerConfig};
 use crate::connection::{SessionEnd, StopRequest, serve_logged};
 use crate::limits::{
-    LINK_MESSAGE_LEN_MAX, ORPHAN_TIMEOUT, PRELUDE_TIMEOUT, RAWLOG_LEN_MAX, WORKER_STACK_LEN,
+    ORPHAN_TIMEOUT, PRELUDE_LEN_MAX, PRELUDE_TIMEOUT, RAWLOG_LEN_MAX, WORKER_STACK_LEN,
     WORKER_THREADS_MAX,
 };
 use crate::log::{RawDirection, RawLog};
@@ -258,7 +258,7 @@ impl Worker {
         let account = SessionAccount::new(Arc::clone(&self.mail), cancel.clone());
         let settings = SessionSettings {
             can_compress: true,
-            can_unauthenticate: true,
+            can_unauthenticate: self.imap.unauthenticate,
             disabled: self.disabled.clone(),
             disabled_for: self.disabled_for.clone(),
             offers_uid_only: self.imap.uid_only,
@@ -313,7 +313,7 @@ fn disabled(disable: &[DisabledCapabilities], user: &str, client: Option<&str>) 
 
 async fn read_prelude(stream: &mut UnixStream) -> io::Result<Prelude> {
     let len = stream.read_u32_le().await? as usize;
-    if len > LINK_MESSAGE_LEN_MAX {
+    if len > PRELUDE_LEN_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a prelude that is too long"));
     }
     let mut bytes = vec![0; len];
