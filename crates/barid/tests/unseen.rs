@@ -66,22 +66,49 @@ fn their_uids_are_those_that_a_scan_finds() {
     }
 }
 
+/// Writes over a file, which keeps its inode.
+fn write_over(arena: &Arena, path: &Path, text: &str) {
+    let file = arena.vfs.open(path, OpenFile::WRITE).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+}
+
 #[test]
 fn a_list_with_another_uidvalidity_is_the_one_that_counts() {
+    for write in [replace, write_over] {
+        let mut arena = Arena::in_memory("maildir", 31);
+        arena.deliver(3);
+        let mut mailbox = arena.open();
+        let text = text_of(&arena, &uidlist(&arena));
+        let before = mailbox.status().uidvalidity.get();
+        let other = text.replacen(&format!("V{before}"), &format!("V{}", before + 7), 1);
+        assert_eq!(text.len(), other.len());
+        write(&arena, &uidlist(&arena), &other);
+        let appends = [NewMessage { bytes: b"A: b\n\n", ..NewMessage::default() }];
+        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+        let options = ChangeOptions { appends_unseen: true, ..now() };
+        let changed = mailbox.change(&request, &options).unwrap();
+        let seen = arena.open();
+        assert_eq!(seen.status().uidvalidity.get(), before + 7);
+        assert_eq!(changed.appended_under, Some(seen.status().uidvalidity));
+        let last = seen.uids().unwrap().last().copied();
+        assert_eq!(last, changed.appended.last().map(|uid| uid.get()));
+    }
+}
+
+#[test]
+fn very_many_are_looked_at_in_between() {
     let mut arena = Arena::in_memory("maildir", 31);
     arena.deliver(3);
     let mut mailbox = arena.open();
-    let text = text_of(&arena, &uidlist(&arena));
-    let before = mailbox.status().uidvalidity.get();
-    let other = text.replacen(&format!("V{before}"), &format!("V{}", before + 7), 1);
-    replace(&arena, &uidlist(&arena), &other);
-    let appends = [NewMessage { bytes: b"A: b\n\n", ..NewMessage::default() }];
-    let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-    let options = ChangeOptions { appends_unseen: true, ..now() };
-    let changed = mailbox.change(&request, &options).unwrap();
-    let seen = arena.open();
-    assert_eq!(changed.appended_under, Some(seen.status().uidvalidity));
-    assert_eq!(seen.uids().unwrap().last(), changed.appended.last().map(|uid| uid.get()).as_ref());
+    let mut all = Vec::new();
+    for round in 0..1000 {
+        all.extend(append(&mut mailbox, round * 2));
+    }
+    // The end of the list that is read for each append does not grow without bound.
+    let seen = mailbox.len();
+    assert!((1000..2003).contains(&seen), "{seen}");
+    check(&arena, &all, 0);
+    assert_eq!(arena.open().len(), 2003);
 }
 
 #[test]

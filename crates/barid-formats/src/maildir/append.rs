@@ -288,10 +288,8 @@ fn read_list(maildir: &Maildir, known: &dyn Known) -> Result<Option<UidList>> {
     let (vfs, path) = (maildir.vfs.as_ref(), &maildir.paths.uidlist);
     let state = MaildirState::from_bytes(known.state()).and_then(|state| state.list);
     let tail = match &state {
-        Some(state) if UidList::begins_with(vfs, path, &state.header)? => {
-            UidList::read_tail(vfs, path, state)?
-        }
-        _ => None,
+        Some(state) => UidList::read_tail(vfs, path, state)?,
+        None => None,
     };
     let list = match tail {
         Some(list) => {

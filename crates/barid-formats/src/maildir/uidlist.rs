@@ -129,20 +129,6 @@ impl UidList {
         })
     }
 
-    /// Returns `true` if the file has this first line: a file that replaced another may have its
-    /// inode.
-    pub(super) fn begins_with(vfs: &dyn Vfs, path: &Path, known: &UidListHeader) -> Result<bool> {
-        let file = match vfs.open(path, OpenOptions::READ) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(source) => return Err(Error::at(path)(source)),
-        };
-        let mut start = [0; UIDLIST_HEADER_LEN_MAX];
-        let len = file.read_full_at(&mut start, 0).map_err(Error::at(path))?;
-        let line = start[..len].split(|byte| *byte == b'\n').next().unwrap_or_default();
-        Ok(parse_header(line).is_ok_and(|header| header == *known))
-    }
-
     /// Makes the list of a file that has not changed since it was read.
     pub(super) fn unread(known: &ListState, stamp: FileStamp) -> Self {
         let mut list = Self::new(known.header.clone(), stamp);
@@ -162,6 +148,13 @@ impl UidList {
         let metadata = file.metadata().map_err(Error::at(path))?;
         let wanted = 1..=UIDLIST_LEN_MAX;
         if metadata.inode != known.inode || metadata.size < offset || !wanted.contains(&offset) {
+            return Ok(None);
+        }
+        // A file that replaced another may have its inode.
+        let mut start = [0; UIDLIST_HEADER_LEN_MAX];
+        let len = file.read_full_at(&mut start, 0).map_err(Error::at(path))?;
+        let line = start[..len].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if !parse_header(line).is_ok_and(|header| header == known.header) {
             return Ok(None);
         }
         // One more byte: the part read before must still end with a line end.

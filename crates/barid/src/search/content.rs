@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use barid_query::search::{NumberSet, SearchKey, SearchNode, SearchProgram};
-use barid_types::Uid;
+use barid_types::{Uid, UidSet};
 
 use crate::fetch::{FetchItem, FetchItems, Fetched};
 use crate::{EmailId, Error, Result, View};
@@ -36,7 +36,10 @@ impl View {
         let uids_with = |id: &str| {
             let id = EmailId::parse(id);
             let same = found.iter().filter(|(_, known)| Some(*known) == id);
-            NumberSet::from_ranges(ranges(same.map(|(uid, _)| uid.get())))
+            let uids: UidSet = same.map(|(uid, _)| *uid).collect();
+            NumberSet::from_ranges(
+                uids.ranges().iter().map(|(first, last)| (first.get(), last.get())),
+            )
         };
         let resolved = program.map_keys(&mut |key| match key {
             SearchKey::EmailId(id) => SearchKey::Uid(uids_with(id)),
@@ -44,16 +47,4 @@ impl View {
         });
         Ok((Cow::Owned(resolved), report.unreadable))
     }
-}
-
-/// Joins neighbours of ascending numbers.
-fn ranges(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
-            _ => ranges.push((number, number)),
-        }
-    }
-    ranges
 }
