@@ -51,6 +51,7 @@ mod stopped_verbs;
 mod stores;
 mod support;
 mod terminal;
+mod test_server;
 mod thread;
 mod torn_append;
 mod watch;

@@ -12,7 +12,7 @@ use barid_imap_suites::wire::Connection;
 use barid_imap_suites::{MailFormat, ProgramServer, Transport, open};
 
 use crate::serve_qresync::serve;
-use crate::server::{Server, wait_for};
+use crate::test_server::{Server, wait_for};
 
 /// The longest time that the answer to one command may take, in a build with checks.
 const LONGEST: Duration = Duration::from_secs(30);

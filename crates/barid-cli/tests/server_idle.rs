@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::serve_qresync::number;
-use crate::server::{Client, Server, is_root, kill, status, wait_for};
 use crate::support::World;
+use crate::test_server::{Client, Server, is_root, kill, status, wait_for};
 
 /// Users in a short run: more than the instances of a uid.
 const USERS: u64 = 160;

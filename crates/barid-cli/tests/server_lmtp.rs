@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::server::{ANN, BOB, SOON, Server, is_root, kill, status, wait_for};
 use crate::support::send;
+use crate::test_server::{ANN, BOB, SOON, Server, is_root, kill, status, wait_for};
 
 /// Kills of processes while messages arrive.
 const KILLED: u64 = 10;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData as _, SigningKey as _};
 use serde_json::{Value, json};
 
-use crate::server::{Client, Server, wait_for};
+use crate::test_server::{Client, Server, wait_for};
 
 const ISSUER: &str = "https://id.example.org";
 

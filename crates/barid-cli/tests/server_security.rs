@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use crate::serve_qresync::number;
-use crate::server::{Client, Server, is_root, status, wait_for};
+use crate::test_server::{Client, Server, is_root, status, wait_for};
 
 /// Slow connections.
 const SLOW: u64 = 1000;
