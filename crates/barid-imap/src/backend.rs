@@ -49,6 +49,14 @@ pub trait Output {
     }
 }
 
+/// Keeps everything.
+impl Output for Vec<u8> {
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        self.extend_from_slice(bytes);
+        true
+    }
+}
+
 /// A mailbox in the answer to LIST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedMailbox {

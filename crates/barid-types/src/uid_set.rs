@@ -43,6 +43,11 @@ impl UidSet {
         &self.0
     }
 
+    /// Returns its ranges as numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.0.iter().map(|(first, last)| (first.get(), last.get()))
+    }
+
     /// Returns the number of UIDs.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(first, last)| u64::from(last.get() - first.get()) + 1).sum()

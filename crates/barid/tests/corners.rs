@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use barid::fetch::FetchItems;
 use barid::query::parse_imap;
 use barid::{Error, Mailbox, OpenOptions, Uid, UidSet};
+use barid_testkit::Scratch;
 use barid_testkit::peers::{Dovecot, Imap};
-use barid_testkit::{Scratch, disk};
 
-use crate::fetching::{Token, domain, fetch, items, mapped, tokens};
+use crate::fetching::{Token, domain, fetch, items, maildir_of, mapped, tokens};
 
 const MESSAGES: [&str; 12] = [
     "To: undisclosed-recipients:;\nSubject: text  \n\nb\n",
@@ -86,15 +86,7 @@ impl Pair {
 
     fn of(dovecot: &Dovecot, cache: bool, messages: &[Vec<u8>]) -> Self {
         let scratch = Scratch::new("corners").unwrap();
-        let maildir = scratch.path().join("box");
-        for folder in ["cur", "new", "tmp"] {
-            disk::create_dir_all(&maildir.join(folder)).unwrap();
-        }
-        for (number, message) in messages.iter().enumerate() {
-            let name = format!("{}.M1P1.host:2,S", 1_000_000_000 + number);
-            disk::write(&maildir.join("cur").join(name), message).unwrap();
-        }
-        scratch.hand_over().unwrap();
+        let maildir = maildir_of(&scratch, messages.iter().map(Vec::as_slice));
         let dir = |name: &str| scratch.path().join(name);
         let options = OpenOptions::new(cache.then(|| dir("cache")), dir("state"));
         let mailbox = Mailbox::open(&maildir.to_string_lossy(), &options).unwrap();

@@ -1,7 +1,7 @@
 //! FETCH compared with Dovecot's, on real mail: every item, every part.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use barid::fetch::FetchItems;
 use barid::message::{body_structure, numbered_parts};
@@ -298,26 +298,33 @@ fn bounds(corpus: &str, step: usize, compared_min: u64) -> (usize, u64) {
     (if is_all { 1 } else { step }, compared_min)
 }
 
-/// /// Compares all messages of a corpus, or every `step`th one of a large corpus. At least
+/// Makes a Maildir of read messages in the scratch folder, which others may open.
+pub(crate) fn maildir_of<'m>(
+    scratch: &Scratch,
+    messages: impl IntoIterator<Item = &'m [u8]>,
+) -> PathBuf {
+    let maildir = scratch.path().join("box");
+    for folder in ["cur", "new", "tmp"] {
+        disk::create_dir_all(&maildir.join(folder)).unwrap();
+    }
+    for (number, message) in messages.into_iter().enumerate() {
+        let name = format!("{}.M1P1.host:2,S", 1_000_000_000 + number);
+        disk::write(&maildir.join("cur").join(name), message).unwrap();
+    }
+    scratch.hand_over().unwrap();
+    maildir
+}
+
+/// Compares all messages of a corpus, or every `step`th one of a large corpus. At least
 /// `compared_min` items must be compared, or a tenth of that in a small corpus of our own. For
 /// messages with a broken structure, `different_max` answers may differ for unknown reasons.
 fn compare(corpus: &str, step: usize, compared_min: u64, different_max: u64) {
     let (Some(files), Some(dovecot)) = (corpora::files(corpus), Dovecot::new()) else { return };
     let scratch = Scratch::new("fetch").unwrap();
-    let maildir = scratch.path().join("box");
-    for folder in ["cur", "new", "tmp"] {
-        disk::create_dir_all(&maildir.join(folder)).unwrap();
-    }
     let (step, compared_min) = bounds(corpus, step, compared_min);
     let files: Vec<_> = files.into_iter().step_by(step).collect();
-    let mut messages = Vec::new();
-    for (number, file) in files.iter().enumerate() {
-        let bytes = corpora::read(file).unwrap();
-        let name = format!("{}.M1P1.host:2,S", 1_000_000_000 + number);
-        disk::write(&maildir.join("cur").join(name), &bytes).unwrap();
-        messages.push(bytes);
-    }
-    scratch.hand_over().unwrap();
+    let messages: Vec<Vec<u8>> = files.iter().map(|file| corpora::read(file).unwrap()).collect();
+    let maildir = maildir_of(&scratch, messages.iter().map(Vec::as_slice));
     let options = OpenOptions::new(None, scratch.path().join("state"));
     let mut mailbox = Mailbox::open(&maildir.to_string_lossy(), &options).unwrap();
     let uids: Vec<Uid> = mailbox.uids().unwrap().into_iter().filter_map(Uid::new).collect();

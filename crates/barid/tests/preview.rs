@@ -5,31 +5,21 @@ use std::collections::BTreeMap;
 use barid::message::preview;
 use barid::{Mailbox, OpenOptions, Uid};
 use barid_testkit::peers::Dovecot;
-use barid_testkit::{Scratch, corpora, disk};
+use barid_testkit::{Scratch, corpora};
 
-use crate::fetching::{Token, fetch, items, tokens};
+use crate::fetching::{Token, fetch, items, maildir_of, tokens};
 
 /// Compares the previews of every `step`th message of a corpus. At least `equal_min` of a hundred
 /// must be equal: rules for HTML differ, and Dovecot looks into no enclosed message.
 fn compare(corpus: &str, step: usize, compared_min: usize, equal_min: usize) {
     let (Some(files), Some(dovecot)) = (corpora::files(corpus), Dovecot::new()) else { return };
     let scratch = Scratch::new("preview").unwrap();
-    let maildir = scratch.path().join("box");
-    for folder in ["cur", "new", "tmp"] {
-        disk::create_dir_all(&maildir.join(folder)).unwrap();
-    }
     // The small corpora of our own have more of what differs.
     let (step, compared_min, equal_min) =
         corpora::either(corpus, (step, compared_min, equal_min), (1, 20, 85));
     let files: Vec<_> = files.into_iter().step_by(step).collect();
-    let mut messages = Vec::new();
-    for (number, file) in files.iter().enumerate() {
-        let bytes = corpora::read(file).unwrap();
-        let name = format!("{}.M1P1.host:2,S", 1_000_000_000 + number);
-        disk::write(&maildir.join("cur").join(name), &bytes).unwrap();
-        messages.push(bytes);
-    }
-    scratch.hand_over().unwrap();
+    let messages: Vec<Vec<u8>> = files.iter().map(|file| corpora::read(file).unwrap()).collect();
+    let maildir = maildir_of(&scratch, messages.iter().map(Vec::as_slice));
     let options = OpenOptions::new(None, scratch.path().join("state"));
     let mut mailbox = Mailbox::open(&maildir.to_string_lossy(), &options).unwrap();
     let uids: Vec<Uid> = mailbox.uids().unwrap().into_iter().filter_map(Uid::new).collect();

@@ -288,17 +288,17 @@ fn read_list(maildir: &Maildir, known: &dyn Known) -> Result<Option<UidList>> {
     let (vfs, path) = (maildir.vfs.as_ref(), &maildir.paths.uidlist);
     let state = MaildirState::from_bytes(known.state()).and_then(|state| state.list);
     let tail = match &state {
-        Some(state) => UidList::read_tail(vfs, path, state)?,
+        Some(state) => {
+            let size = vfs.metadata(path).map_or(0, |metadata| metadata.size);
+            if size.saturating_sub(state.offset) > UIDLIST_TAIL_LEN_MAX {
+                return Ok(None);
+            }
+            UidList::read_tail(vfs, path, state)?
+        }
         None => None,
     };
     let list = match tail {
-        Some(list) => {
-            let offset = state.as_ref().map_or(0, |state| state.offset);
-            if list.end_offset.saturating_sub(offset) > UIDLIST_TAIL_LEN_MAX {
-                return Ok(None);
-            }
-            list
-        }
+        Some(list) => list,
         None => match UidList::read(vfs, path)? {
             UidListRead::Read(list) => *list,
             UidListRead::Missing | UidListRead::Corrupt(_) => return Ok(None),

@@ -28,13 +28,13 @@ pub(super) const NAME_LEN_MAX: usize = 4096;
 pub(super) const NAMES_LEN_MAX: usize = u32::MAX as usize;
 /// The largest `dovecot-uidlist` that is read, in bytes.
 pub(super) const UIDLIST_LEN_MAX: u64 = 1 << 31;
-/// Length in bytes of the beginning of a uidlist that contains its first line.
-pub(super) const UIDLIST_HEADER_LEN_MAX: usize = 512;
 /// Length in bytes of what was appended to a uidlist since the last scan, up to which an append
 /// reads it.
 pub(super) const UIDLIST_TAIL_LEN_MAX: u64 = 64 * 1024;
 /// The longest first line of `dovecot-uidlist` that is read without the others, in bytes.
 pub(super) const HEADER_LINE_MAX: usize = 4096;
+/// The length in bytes within which nearly all first lines end.
+pub(super) const SHORT_HEADER_LINE_LEN: usize = 128;
 /// The largest `dovecot-keywords` that is read, in bytes.
 pub(super) const KEYWORDS_LEN_MAX: u64 = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.

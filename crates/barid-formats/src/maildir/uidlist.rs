@@ -13,9 +13,9 @@ use std::path::Path;
 
 use barid_mailbox::{Error, Result};
 use barid_types::{Uid, UidValidity};
-use barid_vfs::{FileStamp, OpenOptions, Vfs};
+use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
 
-use super::layout::{UIDLIST_HEADER_LEN_MAX, UIDLIST_LEN_MAX, UIDLIST_TMP};
+use super::layout::{HEADER_LINE_MAX, SHORT_HEADER_LINE_LEN, UIDLIST_LEN_MAX, UIDLIST_TMP};
 use super::name;
 use super::state::ListState;
 use super::table::Index;
@@ -151,10 +151,7 @@ impl UidList {
             return Ok(None);
         }
         // A file that replaced another may have its inode.
-        let mut start = [0; UIDLIST_HEADER_LEN_MAX];
-        let len = file.read_full_at(&mut start, 0).map_err(Error::at(path))?;
-        let line = start[..len].split(|byte| *byte == b'\n').next().unwrap_or_default();
-        if !parse_header(line).is_ok_and(|header| header == known.header) {
+        if read_header(&*file, path)?.is_none_or(|header| header != known.header) {
             return Ok(None);
         }
         // One more byte: the part read before must still end with a line end.
@@ -401,6 +398,24 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
         let _ = vfs.remove_file(&beside);
         Error::at(path)(source)
     })
+}
+
+/// Reads the first line, which is short unless it has many fields of others.
+fn read_header(file: &dyn File, path: &Path) -> Result<Option<UidListHeader>> {
+    let mut start = [0; HEADER_LINE_MAX];
+    for len in [SHORT_HEADER_LINE_LEN, HEADER_LINE_MAX] {
+        let len = file.read_full_at(&mut start[..len], 0).map_err(Error::at(path))?;
+        if let Some((header, _)) = first_line(&start[..len]) {
+            return Ok(Some(header));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the first line, parsed, and the other lines.
+pub(super) fn first_line(text: &[u8]) -> Option<(UidListHeader, &[u8])> {
+    let end = memchr::memchr(b'\n', text)?;
+    Some((parse_header(&text[..end]).ok()?, &text[end + 1..]))
 }
 
 pub(super) fn parse_header(line: &[u8]) -> std::result::Result<UidListHeader, Corrupt> {

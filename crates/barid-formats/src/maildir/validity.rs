@@ -8,7 +8,7 @@ use barid_types::{Uid, UidValidity};
 use barid_vfs::{OpenOptions, Vfs};
 
 use super::layout::{HEADER_LINE_MAX, UIDLIST, UIDLIST_LEN_MAX};
-use super::uidlist::{self, UidListHeader, parse_header};
+use super::uidlist::{self, UidListHeader, first_line};
 use super::uids::take_lock;
 
 /// Returns the UIDVALIDITY of `dovecot-uidlist`; `None` if there is no such file or its first line
@@ -51,12 +51,6 @@ pub(super) fn renumber(
     text.extend_from_slice(lines);
     uidlist::replace(&**vfs, maildir, &path, &text)?;
     Ok(true)
-}
-
-/// Returns the first line, parsed, and the other lines.
-fn first_line(text: &[u8]) -> Option<(UidListHeader, &[u8])> {
-    let end = memchr::memchr(b'\n', text)?;
-    Some((parse_header(&text[..end]).ok()?, &text[end + 1..]))
 }
 
 #[cfg(test)]

@@ -24,6 +24,12 @@ pub enum MailboxFilter {
     Mailboxes(Vec<MailboxName>),
 }
 
+/// Returns the rest of a name behind that of a mailbox which it is below, or which it is.
+pub(crate) fn rest_below<'n>(name: &'n str, of: &str, separator: char) -> Option<&'n str> {
+    let rest = name.strip_prefix(of)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix(separator) }
+}
+
 impl MailboxFilter {
     /// Returns `true` for the filters of the selected mailbox.
     pub fn is_selected(&self) -> bool {
@@ -33,10 +39,7 @@ impl MailboxFilter {
     /// Returns `true` if a mailbox belongs to the filter; those of the selected one match none.
     pub fn matches(&self, name: &str, is_subscribed: bool, separator: char) -> bool {
         // RFC 5465 §6.3: a server that does not know where mail is delivered takes all.
-        let below = |of: &MailboxName| {
-            let rest = name.strip_prefix(of.0.as_str())?;
-            if rest.is_empty() { Some("") } else { rest.strip_prefix(separator) }
-        };
+        let below = |of: &MailboxName| rest_below(name, &of.0, separator);
         match self {
             Self::Selected | Self::SelectedDelayed => false,
             Self::Inboxes | Self::Personal => true,

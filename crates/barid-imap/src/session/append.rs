@@ -47,7 +47,7 @@ impl<A: Account> Session<A> {
                     let tag = self.decoder.tag().unwrap_or("*").to_owned();
                     self.decoder.abandon();
                     self.account.append_abort();
-                    self.refuse(&tag, &refusal, &Done::default(), reply);
+                    self.refuse(&tag, &refusal, reply);
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::command::{
 };
 use crate::fetch::FetchItem;
 
-/// ClientInput of a client.
+/// Input of a client.
 #[derive(Clone, Copy)]
 pub(super) enum ClientInput<'i> {
     /// A command.
@@ -21,7 +21,7 @@ pub(super) enum ClientInput<'i> {
     Part(&'i AppendPart),
 }
 
-/// ClientInput that a server without a capability does not know.
+/// Input that a server without a capability does not know.
 pub(super) struct Feature {
     /// The capabilities; each one alone brings it.
     pub(super) of: &'static [&'static str],

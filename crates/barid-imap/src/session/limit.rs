@@ -1,8 +1,8 @@
 //! MESSAGELIMIT (RFC 9738): a command processes so many messages, those with the highest UIDs, and
 //! names the lowest of them when it leaves out others.
 //!
-//! COPY, APPEND, SORT and THREAD have all messages or none. EXPUNGE, CLOSE and STATUS are not
-//! limited.
+//! COPY, APPEND, SORT and THREAD have all messages or none. EXPUNGE, CLOSE, STATUS and ESEARCH in
+//! several mailboxes are not limited.
 
 use barid_query::search::{SearchKey, SearchNode, SearchProgram};
 use barid_types::{Flag, Uid, UidSet};
@@ -10,6 +10,9 @@ use barid_types::{Flag, Uid, UidSet};
 use super::reply::Reply;
 use super::{Done, Session};
 use crate::backend::{Account, Answer, MailView, Refusal};
+
+/// The text beside the code of a command that has left out messages.
+const LEFT_OUT: &str = "Messages with lower UIDs were left out";
 
 impl<A: Account> Session<A> {
     /// Returns the number of messages that a command may process.
@@ -117,29 +120,32 @@ impl<A: Account> Session<A> {
 
     /// Adds MESSAGELIMIT to a completion, or as a response of its own beside another code.
     pub(super) fn with_limit(&self, done: Done, reply: &mut Reply<'_>) -> Done {
-        let Some(code) = self.lowest_processed.and_then(|_| self.limit_code()) else { return done };
-        let text = "Messages with lower UIDs were left out";
-        match done.code {
-            None => Done::with(code, text),
-            Some(_) => {
-                reply.line(format_args!("* NO [{code}] {text}"));
+        match self.left_out() {
+            Some(code) if done.code.is_none() => Done::with(code, LEFT_OUT),
+            _ => {
+                self.write_left_out(reply);
                 done
             }
         }
     }
 
-    /// Writes the refusal of a command; `failed` is its completion so far.
-    pub(super) fn refuse(
-        &self,
-        tag: &str,
-        refusal: &Refusal,
-        failed: &Done,
-        reply: &mut Reply<'_>,
-    ) {
+    /// Returns the code of a command that has left out messages.
+    fn left_out(&self) -> Option<String> {
+        self.lowest_processed.and_then(|_| self.limit_code())
+    }
+
+    fn write_left_out(&self, reply: &mut Reply<'_>) {
+        if let Some(code) = self.left_out() {
+            reply.line(format_args!("* NO [{code}] {LEFT_OUT}"));
+        }
+    }
+
+    /// Writes the refusal of a command.
+    pub(super) fn refuse(&self, tag: &str, refusal: &Refusal, reply: &mut Reply<'_>) {
         match self.limit_code().filter(|_| refusal.code == Some(Refusal::MESSAGE_LIMIT)) {
             Some(code) => reply.refuse(Some(tag), "NO", Some(&code), &refusal.text),
             None => {
-                self.with_limit(Done { code: Some(String::new()), ..failed.clone() }, reply);
+                self.write_left_out(reply);
                 reply.no(tag, refusal);
             }
         }
@@ -179,5 +185,5 @@ fn required_keys(program: &SearchProgram) -> Vec<&SearchKey> {
 }
 
 fn ranges_of(uids: &UidSet) -> Vec<(u32, u32)> {
-    uids.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect()
+    uids.numbers().collect()
 }

@@ -318,8 +318,8 @@ impl<A: Account> Session<A> {
                 reply.ok(tag, &done);
             }
             (Err(refusal), _) => {
-                let failed = self.with_known_modseq(Done::with(String::new(), ""), reply);
-                self.refuse(tag, &refusal, &failed, reply);
+                self.with_known_modseq(Done::with(String::new(), ""), reply);
+                self.refuse(tag, &refusal, reply);
             }
         }
         next

@@ -11,7 +11,7 @@ use crate::backend::{
 };
 use crate::command::{
     EventGroup, ListCommand, ListReturn, MailboxFilter, MailboxName, NotifyEvents, NotifySet,
-    StatusItem,
+    StatusItem, rest_below,
 };
 use crate::fetch::FetchItems;
 
@@ -253,8 +253,11 @@ impl<A: Account> Session<A> {
     /// Announces mailboxes that were created, renamed, removed, subscribed to or not, and metadata.
     fn announce_names(&self, notifying: &Notifying, change: &NamesChange, reply: &mut Reply<'_>) {
         let by_name = |names: &AccountNames| {
-            let of = |one: &ListedMailbox| (one.name.clone(), one.clone());
-            names.mailboxes.iter().map(of).collect::<BTreeMap<_, _>>()
+            names
+                .mailboxes
+                .iter()
+                .map(|one| (one.name.clone(), one.clone()))
+                .collect::<BTreeMap<_, _>>()
         };
         let (before, now) = (by_name(&notifying.names), by_name(&change.names));
         let separator = self.account.separator();
@@ -263,9 +266,7 @@ impl<A: Account> Session<A> {
         };
         let old_name = |name: &str| {
             let old = change.renames.iter().rev().find_map(|(from, to)| {
-                let rest = name.strip_prefix(to.as_str())?;
-                let is_below = rest.is_empty() || rest.starts_with(separator);
-                is_below.then(|| format!("{from}{rest}"))
+                rest_below(name, to, separator).map(|_| format!("{from}{}", &name[to.len()..]))
             });
             old.filter(|old| exists(&before, old) && !exists(&now, old))
         };
@@ -302,6 +303,9 @@ impl<A: Account> Session<A> {
         let before = &notifying.names.metadata;
         let names: BTreeSet<&String> = before.keys().chain(now.metadata.keys()).collect();
         for name in names {
+            if before.get(name) == now.metadata.get(name) {
+                continue;
+            }
             let is_wanted = match name.is_empty() {
                 true => notifying.groups.iter().any(|group| group.events.server_metadata),
                 false => {

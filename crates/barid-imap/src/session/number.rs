@@ -35,8 +35,7 @@ impl<M: Mailbox> Selected<M> {
     }
 
     fn uids_of_saved(&self, saved: &UidSet) -> Answer<Vec<Uid>> {
-        let ranges: Vec<_> =
-            saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
+        let ranges: Vec<_> = saved.numbers().collect();
         self.numbers.uids_in(&ranges, false)
     }
 

@@ -184,8 +184,7 @@ impl<M: Mailbox> Selected<M> {
         for node in program.nodes() {
             root = match node {
                 SearchNode::Key(SearchKey::Flag(Flag::Recent)) => {
-                    let ranges = self.recent.ranges().iter().map(|(a, b)| (a.get(), b.get()));
-                    builder.key(SearchKey::Uid(NumberSet::from_ranges(ranges)))
+                    builder.key(SearchKey::Uid(NumberSet::from_ranges(self.recent.numbers())))
                 }
                 SearchNode::Key(SearchKey::Seq(set)) => {
                     // Numbers without a message match nothing here.
@@ -193,8 +192,7 @@ impl<M: Mailbox> Selected<M> {
                     if self.has_hidden_expunges {
                         let uids = self.numbers.uids_in(&ranges, true)?;
                         let uids: UidSet = uids.into_iter().collect();
-                        let ranges = uids.ranges().iter().map(|(a, b)| (a.get(), b.get()));
-                        builder.key(SearchKey::Uid(NumberSet::from_ranges(ranges)))
+                        builder.key(SearchKey::Uid(NumberSet::from_ranges(uids.numbers())))
                     } else {
                         builder.key(SearchKey::Seq(set.clone()))
                     }
@@ -264,9 +262,7 @@ pub(super) fn write_esearch_of(
     }
     let result = SearchResult { numbers, uid: command.uid };
     write_source(reply);
-    let mut results = Vec::new();
-    result.write_esearch(None, returns, &mut results);
-    reply.bytes().extend_from_slice(results.strip_prefix(b"* ESEARCH").unwrap_or_default());
+    result.write_returned(returns, reply.bytes());
     if let Some((first, last)) = command.partial {
         let (low, high) = (first.min(last), first.max(last));
         let (shown_first, shown_last) = if first > 0 { (low, high) } else { (high, low) };

@@ -36,6 +36,11 @@ impl SearchResult<'_> {
             out.extend_from_slice(tag.as_bytes());
             out.extend_from_slice(b"\")");
         }
+        self.write_returned(options, out);
+    }
+
+    /// Appends what the options ask for, each after a space, as an ESEARCH response has it.
+    pub fn write_returned(&self, options: ReturnOptions, out: &mut Vec<u8>) {
         if self.uid {
             out.extend_from_slice(b" UID");
         }

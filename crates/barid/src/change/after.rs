@@ -50,6 +50,8 @@ pub(super) enum Next {
         /// `true` if there is something after the known messages.
         is_grown: bool,
     },
+    /// Only messages were appended, and nothing was looked at; the UIDVALIDITY of their UIDs.
+    Unseen(UidValidity),
     /// The mailbox must be scanned.
     Scan {
         /// `true` if messages were changed in place.
@@ -152,15 +154,14 @@ pub(super) fn follow(
 }
 
 impl Mailbox {
-    /// Brings everything else up to date with a change, and returns the report. With `is_unseen`
-    /// the appended messages are left to the next refresh, if their UIDs are known.
+    /// Brings everything else up to date with a change, and returns the report. Messages that
+    /// nobody looks at are left to the next refresh.
     pub(super) fn conclude(
         &mut self,
         mut made: MadeChange,
         request: &ChangeRequest<'_>,
-        is_unseen: bool,
     ) -> Changed {
-        if is_unseen && let Some(uidvalidity) = made.report.appended_under {
+        if let Next::Unseen(uidvalidity) = made.next {
             let appended = made.report.appended.iter().flatten().copied().collect();
             let appended_under = Some(uidvalidity);
             return Changed { appended, appended_under, ..made.into_report(request) };
@@ -168,7 +169,7 @@ impl Mailbox {
         let mut troubles = Vec::new();
         let shown = Arc::clone(&self.view.shown);
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
-            Next::Nothing => None,
+            Next::Nothing | Next::Unseen(_) => None,
             Next::Followed { snapshot, after, is_grown } => {
                 self.take_followed(*snapshot, after, is_grown).is_err().then_some(true)
             }

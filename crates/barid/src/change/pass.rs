@@ -124,9 +124,7 @@ impl Mailbox {
             let error = match self.attempt(request, options) {
                 Ok(Attempted { made, mut warnings }) => {
                     warnings.extend_from_slice(&made.report.failed);
-                    let is_unseen = self.appends_unseen(request, options);
-                    let mut changed =
-                        Changed { warnings, ..self.conclude(made, request, is_unseen) };
+                    let mut changed = Changed { warnings, ..self.conclude(made, request) };
                     changed.count_expunged(&tried);
                     return Ok(changed);
                 }
@@ -335,13 +333,15 @@ impl Mailbox {
         let mut report = storage.sync(&resolved.changes, request.appends, &mut context)?;
         let is_touched = report.figures.messages_written + report.figures.messages_expunged > 0;
         let appends = !request.appends.is_empty();
-        let is_scanned = appends && !(is_unseen && report.appended_under.is_some());
-        let of_ledger = [is_touched, is_scanned].map(|is_so| is_so && ledger.is_persistent());
+        let unseen = report.appended_under.filter(|_| is_unseen);
+        let of_ledger =
+            [is_touched, appends && unseen.is_none()].map(|is_so| is_so && ledger.is_persistent());
         let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
-        let next = match options.dry_run {
-            true => Next::Nothing,
-            false => {
+        let next = match unseen {
+            _ if options.dry_run => Next::Nothing,
+            Some(uidvalidity) => Next::Unseen(uidvalidity),
+            None => {
                 let rules = storage.stamp_rules();
                 let next =
                     follow(rules, follower, &mut report, (ledger, covered), snapshot, appends);

@@ -11,7 +11,7 @@ use barid_vfs::Workers;
 
 use super::fetched::{Fetched, Needs, ReadParts};
 use super::large::{FetchedLargeMessage, read_large};
-use super::preview::row_preview;
+use super::preview::{row_preview, text_preview};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched, facts};
 use crate::email_ids::{EmailId, EmailIdEntry, EmailIds};
 use crate::large::is_too_large;
@@ -301,6 +301,8 @@ fn make(
             Some(large) => Some(&*large.wire),
             None => stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire)),
         };
+        let in_memory = stored.as_deref().filter(|_| order.previews && preview.is_none());
+        let preview = preview.or_else(|| in_memory.map(text_preview));
         let about = (*items, needs);
         let mut parts = ReadParts { large: large.as_ref(), preview, email_id };
         if wants_id && order.email_ids.of(&core).is_none() {
@@ -387,7 +389,8 @@ fn read(
             read => read.map(|(message, large)| (message, large, known_id)),
         };
         let read = match read {
-            Ok(read) if order.previews => {
+            // What is in memory need not be read again.
+            Ok(read @ (None, ..)) if order.previews => {
                 view.follow(*row, &mut row_preview)?.map(|preview| (read, Some(preview)))
             }
             read => read.map(|read| (read, None)),

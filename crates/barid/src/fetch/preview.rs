@@ -29,6 +29,14 @@ pub(super) fn row_preview(view: &View, row: u32) -> Result<String> {
     Ok(found.unwrap_or_default())
 }
 
+/// Returns the same for a message that is in memory.
+pub(super) fn text_preview(text: &[u8]) -> String {
+    let [.., last] = PREVIEW_START_LENS;
+    let cuts = PREVIEW_START_LENS.into_iter().filter(|len| text.len() > *len);
+    let of_cut = cuts.filter_map(|len| preview(&text[..len], false)).next();
+    of_cut.or_else(|| preview(&text[..text.len().min(last)], true)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::fetch::{FetchItems, Fetched};

@@ -19,7 +19,11 @@ impl View {
         &self,
         program: &'p SearchProgram,
     ) -> Result<(Cow<'p, SearchProgram>, UnreadableMessages)> {
-        let is_id = |node: &SearchNode| matches!(node, SearchNode::Key(SearchKey::EmailId(_)));
+        // Nothing can have an identifier of another server.
+        let is_id = |node: &SearchNode| match node {
+            SearchNode::Key(SearchKey::EmailId(id)) => EmailId::parse(id).is_some(),
+            _ => false,
+        };
         if !program.nodes().iter().any(is_id) {
             return Ok((Cow::Borrowed(program), Vec::new()));
         }
@@ -37,9 +41,7 @@ impl View {
             let id = EmailId::parse(id);
             let same = found.iter().filter(|(_, known)| Some(*known) == id);
             let uids: UidSet = same.map(|(uid, _)| *uid).collect();
-            NumberSet::from_ranges(
-                uids.ranges().iter().map(|(first, last)| (first.get(), last.get())),
-            )
+            NumberSet::from_ranges(uids.numbers())
         };
         let resolved = program.map_keys(&mut |key| match key {
             SearchKey::EmailId(id) => SearchKey::Uid(uids_with(id)),

@@ -58,8 +58,7 @@ impl View {
 
     /// Searches for keys that the facts, fields and texts of messages decide.
     fn search_resolved(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
-        let saved: Vec<(u32, u32)> =
-            saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
+        let saved: Vec<(u32, u32)> = saved.numbers().collect();
         let last = self.len().checked_sub(1);
         let greatest = last.map(|row| self.uid_of(row)).transpose()?.map_or(0, Uid::get);
         let nanos_per_second = 1_000_000_000;

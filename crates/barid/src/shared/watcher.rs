@@ -58,11 +58,9 @@ impl Running {
                 let number = self.events.add(shared.view().storage.path());
                 self.watched.insert(number, mailbox);
             }
-            let awaited = self.unseen.iter().filter(|number| self.is_awaited(**number));
-            for number in self.events.due().into_iter().chain(awaited.copied()).collect::<Vec<_>>()
-            {
-                self.check(number);
-            }
+            let awaited = self.unseen.iter().filter(|number| self.is_awaited(**number)).copied();
+            let due: BTreeSet<usize> = self.events.due().into_iter().chain(awaited).collect();
+            due.into_iter().for_each(|number| self.check(number));
             self.events.wait(None);
         }
     }

@@ -1,7 +1,6 @@
 //! Clients that mean harm (the attack list of the server's design).
 
 use super::{Client, MESSAGES};
-use crate::backend::Output;
 use crate::limits::{
     BAD_COMMANDS_BEFORE_LOGIN_MAX, LINE_LEN_BEFORE_LOGIN_MAX, LITERAL_LEN_BEFORE_LOGIN_MAX,
 };
@@ -9,21 +8,11 @@ use crate::memory::MemoryAccount;
 use crate::session::{Login, LoginRequest, LoginSettings, Next};
 use crate::wire::{Decoder, Event};
 
-#[derive(Default)]
-struct Collected(Vec<u8>);
-
-impl Output for Collected {
-    fn write(&mut self, bytes: &[u8]) -> bool {
-        self.0.extend_from_slice(bytes);
-        true
-    }
-}
-
 /// Sends bytes before login until the server asks for more or takes a step; returns the step and
 /// what was answered.
 fn before_login(login: &mut Login, bytes: &[u8]) -> (LoginRequest, String) {
     login.receive(bytes);
-    let mut out = Collected::default();
+    let mut out = Vec::new();
     let request = loop {
         match login.poll() {
             Event::More => break LoginRequest::Continue,
@@ -33,7 +22,7 @@ fn before_login(login: &mut Login, bytes: &[u8]) -> (LoginRequest, String) {
             },
         }
     };
-    (request, String::from_utf8_lossy(&out.0).into_owned())
+    (request, String::from_utf8_lossy(&out).into_owned())
 }
 
 fn login() -> Login {
@@ -79,14 +68,14 @@ fn junk_in_a_sasl_response_stays_a_response() {
         let mut login = login();
         let (request, _) = before_login(&mut login, b"a AUTHENTICATE PLAIN\r\n");
         assert!(matches!(request, LoginRequest::Authenticate { initial: None, .. }), "{request:?}");
-        login.challenge("", &mut Collected::default());
+        login.challenge("", &mut Vec::new());
         let (request, answer) = before_login(&mut login, format!("{junk}\r\n").as_bytes());
         assert_eq!(request, LoginRequest::Response(junk.as_bytes().to_vec()));
         assert_eq!(answer, "");
     }
     let mut login = login();
     before_login(&mut login, b"a AUTHENTICATE PLAIN\r\n");
-    login.challenge("", &mut Collected::default());
+    login.challenge("", &mut Vec::new());
     let (request, _) = before_login(&mut login, &b"A".repeat(100_000));
     assert_eq!(request, LoginRequest::Close);
 }

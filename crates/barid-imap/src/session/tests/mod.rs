@@ -9,24 +9,12 @@ mod seeing;
 mod uids;
 
 use super::{Next, Session, SessionSettings};
-use crate::backend::Output;
 use crate::memory::MemoryAccount;
 use crate::wire::{Decoder, Event};
 
 /// Messages of INBOX.
 pub(super) const MESSAGES: [&str; 4] =
     ["a: 1\r\n\r\n", "b: 2\r\n\r\n", "c: 3\r\n\r\n", "d: 4\r\n\r\n"];
-
-/// Output that is compared.
-#[derive(Default)]
-struct Collected(Vec<u8>);
-
-impl Output for Collected {
-    fn write(&mut self, bytes: &[u8]) -> bool {
-        self.0.extend_from_slice(bytes);
-        true
-    }
-}
 
 /// A client with its session.
 pub(super) struct Client {
@@ -47,7 +35,7 @@ impl Client {
     /// Sends bytes, and returns all that is answered.
     pub(super) fn send(&mut self, bytes: &[u8]) -> String {
         self.session.receive(bytes);
-        let mut out = Collected::default();
+        let mut out = Vec::new();
         loop {
             match self.session.poll() {
                 Event::More => break,
@@ -57,16 +45,16 @@ impl Client {
                 break;
             }
         }
-        String::from_utf8_lossy(&out.0).into_owned()
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// Returns all that is announced between commands.
     #[track_caller]
     pub(super) fn check_announced(&mut self, expected: &str) {
-        let mut out = Collected::default();
+        let mut out = Vec::new();
         assert!(self.session.is_between_commands());
         self.last = self.session.announce(&mut out);
-        let text = String::from_utf8_lossy(&out.0).into_owned();
+        let text = String::from_utf8_lossy(&out).into_owned();
         let lines: Vec<String> = text.lines().map(without_text).collect();
         assert_eq!(lines.join(" / "), expected);
     }
