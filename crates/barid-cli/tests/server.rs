@@ -5,14 +5,13 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::{World, send};
-use crate::test_server::{ANN, BOB, Client, Server, http, is_root, kill, status, wait_for};
+use crate::support::send;
+use crate::test_server::{ANN, Client, Server, http, is_root, kill, status, wait_for};
 
 #[test]
 fn sessions_of_a_user_have_one_worker_and_its_death_is_theirs_alone() {
@@ -310,51 +309,6 @@ fn failures_are_delayed_for_the_address() {
 }
 
 #[test]
-fn bytes_before_starttls_are_dropped() {
-    let server = Server::start();
-    let url = format!("imap://localhost:{}/", server.imap.port());
-    let listed = server.curl(&url, &["-uann:secret", "--ssl-reqd"]);
-    assert!(listed.0 && listed.1.contains("INBOX"), "{listed:?}");
-    // Commands behind STARTTLS in the same packet belong to nobody known: TLS begins with garbage,
-    // and none of them is answered.
-    let mut client = server.client();
-    assert!(client.greeting.contains("STARTTLS"), "{}", client.greeting);
-    client.send("a STARTTLS\r\nb NOOP\r\nc LOGIN ann secret\r\n");
-    assert!(client.line().starts_with("a OK"));
-    client.send("d NOOP\r\n");
-    let rest = client.rest();
-    assert!(!rest.contains("b OK") && !rest.contains("c OK") && !rest.contains("d OK"), "{rest}");
-    assert!(server.admin(&["sessions"]).is_empty());
-}
-
-#[test]
-fn passwords_in_clear_are_refused_from_elsewhere() {
-    // Only a connection from another address of this machine can stand for one from elsewhere.
-    let Some(address) = own_address() else {
-        println!("skipped: this machine has no address besides the loopback");
-        return;
-    };
-    let world_address = format!("\n[[listen]]\nprotocol = \"imap\"\naddress = \"{address}:0\"\n");
-    let server = Server::start_with("", &world_address);
-    let log = server.log.lock().unwrap().join("\n");
-    let port = log.split(&format!("imap on {address}:")).nth(1).unwrap();
-    let port: u16 = port.split([',', '"', '\n']).next().unwrap().parse().unwrap();
-    let mut client = Client::new((address, port).into());
-    assert!(client.greeting.contains("LOGINDISABLED"), "{}", client.greeting);
-    assert!(!client.greeting.contains("AUTH="), "{}", client.greeting);
-    assert!(client.command("LOGIN ann secret").contains("NO [PRIVACYREQUIRED]"));
-    assert!(!client.command("AUTHENTICATE PLAIN AGFubgBzZWNyZXQ=").contains("t OK"));
-}
-
-/// Returns an address of this machine that is not the loopback's.
-fn own_address() -> Option<std::net::IpAddr> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Nothing is sent; the system only chooses the address from which it would.
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
-}
-
-#[test]
 fn administrators_see_and_end_sessions() {
     let server = Server::start();
     let (mut ann, mut bob) = (server.login("ann"), server.login("bob"));
@@ -412,80 +366,6 @@ fn protocols_are_logged_for_who_has_made_the_folder() {
     let output = read(".out").unwrap();
     assert!(output.starts_with("a OK ") && output.contains("\r\nc OK "), "{output}");
     assert_eq!(server.world.list("ann/rawlog").len(), 2);
-}
-
-#[test]
-fn who_parses_is_not_root() {
-    if !is_root() {
-        println!("skipped: only root can start processes of other users");
-        return;
-    }
-    let server = Server::start();
-    let (_ann, _bob) = (server.login("ann"), server.login("bob"));
-    let ids = |id: u32| [id.to_string(), id.to_string(), id.to_string(), id.to_string()].join(" ");
-    for (user, pid) in server.workers() {
-        let id = if user == "ann" { ANN } else { BOB };
-        assert_eq!(status(pid, "Uid:"), ids(id));
-        assert_eq!(status(pid, "Gid:"), ids(id));
-        assert_eq!(status(pid, "Groups:"), "");
-        assert_eq!(status(pid, "CapEff:"), "0000000000000000");
-        assert_eq!(status(pid, "NoNewPrivs:"), "1");
-    }
-    for part in ["front", "auth"] {
-        let pid = server.pid(part);
-        assert!(!status(pid, "Uid:").split(' ').any(|id| id == "0"), "{part}");
-        assert_eq!(status(pid, "Groups:"), "");
-        assert_eq!(status(pid, "CapEff:"), "0000000000000000");
-        assert_eq!(status(pid, "NoNewPrivs:"), "1");
-    }
-    // 2 is a filter of system calls.
-    assert_eq!(status(server.pid("front"), "Seccomp:"), "2");
-    let path = server.world.path("ann/Maildir");
-    let metadata = fs::metadata(path).unwrap();
-    assert_eq!(std::os::unix::fs::MetadataExt::uid(&metadata), ANN);
-}
-
-#[test]
-fn a_server_without_root_serves_its_own_uid_only() {
-    let world = World::new();
-    let refuse = |text: &str, expected: &str| {
-        world.write("barid.toml", text.as_bytes());
-        let config = world.path("barid.toml");
-        let run = world.run(&["serve", "--config", config.to_str().unwrap()]);
-        assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(run.stderr.contains(expected), "{}", run.stderr);
-    };
-    refuse("", "no [[listen]]");
-    refuse("[server]\nx = 1\n", "unknown key");
-    if is_root() {
-        let listen = "[[listen]]\nprotocol = \"imap\"\naddress = \"127.0.0.1:0\"\n";
-        refuse(listen, "needs server.front_user");
-        refuse(&format!("[server]\nfront_user = \"root\"\n{listen}"), "uid or gid is 0");
-    } else {
-        let listen = "[[listen]]\nprotocol = \"imap\"\naddress = \"127.0.0.1:0\"\n";
-        refuse(&format!("{listen}[users.pam]\nservice = \"x\"\n"), "started as root");
-    }
-}
-
-#[test]
-fn mail_outside_the_users_folders_is_out_of_reach() {
-    let server = Server::start();
-    let secret = server.world.create_dir("elsewhere/cur");
-    for folder in ["elsewhere/new", "elsewhere/tmp"] {
-        server.world.create_dir(folder);
-    }
-    fs::write(Path::new(&secret).join("1.M1.x:2,"), "Subject: hidden\r\n\r\n").unwrap();
-    for folder in ["elsewhere", "elsewhere/cur", "elsewhere/new", "elsewhere/tmp"] {
-        server.world.set_mode(folder, 0o777);
-    }
-    let mut ann = server.login("ann");
-    ann.ok("SELECT INBOX");
-    // A link within the Maildir to a folder that file permissions would allow.
-    let link = server.world.path("ann/Maildir/.Elsewhere");
-    std::os::unix::fs::symlink(server.world.path("elsewhere"), link).unwrap();
-    let answer = ann.command("SELECT Elsewhere");
-    assert!(!answer.contains("t OK"), "{answer}");
-    ann.ok("NOOP");
 }
 
 #[test]

@@ -109,11 +109,8 @@ impl Server {
             assert!(!has_ended, "the server has ended: {lines:#?}");
             lines.iter().find(|line| line.contains("ready:")).cloned()
         });
-        let address = |name: &str| {
-            let text = ready.split(&format!("{name} on ")).nth(1);
-            let address = text.and_then(|text| text.split([',', ' ', '"']).next()?.parse().ok());
-            address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into())
-        };
+        let none = ([127, 0, 0, 1], 0).into();
+        let address = |protocol: &str| address_in(&ready, protocol).unwrap_or(none);
         let (imap, imaps, metrics) = (address("imap"), address("imaps"), address("metrics"));
         Self { running, log, imap, imaps, metrics, world }
     }
@@ -122,10 +119,7 @@ impl Server {
     pub(crate) fn address(&self, protocol: &str) -> SocketAddr {
         let log = self.log.lock().unwrap();
         let ready = log.iter().find(|line| line.contains("ready:")).unwrap();
-        let before = format!("{protocol} on ");
-        let mut parts = ready.split(&before);
-        let address = |text: &str| text.split([',', ' ', '"']).next()?.parse().ok();
-        parts.find_map(address).unwrap()
+        address_in(ready, protocol).unwrap()
     }
 
     pub(crate) fn write_config(world: &World, more: &str) {
@@ -286,4 +280,10 @@ pub(crate) fn http(address: SocketAddr, path: &str) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+/// Returns the TCP address of a protocol in the line that announces the addresses.
+fn address_in(ready: &str, protocol: &str) -> Option<SocketAddr> {
+    let address = |text: &str| text.split([',', ' ', '"']).next()?.parse().ok();
+    ready.split(&format!("{protocol} on ")).skip(1).find_map(address)
 }

@@ -240,6 +240,11 @@ pub static TARGETS: &[Target] = &[
         || of(&mailbox::MBOX, ".bhc.structures"),
     ),
     file(
+        "derived-email-ids",
+        |bytes| column(".bhc.email-ids", bytes),
+        || of(&mailbox::MBOX, ".bhc.email-ids"),
+    ),
+    file(
         "derived-restarts",
         |bytes| cache::sealed(&cache::RESTARTS, ".bhc.restarts", bytes, seal::derived),
         || of(&cache::RESTARTS, ".bhc.restarts"),

@@ -319,7 +319,8 @@ fn all_answers(mailbox: &mut Mailbox) -> barid::Result<String> {
     }
     let found = mailbox.search(&SearchProgram::all(), &UidSet::new())?;
     let _ = writeln!(out, "{:?}", found.rows);
-    let items = FetchItems::parse("(RFC822.SIZE BODYSTRUCTURE ENVELOPE BODY.PEEK[1])");
+    let items =
+        FetchItems::parse("(RFC822.SIZE BODYSTRUCTURE ENVELOPE EMAILID PREVIEW BODY.PEEK[1])");
     let items = items.expect("because these items exist");
     let mut fetched = Vec::new();
     mailbox.fetch(&uids, &items, &|message, out| message.write_imap(out), &mut |bytes| {

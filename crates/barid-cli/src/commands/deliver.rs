@@ -9,7 +9,7 @@ use barid::vfs::{OsVfs, Vfs};
 use barid_serve::config::{DeliverySettings, MailLocation, ServerConfig, SpamSettings, parse_time};
 use barid_serve::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
-    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpamCheck, SpoolError, SpooledMessage,
+    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpamCheck, SpooledMessage,
 };
 use barid_serve::mail::UserOptions;
 use barid_serve::{NameRules, User, system_user};
@@ -146,12 +146,7 @@ fn spool(
     stdin: &mut dyn io::Read,
 ) -> Result<SpooledMessage, DeliveryError> {
     let mut message = SpooledMessage::new(Arc::new(OsVfs), folder.to_owned(), limit);
-    message.read_from(stdin).map_err(|error| match error {
-        SpoolError::TooLarge(_) => {
-            DeliveryError::new(DeliveryErrorKind::TooLarge, error.to_string())
-        }
-        SpoolError::Io(error) => error.into(),
-    })?;
+    message.read_from(stdin)?;
     Ok(message)
 }
 

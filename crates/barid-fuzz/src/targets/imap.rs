@@ -1,6 +1,5 @@
 //! The decoder of IMAP.
 
-use barid_imap::backend::Output;
 use barid_imap::limits::DATA_PIECE_LEN;
 use barid_imap::memory::MemoryAccount;
 use barid_imap::session::{Next, Session, SessionSettings};
@@ -63,17 +62,6 @@ fn events(mut decoder: Decoder, input: &[u8], piece_len: usize, abandoned: u8) -
     panic!("the decoder does not come to an end");
 }
 
-/// Output of a session, of which only the lines are checked.
-#[derive(Default)]
-struct Collected(Vec<u8>);
-
-impl Output for Collected {
-    fn write(&mut self, bytes: &[u8]) -> bool {
-        self.0.extend_from_slice(bytes);
-        true
-    }
-}
-
 /// Output of a session for each byte of its input, beyond a constant: a command of a few bytes may
 /// fetch all messages.
 const OUTPUT_FACTOR: usize = 2000;
@@ -94,7 +82,7 @@ pub(crate) fn session(bytes: &[u8]) {
     let mut other = Session::new(account.clone(), settings.clone(), Decoder::new());
     let mut client = Session::new(account, settings, Decoder::new());
     other.receive(b"o SELECT INBOX\r\n");
-    let (mut out, mut theirs, mut events) = (Collected::default(), Collected::default(), 0_usize);
+    let (mut out, mut theirs, mut events) = (Vec::new(), Vec::new(), 0_usize);
     for piece in input.chunks(usize::from(at(1)) + 1) {
         client.receive(piece);
         loop {
@@ -114,14 +102,14 @@ pub(crate) fn session(bytes: &[u8]) {
             }
             let next = client.handle(event, &mut out);
             if !matches!(next, Next::Continue | Next::Idle) {
-                return check_output(&out.0, input.len());
+                return check_output(&out, input.len());
             }
         }
         if client.is_idle() {
             client.announce(&mut out);
         }
     }
-    check_output(&out.0, input.len());
+    check_output(&out, input.len());
 }
 
 fn check_output(out: &[u8], input_len: usize) {

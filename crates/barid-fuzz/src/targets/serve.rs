@@ -45,7 +45,7 @@ pub(crate) fn process_messages(bytes: &[u8]) {
 pub(crate) fn process_message_seeds() -> Vec<Vec<u8>> {
     [
         r#"{"Certificate":{"names":["a.example"],"certificate":"x","key":"y"}}"#,
-        r#"{"Settings":{"connections":1,"before_login":2,"per_address":3,"login_timeout":{"secs":60,"nanos":0}}}"#,
+        r#"{"Settings":[{"connections":1,"before_login":2,"per_address":3,"login_timeout":{"secs":60,"nanos":0}},["IDLE"]]}"#,
         r#"{"Listener":{"id":1,"protocol":"Imap"}}"#,
         r#"{"Refused":{"attempt":1,"code":"Unavailable","text":"x"}}"#,
         r#""LoginLink""#,
@@ -59,12 +59,24 @@ pub(crate) fn process_message_seeds() -> Vec<Vec<u8>> {
         r#"{"Respond":{"attempt":1,"message":"AAAA"}}"#,
         r#"{"Offered":{"attempt":1,"mechanisms":["PLAIN","SCRAM-SHA-256"]}}"#,
         r#"{"Challenge":{"attempt":1,"message":""}}"#,
-        r#"{"Settings":{"path":"/x","user":{"name":"ann","uid":1,"gid":1,"home":"/","fields":[]}}}"#,
+        r#"{"Settings":{"path":"/x","user":{"name":"ann","uid":1,"gid":1,"home":"/","fields":[]},"shares_watcher":true}}"#,
         r#"{"Kick":{"session":1}}"#,
-        r#"{"tag":"a","unread":"AAAA"}"#,
+        r#"{"tag":"a","client_id":[["name","x"]],"unread":"AAAA"}"#,
         r#"{"service":"imap","name_extra":"+","is_lower_case":true,"name":"ann","password":"AAAA","peer":null}"#,
         r#"{"Unavailable":{"why":"x"}}"#,
         r#""WrongPassword""#,
+        r#"{"Settings":{"hostname":"mx","size_max":1,"folder":"/x","timeout":{"secs":300,"nanos":0}}}"#,
+        r#"{"Answer":{"id":1,"answer":"Stream"}}"#,
+        r#"{"Answer":{"id":1,"answer":{"Failed":{"kind":"Temporary","text":"x"}}}}"#,
+        r#"{"Deliver":{"id":1,"address":"ann@example.org"}}"#,
+        r#"{"Recipient":{"id":1,"address":"ann@example.org"}}"#,
+        r#""Message""#,
+        r#"{"sender":"a@b","recipient":"ann@example.org","len":7}"#,
+        r#"{"Stored":{"mailbox":"INBOX","notes":["x"]}}"#,
+        r#""Worker""#,
+        r#""Add""#,
+        r#"{"Remove":{"watch":1}}"#,
+        r#"{"Happened":{"watches":[1,2]}}"#,
     ]
     .map(|text| text.as_bytes().to_vec())
     .to_vec()
@@ -122,4 +134,17 @@ pub(crate) fn deliveries_seeds() -> Vec<Vec<u8>> {
         file(&[(KNOWN, false)]),
         file(&[(b"<a@b>", true), (KNOWN, false), (b"<a@b>", false), (KNOWN, true)]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_is_a_message() {
+        for seed in process_message_seeds() {
+            let text = String::from_utf8_lossy(&seed).into_owned();
+            assert!(!decode_as_any_message(&seed).is_empty(), "{text}");
+        }
+    }
 }

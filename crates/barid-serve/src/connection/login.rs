@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use barid_auth::sasl::{Failure, Mechanism, wire};
-use barid_imap::backend::{Output, Refusal};
+use barid_imap::backend::Refusal;
 use barid_imap::session::{Login, LoginRequest, LoginSettings};
 use barid_imap::wire::{Decoder, Event};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -45,17 +45,6 @@ pub(crate) enum LoginEnd<I> {
     StartTls,
     /// The connection is closed.
     Closed,
-}
-
-/// Output into memory: responses before login are short.
-#[derive(Default)]
-struct Buffer(Vec<u8>);
-
-impl Output for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> bool {
-        self.0.extend_from_slice(bytes);
-        true
-    }
 }
 
 /// Serves a connection until a user has logged in. `known` is the decoder of a connection that was
@@ -104,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
         };
         let is_greeted = known.is_some();
         let mut login = Login::new(settings, known.unwrap_or_default());
-        let mut out = Buffer::default();
+        let mut out = Vec::new();
         if !is_greeted {
             login.greet("barid ready", &mut out);
         }
@@ -150,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
                 ExchangeEnd::Failed(refusal) => {
                     self.refuse(&mut login, &tag, &refusal, &mut out).await;
                     if self.failures == FAILURES_MAX {
-                        out.write(b"* BYE Too many failed logins\r\n");
+                        out.extend_from_slice(b"* BYE Too many failed logins\r\n");
                         self.send(&mut out).await?;
                         return Ok(LoginEnd::Closed);
                     }
@@ -160,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
     }
 
     /// Counts a failed login, and writes its refusal after a while.
-    async fn refuse(&mut self, login: &mut Login, tag: &str, refusal: &Refusal, out: &mut Buffer) {
+    async fn refuse(&mut self, login: &mut Login, tag: &str, refusal: &Refusal, out: &mut Vec<u8>) {
         self.failures += 1;
         tokio::time::sleep(FAILURE_DELAY).await;
         login.refuse(tag, refusal, out);
@@ -194,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
                 Verdict::Failed(refusal) => return Ok(ExchangeEnd::Failed(refusal)),
                 Verdict::Challenge(challenge) => challenge,
             };
-            let mut out = Buffer::default();
+            let mut out = Vec::new();
             login.challenge(&wire::encode(&challenge), &mut out);
             self.send(&mut out).await?;
             let line = loop {
@@ -214,11 +203,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, V: Verifier> LoginConnection<'_, S, V> {
         }
     }
 
-    async fn send(&mut self, out: &mut Buffer) -> io::Result<()> {
-        if !out.0.is_empty() {
-            self.stream.write_all(&out.0).await?;
+    async fn send(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if !out.is_empty() {
+            self.stream.write_all(out).await?;
             self.stream.flush().await?;
-            out.0.clear();
+            out.clear();
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::spool::SpoolError;
+
 /// Kind of a failure: what a mail server is to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeliveryErrorKind {
@@ -119,6 +121,15 @@ impl From<barid::Error> for DeliveryError {
 impl From<barid_folders::Error> for DeliveryError {
     fn from(error: barid_folders::Error) -> Self {
         of(&error)
+    }
+}
+
+impl From<SpoolError> for DeliveryError {
+    fn from(error: SpoolError) -> Self {
+        match error {
+            SpoolError::TooLarge(_) => Self::new(DeliveryErrorKind::TooLarge, error.to_string()),
+            SpoolError::Io(error) => error.into(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{LmtpServer, reply_of};
 use crate::config::LogLevel;
 use crate::delivery::{
     Delivered, Delivery, DeliveryEnvelope, DeliveryError, DeliveryErrorKind, DeliveryOrder,
-    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpoolError, SpooledMessage,
+    DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpooledMessage,
 };
 use crate::log::{LogEvent, Metrics};
 
@@ -148,10 +148,7 @@ impl LmtpBackend for ServerBackend<'_> {
 
     fn data(&mut self, bytes: &[u8]) -> Result<(), LmtpReply> {
         let Some(message) = &mut self.message else { return Ok(()) };
-        message.push(bytes).map_err(|error| match error {
-            SpoolError::TooLarge(_) => LmtpReply::new(552, "5.3.4", error.to_string()),
-            SpoolError::Io(error) => reply_of(&error.into()),
-        })
+        message.push(bytes).map_err(|error| reply_of(&error.into()))
     }
 
     fn end(&mut self) -> Vec<LmtpReply> {

@@ -230,7 +230,7 @@ impl UserMail {
             mailbox.sessions += 1;
             return true;
         }
-        let Ok(shared) = self.open_mailbox(&MailboxName::from(name)) else { return false };
+        let Ok(shared) = self.find_mailbox(&MailboxName::from(name)) else { return false };
         let _subscription = self.subscription(name, &shared);
         let mut state = self.followed.state();
         // Another session may have been faster.
@@ -258,7 +258,7 @@ impl UserMail {
         let names: Vec<String> = self.followed.state().mailboxes.keys().cloned().collect();
         for name in names {
             // One that is gone is followed until the sessions have announced it.
-            let Ok(shared) = self.open_mailbox(&MailboxName::from(&*name)) else { continue };
+            let Ok(shared) = self.find_mailbox(&MailboxName::from(&*name)) else { continue };
             let is_same = |known: &FollowedMailbox| known.mailbox.is_same(&shared);
             if self.followed.state().mailboxes.get(&name).is_none_or(is_same) {
                 continue;

@@ -116,12 +116,17 @@ impl UserMail {
         })
     }
 
-    /// Opens a mailbox, or returns the one that is open.
+    /// Opens a mailbox, or returns the one that is open; it stays open for the next command.
     pub(crate) fn open_mailbox(&self, name: &MailboxName) -> Answer<SharedMailbox> {
-        let spec = self.folders.spec_of(name).map_err(refused_folder)?;
-        let shared = self.mailboxes.open_spec(&spec).map_err(refused)?;
+        let shared = self.find_mailbox(name)?;
         self.keep(&shared);
         Ok(shared)
+    }
+
+    /// Opens a mailbox, or returns the one that is open.
+    pub(crate) fn find_mailbox(&self, name: &MailboxName) -> Answer<SharedMailbox> {
+        let spec = self.folders.spec_of(name).map_err(refused_folder)?;
+        self.mailboxes.open_spec(&spec).map_err(refused)
     }
 
     /// Keeps a mailbox open, and lets go of the one that was used longest ago.
@@ -169,7 +174,7 @@ impl UserMail {
 
     /// Fails if a name does not mean this mailbox any more.
     pub(crate) fn check_same(&self, name: &MailboxName, shared: &SharedMailbox) -> Answer<()> {
-        match self.open_mailbox(name) {
+        match self.find_mailbox(name) {
             Ok(now) if now.is_same(shared) => Ok(()),
             _ => Err(fatal("UNAVAILABLE", "The selected mailbox was removed or renamed")),
         }

@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::messages::{
-    FromAuth, FromFront, FromLogin, FromWorker, PamAnswer, PamQuestion, Prelude, RefusalCode,
-    ToAuth, ToFront, ToLogin, ToWorker, mechanisms,
+    DeliveryResult, FromAuth, FromFront, FromLmtp, FromLogin, FromWatcher, FromWorker,
+    MessagePrelude, PamAnswer, PamQuestion, Prelude, RefusalCode, ToAuth, ToDelivery, ToFront,
+    ToLmtp, ToLogin, ToWatcher, ToWorker, WatchAnswer, WatchOrder, mechanisms,
 };
 
 /// A message between the processes of a server.
@@ -33,6 +34,15 @@ pub fn decode_as_any_message(bytes: &[u8]) -> Vec<DecodedMessage> {
     decode::<PamQuestion>("PamQuestion", bytes, &mut found);
     decode::<PamAnswer>("PamAnswer", bytes, &mut found);
     decode::<ToLogin>("ToLogin", bytes, &mut found);
+    decode::<ToLmtp>("ToLmtp", bytes, &mut found);
+    decode::<FromLmtp>("FromLmtp", bytes, &mut found);
+    decode::<ToDelivery>("ToDelivery", bytes, &mut found);
+    decode::<MessagePrelude>("MessagePrelude", bytes, &mut found);
+    decode::<DeliveryResult>("DeliveryResult", bytes, &mut found);
+    decode::<ToWatcher>("ToWatcher", bytes, &mut found);
+    decode::<FromWatcher>("FromWatcher", bytes, &mut found);
+    decode::<WatchOrder>("WatchOrder", bytes, &mut found);
+    decode::<WatchAnswer>("WatchAnswer", bytes, &mut found);
     use_parts(bytes);
     found
 }

@@ -1,4 +1,4 @@
-//! The system calls of the front and of workers, by seccomp.
+//! The system calls of the processes that read what others send, by seccomp.
 
 use std::collections::BTreeMap;
 use std::io;

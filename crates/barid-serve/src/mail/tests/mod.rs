@@ -9,23 +9,11 @@ use std::sync::Arc;
 use barid::vfs::{MemVfs, Vfs};
 use barid::{Cancel, OpenOptions};
 use barid_folders::FolderOptions;
-use barid_imap::backend::Output;
 use barid_imap::session::{Next, Session, SessionSettings};
 use barid_imap::wire::{Decoder, Event};
 
 use super::{SessionAccount, UserMail, UserOptions};
 use crate::quota::Quota;
-
-/// Output that is compared.
-#[derive(Default)]
-struct Collected(Vec<u8>);
-
-impl Output for Collected {
-    fn write(&mut self, bytes: &[u8]) -> bool {
-        self.0.extend_from_slice(bytes);
-        true
-    }
-}
 
 /// A user with mail in memory.
 pub(super) struct TestUser {
@@ -73,7 +61,7 @@ impl Client {
     /// Sends bytes, and returns all that is answered.
     pub(super) fn send(&mut self, bytes: &[u8]) -> String {
         self.0.receive(bytes);
-        let mut out = Collected::default();
+        let mut out = Vec::new();
         loop {
             match self.0.poll() {
                 Event::More => break,
@@ -84,15 +72,15 @@ impl Client {
                 }
             }
         }
-        String::from_utf8_lossy(&out.0).into_owned()
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// Returns what is announced between commands.
     pub(super) fn announced(&mut self) -> String {
-        let mut out = Collected::default();
+        let mut out = Vec::new();
         assert!(self.0.is_between_commands());
         self.0.announce(&mut out);
-        String::from_utf8_lossy(&out.0).into_owned()
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// Sends a command without its tag, and returns the answer.

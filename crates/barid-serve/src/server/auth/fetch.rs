@@ -81,7 +81,11 @@ impl HttpClient {
         let Some(bytes) = bytes else { return Ok(Self { tls: None }) };
         let mut roots = RootCertStore::empty();
         let certificates = CertificateDer::pem_slice_iter(&bytes).filter_map(Result::ok);
-        roots.add_parsable_certificates(certificates);
+        let (added, _) = roots.add_parsable_certificates(certificates);
+        if let Some(path) = oauth.ca_file.as_ref().filter(|_| added == 0) {
+            let text = format!("{}: no certificate of an authority in PEM", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

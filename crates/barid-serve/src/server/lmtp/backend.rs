@@ -9,7 +9,7 @@ use barid::vfs::OsVfs;
 use barid_lmtp::{Envelope, LmtpBackend, LmtpReply};
 
 use super::{LmtpProcess, unavailable};
-use crate::delivery::{DeliveryError, DeliveryErrorKind, SpoolError, SpooledMessage};
+use crate::delivery::{DeliveryError, DeliveryErrorKind, SpooledMessage};
 use crate::limits::{DELIVERY_RESULT_LEN_MAX, LOOKUP_TIMEOUT};
 use crate::lmtp::reply_of;
 use crate::server::messages::{
@@ -132,10 +132,7 @@ impl LmtpBackend for RemoteBackend<'_> {
 
     fn data(&mut self, bytes: &[u8]) -> Result<(), LmtpReply> {
         let Some(message) = &mut self.message else { return Ok(()) };
-        message.push(bytes).map_err(|error| match error {
-            SpoolError::TooLarge(_) => LmtpReply::new(552, "5.3.4", error.to_string()),
-            SpoolError::Io(error) => reply_of(&error.into()),
-        })
+        message.push(bytes).map_err(|error| reply_of(&error.into()))
     }
 
     fn end(&mut self) -> Vec<LmtpReply> {

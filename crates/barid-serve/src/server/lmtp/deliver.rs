@@ -9,8 +9,7 @@ use barid_auth::User;
 
 use crate::config::ServerConfig;
 use crate::delivery::{
-    Delivered, Delivery, DeliveryError, DeliveryErrorKind, DeliveryRequest, SpamCheck, SpoolError,
-    SpooledMessage,
+    Delivered, Delivery, DeliveryError, DeliveryRequest, SpamCheck, SpooledMessage,
 };
 use crate::limits::LINK_MESSAGE_LEN_MAX;
 use crate::server::MakeSpamCheck;
@@ -68,12 +67,7 @@ fn deliver(
     let MessagePrelude { sender, recipient, len } = prelude;
     let (folder, len_max) = (options.spool_dir.clone(), config.limits.message_size);
     let mut message = SpooledMessage::new(Arc::new(OsVfs), folder, len_max);
-    message.read_from(&mut stream.take(len)).map_err(|error| match error {
-        SpoolError::TooLarge(_) => {
-            DeliveryError::new(DeliveryErrorKind::TooLarge, error.to_string())
-        }
-        SpoolError::Io(error) => error.into(),
-    })?;
+    message.read_from(&mut stream.take(len))?;
     if message.len() != len {
         return Err(DeliveryError::temporary("the process with the message has ended"));
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Supervisor;
 use super::process::{Account, Process, Restarts, Role};
+use super::workers::WorkerProcess;
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{FromWatcher, Level, LogLine, ToWatcher, ToWorker};
 
@@ -83,17 +84,18 @@ impl Supervisor {
         let now = Instant::now();
         let all: Vec<Account> = self.watchers.0.keys().copied().collect();
         for ids in all {
-            let sharing = self.workers.all.iter();
-            let sharing = sharing.filter(|(_, worker)| worker.ids == ids && worker.shares_watcher);
-            let sharing: Vec<u64> = sharing.map(|(token, _)| *token).collect();
+            let shares = |worker: &WorkerProcess| worker.ids == ids && worker.shares_watcher;
+            let is_needed = self.workers.all.values().any(shares);
             let Some(slot) = self.watchers.0.get_mut(&ids) else { continue };
-            if sharing.is_empty() {
+            if !is_needed {
                 if let Some(process) = slot.process.take() {
                     let end = process.end("watcher".to_owned(), true, Duration::from_secs(5));
                     self.ending.push(end);
                 }
                 self.watchers.0.remove(&ids);
             } else if slot.process.is_none() && slot.restarts.may_start(now) {
+                let all = self.workers.all.iter().filter(|(_, worker)| shares(worker));
+                let sharing: Vec<u64> = all.map(|(token, _)| *token).collect();
                 let started = self.start_watcher(ids);
                 let linked = started.and_then(|()| {
                     sharing.iter().try_for_each(|worker| self.try_link_watcher(ids, *worker))
