@@ -208,7 +208,8 @@ fn a_delivery_that_hangs_is_ended() {
         println!("skipped: only root delivers in processes of the users");
         return;
     }
-    let server = Server::start("[delivery]\nduplicates = \"1 h\"\ntimeout = \"1 s\"\n");
+    // Long enough for a delivery on a machine that does much else.
+    let server = Server::start("[delivery]\nduplicates = \"1 h\"\ntimeout = \"10 s\"\n");
     assert_eq!(server.connect().send(&["ann"], &message(1)), ["250 2.0.0 delivered"]);
     // Deliveries to a user wait for each other for a minute.
     let path = server.site.world.path("home/ann/.local/state/barid/deliveries.lock");
@@ -217,8 +218,8 @@ fn a_delivery_that_hangs_is_ended() {
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let start = Instant::now();
     let replies = server.connect().send(&["ann"], &message(2));
-    assert_eq!(replies, ["451 4.3.0 the delivery process has not ended after 1 s"]);
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(replies, ["451 4.3.0 the delivery process has not ended after 10 s"]);
+    assert!(start.elapsed() < Duration::from_secs(50), "{:?}", start.elapsed());
     assert_eq!(times(&server.site, "ann", 2), 0);
     drop(lock);
     assert_eq!(server.connect().send(&["ann"], &message(2)), ["250 2.0.0 delivered"]);
