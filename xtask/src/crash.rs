@@ -22,8 +22,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let seeds = args.option::<u32>("--seeds")?.unwrap_or(1_000).to_string();
     let points = args.option::<u64>("--points")?.unwrap_or(POINTS_MIN);
     args.finish()?;
-    let verb: &[&str] =
-        &["test", "--profile", "crash", "--workspace", "--lib", "--bins", "--tests"];
+    let verb: &[&str] = &[
+        "test",
+        "--profile",
+        "crash",
+        "--no-fail-fast",
+        "--workspace",
+        "--lib",
+        "--bins",
+        "--tests",
+    ];
     let which: &[&str] = &["--", "crash", "--include-ignored", "--nocapture"];
     let given = [verb, which].concat();
     println!("cargo {}", given.join(" "));

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_kv::registry;
 use barid_vfs::{FileType, Metadata, Vfs, is_temporary};
 
 use crate::error::{Error, Result};
@@ -338,12 +339,14 @@ fn part_of(name: &[u8]) -> Option<(Option<u128>, Part)> {
     if is_temporary(name) {
         return Some((None, Part::Temporary));
     }
-    let (digits, rest) = name.split_at_checked(ID_LEN)?;
+    let unfinished = registry::store_of_unfinished(name);
+    let (digits, rest) = unfinished.unwrap_or(name).split_at_checked(ID_LEN)?;
     let rest = rest.strip_prefix(SUFFIX.as_bytes())?;
     let id = u128::from_str_radix(hexadecimal(digits)?, 16).ok()?;
     let part = match rest {
         [] => Part::Cache,
         rest if rest.starts_with(b".tmp") => Part::Temporary,
+        [b'.', ..] if unfinished.is_some() => Part::Temporary,
         [b'.', rest @ ..] => generation_of(rest).map_or(Part::Cache, Part::Store),
         _ => return None,
     };
@@ -382,6 +385,8 @@ mod tests {
             let name = format!("{name}.00000000000000ff.{of_store}");
             check(&name, ours(Part::Store(255)));
         }
+        check(&format!("__db.{name}.00000000000000ff.bdb"), ours(Part::Temporary));
+        check("__db.notes.txt", None);
         check(&format!("{name}.00000000000000ff"), ours(Part::Cache));
         check(&format!("{name}x"), None);
         check(&name.replace('a', "A"), None);

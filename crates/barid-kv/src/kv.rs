@@ -77,6 +77,13 @@ pub trait Kv: Debug + Send + Sync {
     fn companions(&self) -> &'static [&'static str] {
         &[]
     }
+
+    /// Returns the prefix of the name under which the library fills the file of a new store before
+    /// it renames it, if it does so. A killed process leaves that file behind, and the library
+    /// refuses to create the store as long as it exists.
+    fn unfinished_prefix(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A reader of a store in its state at opening.

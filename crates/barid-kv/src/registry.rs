@@ -37,6 +37,13 @@ pub fn find(name: &str) -> Result<&'static dyn Kv> {
     })
 }
 
+/// Returns the name of the store of which a library has left an unfinished file under `name`;
+/// `None` if it is no such file.
+pub fn store_of_unfinished(name: &[u8]) -> Option<&[u8]> {
+    let mut prefixes = STORES.iter().filter_map(|store| store.unfinished_prefix());
+    prefixes.find_map(|prefix| name.strip_prefix(prefix.as_bytes()))
+}
+
 /// Data about a store, and whether it can be used here.
 #[derive(Clone, Debug)]
 pub struct StoreSurvey {

@@ -5,6 +5,7 @@
 //! shared by readers and exclusively by a writer, and sessions are short. Nor is a library trusted
 //! with a file that it did not close itself: see `docs/design/stores.md`.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,6 +137,7 @@ impl Store {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // A library would apply the log of an earlier store to the new one.
                     files::remove_companion_files(vfs, path, self.choice.kv.companions())?;
+                    self.remove_unfinished(path)?;
                 }
                 Err(error) => return Err(Error::at(path)(error)),
                 Ok(_) => return Err(Error::at(path)(ErrorKind::AlreadyExists.into())),
@@ -284,9 +286,20 @@ impl Store {
         seal::remove(vfs, path)?;
         for path in [path, &beside(path, COPY)] {
             files::remove(vfs, path, self.choice.kv.companions())?;
+            self.remove_unfinished(path)?;
         }
         let lock = beside(path, LOCK);
         files::gone(&lock, vfs.remove_file(&lock))
+    }
+
+    /// Removes what a killed process left of the creation of a store at `path`.
+    fn remove_unfinished(&self, path: &Path) -> Result<()> {
+        let Some(prefix) = self.choice.kv.unfinished_prefix() else { return Ok(()) };
+        let Some(name) = path.file_name() else { return Ok(()) };
+        let mut unfinished = OsString::from(prefix);
+        unfinished.push(name);
+        let at = path.with_file_name(unfinished);
+        files::gone(&at, self.vfs.remove_file(&at))
     }
 }
 

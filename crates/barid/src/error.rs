@@ -270,7 +270,7 @@ impl Error {
         }
     }
 
-    /// Returns a hint on what to try next, if one is known.
+    /// Returns a hint on what to try next, for a user of the program `barid`, if one is known.
     pub fn hint(&self) -> Option<String> {
         use barid_mailbox::Error as Formats;
         match self {

@@ -24,6 +24,7 @@ impl Driver for Bdb {
     const NAME: &'static str = "bdb";
     const CAPABILITIES: Capabilities = Capabilities { ordered: true, ..outside::FILE };
     const LIBRARY: &'static Library = &LIBRARY;
+    const UNFINISHED_PREFIX: Option<&'static str> = Some("__db.");
     type Handle = Handle;
 
     fn version() -> Result<String> {
@@ -59,10 +60,31 @@ fn open(place: &StoreSpec<'_>, purpose: Option<Purpose>) -> Result<Handle> {
 
 #[cfg(test)]
 mod tests {
+    use barid_vfs::OpenOptions;
+
     use super::*;
+    use crate::Choice;
 
     #[test]
     fn round_trip() {
         outside::tests::round_trip(&Bdb);
+    }
+
+    /// The library itself refuses to create the store then.
+    #[test]
+    fn what_a_killed_process_left_of_a_creation_is_removed() {
+        if !outside::tests::available(&Bdb) {
+            return;
+        }
+        let folder = outside::tests::Folder::new();
+        let store = folder.store("store", Choice { kv: &Bdb, builtin: None });
+        let unfinished = store.path().with_file_name("__db.store");
+        let leave = || folder.vfs.open(&unfinished, OpenOptions::create(0o600)).map(drop).unwrap();
+        leave();
+        store.create().unwrap().close().unwrap();
+        store.read().unwrap();
+        leave();
+        store.remove().unwrap();
+        assert!(folder.vfs.symlink_metadata(&unfinished).is_err());
     }
 }

@@ -20,6 +20,8 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     const LIBRARY: &'static Library;
     /// See [`Kv::companions`].
     const COMPANIONS: &'static [&'static str] = &[];
+    /// See [`Kv::unfinished_prefix`].
+    const UNFINISHED_PREFIX: Option<&'static str> = None;
     /// See [`Kv::trusted`].
     const TRUSTED: bool = false;
 
@@ -81,6 +83,9 @@ impl<D: Driver> Kv for D {
     }
     fn companions(&self) -> &'static [&'static str] {
         D::COMPANIONS
+    }
+    fn unfinished_prefix(&self) -> Option<&'static str> {
+        D::UNFINISHED_PREFIX
     }
 }
 
