@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use barid_cache::Snapshot;
 use barid_formats::MailboxSpec;
-use barid_mailbox::Unfinished;
+use barid_mailbox::{Stamp, Unfinished};
 use barid_state::{Access, Ledger, Pending};
 use barid_types::ModSeq;
 use barid_vfs::{OsVfs, Vfs};
@@ -246,7 +246,9 @@ impl Mailbox {
         self.pending.refresh()?;
         let is_pending_new = self.pending.read_state() != self.shown_journal;
         let stamp = self.storage.stamp()?;
-        if !is_current(&*self.storage, &self.snapshot, &stamp, self.options.full_check) {
+        if !is_current(&*self.storage, &self.snapshot, &stamp, self.options.full_check)
+            && !self.was_just_read(&stamp)
+        {
             return self.rescan(self.options.full_check);
         }
         if !is_pending_new {
@@ -255,6 +257,16 @@ impl Mailbox {
         // Changes that are not pending any more may be in the cache.
         self.ledger.refresh()?;
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
+    }
+
+    /// Returns `true` if a mailbox that is kept open is as it was read, but so shortly ago that an
+    /// equal stamp does not prove that yet. A later refresh reads it again.
+    fn was_just_read(&self, stamp: &Stamp) -> bool {
+        let nanos = self.storage.stamp_rules().unsettled_nanos(stamp);
+        self.options.is_kept_open
+            && !self.options.full_check
+            && self.snapshot.meta().stamp.is_same(stamp)
+            && (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos)
     }
 
     /// Detects what others changed meanwhile, as [`Mailbox::refresh`] does. If something else has

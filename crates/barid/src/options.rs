@@ -105,6 +105,10 @@ pub struct OpenOptions {
     pub read_only: bool,
     /// `true` to trust no stamp and read every message.
     pub full_check: bool,
+    /// `true` for a mailbox that is refreshed again and again: a change by another program within a
+    /// few milliseconds of a refresh may be missing until the next one, which then costs less. A
+    /// mailbox of [`crate::Mailboxes`] is always refreshed so.
+    pub is_kept_open: bool,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,
     /// Timeout of waiting for other programs' locks of an mbox.
@@ -128,6 +132,7 @@ impl OpenOptions {
             compression: None,
             read_only: false,
             full_check: false,
+            is_kept_open: false,
             threads: 0,
             lock_timeout: MboxOptions::default().lock_timeout,
             write_locks: MboxLock::ALL.to_vec(),
@@ -171,6 +176,7 @@ impl fmt::Debug for OpenOptions {
             .field("compression", &self.compression)
             .field("read_only", &self.read_only)
             .field("full_check", &self.full_check)
+            .field("is_kept_open", &self.is_kept_open)
             .field("threads", &self.threads)
             .field("lock_timeout", &self.lock_timeout)
             .field("write_locks", &self.write_locks)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid::{ChangeOptions, Flag, Mailbox, MailboxSpec, OpenOptions, Uid};
+use barid::{Cancel, ChangeOptions, Flag, Mailbox, MailboxSpec, Mailboxes, OpenOptions, Uid};
 use barid_vfs::{CallKind, CountingVfs, Counts, Host as _, MemVfs, OpenOptions as OpenFile, Vfs};
 
 use crate::arena::{Arena, add, flag, later, memory, now};
@@ -103,6 +103,38 @@ fn an_append_to_a_maildir_costs_the_same_whatever_its_size() {
     println!("calls and bytes read of three: {small:?}, {large:?}");
     assert!(large.0 <= small.0, "{small:?}, {large:?}");
     assert!(large.1 <= small.1 + 1000, "{small:?}, {large:?}");
+}
+
+/// A mailbox that is kept open is not listed again only because the clock of its file system stands
+/// still; what changed unnoticed within the same tick is found by the first refresh after it.
+#[test]
+fn a_flag_in_a_shared_maildir_lists_it_once() {
+    let vfs = CountingVfs::new(memory());
+    let mut arena = Arena::new(Arc::new(vfs.clone()), Path::new("/"), "maildir", 1);
+    arena.deliver(50);
+    let mailboxes = Mailboxes::new(Arc::clone(&arena.vfs), arena.options(), None);
+    let shared = mailboxes.open_spec(&arena.spec).unwrap();
+    let cancel = Cancel::new();
+    shared.update(&cancel, |mailbox, _| mailbox.sync(&now())).unwrap();
+    vfs.sleep(Duration::from_secs(5));
+    shared.refresh(&cancel).unwrap();
+
+    let before = vfs.counts();
+    shared
+        .update(&cancel, |mailbox, _| mailbox.change(&flag(&[7], &add(Flag::Seen)), &now()))
+        .unwrap();
+    assert_eq!(shared.refresh(&cancel).unwrap().len(), 50);
+    let cost = vfs.counts().since(&before);
+    assert_eq!(cost.of(CallKind::List), 1, "{cost:?}");
+
+    arena.deliver(1);
+    vfs.sleep(Duration::from_millis(30));
+    assert_eq!(shared.refresh(&cancel).unwrap().len(), 51);
+    let before = vfs.counts();
+    vfs.sleep(Duration::from_secs(5));
+    shared.refresh(&cancel).unwrap();
+    shared.refresh(&cancel).unwrap();
+    assert!(vfs.counts().since(&before).of(CallKind::List) <= 2);
 }
 
 /// Returns an mbox of the given number of messages that barid has written once, and the counter of

@@ -63,8 +63,9 @@ impl MaildirScan<'_> {
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let stamp = self.maildir.file_stamps()?;
         let wanted = self.wanted(&stamp, context.full_check);
+        let vfs = self.maildir.vfs.as_ref();
         let mut listing =
-            list::list(self.maildir.vfs.as_ref(), self.dirs, self.before, &stamp, wanted)?;
+            list::list(vfs, self.dirs, self.before, &stamp, wanted, context.is_repeated)?;
         let held = arriving::hold_back(self.dirs, &mut listing, &stamp);
         let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
             return Ok(None);

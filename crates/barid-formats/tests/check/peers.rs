@@ -49,6 +49,7 @@ fn ours(mailbox: &Box_) -> Vec<Seen> {
         ledger: &mut ledger,
         read_only: false,
         full_check: true,
+        is_repeated: false,
         threads: 1,
         progress: None,
     };

@@ -182,6 +182,7 @@ impl View {
             ledger: &mut ledger,
             read_only: true,
             full_check: true,
+            is_repeated: false,
             threads: 1,
             progress: None,
         };

@@ -89,8 +89,14 @@ fn one_message_appended_costs_a_few_calls() {
         Ledger::open(state, Path::new("/state"), &identity, Access::ReadWrite).unwrap();
     let mut scan = |known: &dyn Known| {
         let ledger = &mut ledger;
-        let mut context =
-            ScanContext { ledger, read_only: false, full_check: false, threads: 2, progress: None };
+        let mut context = ScanContext {
+            ledger,
+            read_only: false,
+            full_check: false,
+            is_repeated: false,
+            threads: 2,
+            progress: None,
+        };
         mailbox.scan(known, &Nowhere, &mut context).unwrap()
     };
     let report = scan(&barid_mailbox::EmptyKnown::default());

@@ -79,7 +79,8 @@ impl SharedMailbox {
         registered: Registered,
     ) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let options = OpenOptions { stop: Some(Arc::clone(&stop)), ..options.clone() };
+        let stop_of = Some(Arc::clone(&stop));
+        let options = OpenOptions { stop: stop_of, is_kept_open: true, ..options.clone() };
         let mailbox = Mailbox::open_in(Arc::clone(&vfs), spec, &options)?;
         Ok(Self(Arc::new_cyclic(|shared| Shared {
             vfs,

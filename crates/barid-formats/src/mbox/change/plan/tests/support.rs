@@ -299,6 +299,7 @@ impl World {
             ledger: &mut ledger,
             read_only: false,
             full_check: true,
+            is_repeated: false,
             threads: 1,
             progress: None,
         };
