@@ -67,9 +67,6 @@ impl Server {
         for (name, text) in files {
             world.write(name, text.as_bytes());
         }
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        world.write("cert.pem", made.cert.pem().as_bytes());
-        world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
         let ids = |id: u32| if is_root() { format!("{id}:{id}") } else { ":".to_owned() };
         let users = ["ann", "bob"].map(|user| {
             let id = ids(if user == "ann" { ANN } else { BOB });
@@ -123,6 +120,16 @@ impl Server {
     }
 
     pub(crate) fn write_config(world: &World, more: &str) {
+        Self::write_config_of_mail(world, "location = \"maildir:~/Maildir\"\n", more);
+    }
+
+    /// Writes a certificate, and `barid.toml` with a section `[mail]`.
+    pub(crate) fn write_config_of_mail(world: &World, mail: &str, more: &str) {
+        if !world.path("cert.pem").exists() {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            world.write("cert.pem", made.cert.pem().as_bytes());
+            world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
+        }
         let path = |name: &str| world.path(name).display().to_string();
         let text = format!(
             "[server]\nstate_dir = \"{}\"\ncache_dir = \"{}\"\nfront_user = \"nobody\"\n\
@@ -131,7 +138,7 @@ impl Server {
              [[listen]]\nprotocol = \"imaps\"\naddress = \"127.0.0.1:0\"\n\
              [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
              [[users.passwd_file]]\npath = \"{}\"\n\
-             [mail]\nlocation = \"maildir:~/Maildir\"\n\
+             [mail]\n{mail}\
              [metrics]\naddress = \"127.0.0.1:0\"\n{more}",
             path("state"),
             path("cache"),

@@ -130,6 +130,8 @@ pub(crate) const PRELUDE_LEN_MAX: usize = 128 * 1024;
 pub(crate) const GIVEN_BACK_LEN_MAX: u64 = 64 * 1024;
 /// Time in which the front begins a session with its first bytes.
 pub(crate) const PRELUDE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Links that are followed on the way to a folder of a user, as many as the kernel follows.
+pub(crate) const FOLDER_LINKS_MAX: usize = 40;
 /// Threads of a worker that wait for the disk.
 pub(crate) const WORKER_THREADS_MAX: usize = 512;
 /// Stack of a thread of a worker in bytes; only what is used takes memory.

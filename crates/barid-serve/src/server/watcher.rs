@@ -58,7 +58,7 @@ pub(super) fn run_watcher(supervisor: Link) -> io::Result<()> {
     confine::raise_descriptors();
     let warn =
         |text: String| supervisor.send(&FromWatcher::Log(LogLine::new(Level::Warning, text)), None);
-    if let Some(why) = confine::files(&[], Network::None) {
+    if let Some(why) = confine::files(&[], Vec::new(), Network::None) {
         warn(format!("the watcher is not confined by Landlock: {why}"))?;
     }
     system_calls::allow_network_and_watches()?;

@@ -42,7 +42,7 @@ pub(super) fn run_auth(link: Link) -> io::Result<()> {
     let config = handed_over(&settings.path, text)?;
     let log = |level, text: String| link.send(&FromAuth::Log(LogLine::new(level, text)), None);
     let users = &config.users;
-    if let Some(why) = confine::files(&readable(users), network(users)) {
+    if let Some(why) = confine::files(&readable(users), Vec::new(), network(users)) {
         log(Level::Warning, format!("auth is not confined by Landlock: {why}"))?;
     }
     let pam = users.pam.as_ref();

@@ -120,7 +120,7 @@ pub(super) fn run_lmtp(link: Link) -> io::Result<()> {
     let Some((ToLmtp::Settings(settings), _)) = link.receive()? else { return Ok(()) };
     let warn = |text: String| link.send(&FromLmtp::Log(LogLine::new(Level::Warning, text)), None);
     let allowed = [(settings.folder.clone(), Access::Write)];
-    if let Some(why) = confine::files(&allowed, Network::None) {
+    if let Some(why) = confine::files(&allowed, Vec::new(), Network::None) {
         warn(format!("lmtp is not confined by Landlock: {why}"))?;
     }
     system_calls::allow_network_and_files()?;
