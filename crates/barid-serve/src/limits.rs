@@ -123,6 +123,9 @@ pub(crate) const LOGIN_JOBS_MAX: usize = 1024;
 pub(crate) const BEFORE_LOGIN_PART: usize = 8;
 /// Threads that wait for PAM, or compute hashes.
 pub(crate) const LOGIN_THREADS: usize = 16;
+/// Tokens that are checked at once, which may wait for their issuer; the other threads are left for
+/// passwords.
+pub(crate) const TOKEN_CHECKS_MAX: usize = 8;
 /// Bytes of the message with which a session is passed on, in which the input that a client has
 /// sent ahead is text.
 pub(crate) const PRELUDE_LEN_MAX: usize = 128 * 1024;
