@@ -178,6 +178,8 @@ pub(crate) const WATCH_ANSWER_LEN: usize = 4096;
 pub(crate) const WATCH_RETRY: Duration = Duration::from_millis(50);
 /// Answers of a watcher that a worker has not taken. Workers wait for each.
 pub(crate) const WATCH_ANSWERS_MAX: usize = 16;
+/// Shortest time between two links to a watcher that a worker gets because it asks for one.
+pub(crate) const WATCHER_LINK_PERIOD: Duration = Duration::from_secs(1);
 /// Time in which a watcher must answer a worker, which asks for another link then.
 pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a request to the control socket.

@@ -73,7 +73,7 @@ pub(crate) fn process_message_seeds() -> Vec<Vec<u8>> {
         r#""Message""#,
         r#"{"sender":"a@b","recipient":"ann@example.org","len":7}"#,
         r#"{"Stored":{"mailbox":"INBOX","notes":["x"]}}"#,
-        r#""Worker""#,
+        r#"{"Worker":{"number":1}}"#,
         r#""Add""#,
         r#"{"Remove":{"watch":1}}"#,
         r#"{"Happened":{"watches":[1,2]}}"#,

@@ -452,8 +452,8 @@ pub(crate) struct WorkerSettings {
 /// From the supervisor to the watcher of a uid.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToWatcher {
-    /// A link to a worker.
-    Worker,
+    /// A link to the worker with a number, in place of the one that it had.
+    Worker { number: u64 },
 }
 
 /// From the watcher of a uid to the supervisor.
