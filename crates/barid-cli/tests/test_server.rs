@@ -63,6 +63,11 @@ impl Server {
         files: &[(&str, &str)],
         more: &dyn Fn(PathOf<'_>) -> String,
     ) -> Self {
+        Self::start_in(Self::world(files, more))
+    }
+
+    /// Makes the folder of a server, with further files and sections of the configuration.
+    pub(crate) fn world(files: &[(&str, &str)], more: &dyn Fn(PathOf<'_>) -> String) -> World {
         let world = World::new();
         for (name, text) in files {
             world.write(name, text.as_bytes());
@@ -84,13 +89,18 @@ impl Server {
             fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         }
         Self::write_config(&world, &more(&|name| world.path(name).display().to_string()));
-        Self::start_in(world)
+        world
     }
 
     /// Starts a server with `barid.toml` of a folder.
     pub(crate) fn start_in(world: World) -> Self {
+        let command = world.command();
+        Self::start_by(world, command)
+    }
+
+    /// Starts a server with `barid.toml` of a folder by a command that lacks its arguments.
+    pub(crate) fn start_by(world: World, mut command: Command) -> Self {
         let config = world.path("barid.toml");
-        let mut command = world.command();
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::piped());
         let mut running = Running::spawn(&mut command);
         let log = Arc::new(Mutex::new(Vec::new()));

@@ -87,8 +87,12 @@ pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
 pub(crate) const LMTP_QUESTIONS_MAX: usize = 1024;
 /// Processes that deliver at once.
 pub(crate) const DELIVERIES_MAX: usize = 64;
+/// Of these, processes that deliver to one user. They wait for each other's locks anyway.
+pub(crate) const USER_DELIVERIES_MAX: usize = 8;
 /// Bytes of the result that a process tells which has delivered a message.
 pub(crate) const DELIVERY_RESULT_LEN_MAX: u64 = 64 * 1024;
+/// Different warnings of processes that deliver that are logged.
+pub(crate) const DELIVERY_WARNINGS_MAX: usize = 16;
 /// Time in which a recipient is looked up.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes that are read from a mail server at a time.

@@ -386,6 +386,19 @@ pub(crate) enum FromLmtp {
         id: u64,
         address: String,
     },
+    /// A delivery has ended.
+    Ended(DeliveryEnd),
+}
+
+/// The end of a delivery to one recipient, for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DeliveryEnd {
+    Stored,
+    /// It had been delivered before.
+    Duplicate,
+    /// The mail server is to try again.
+    Deferred,
+    Refused,
 }
 
 /// From the supervisor to a process that delivers.
@@ -416,7 +429,15 @@ pub(crate) struct MessagePrelude {
     pub(crate) len: u64,
 }
 
-/// The result of a delivery, on the stream from which the message came.
+/// The report of a process that delivers, on the stream from which the message came.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeliveryReport {
+    pub(crate) result: DeliveryResult,
+    /// Warnings about the process itself, such as a kernel without Landlock.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The result of a delivery.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum DeliveryResult {
     Stored { mailbox: String, notes: Vec<String> },

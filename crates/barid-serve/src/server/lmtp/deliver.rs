@@ -16,7 +16,9 @@ use crate::limits::LINK_MESSAGE_LEN_MAX;
 use crate::server::MakeSpamCheck;
 use crate::server::confine;
 use crate::server::link::Link;
-use crate::server::messages::{DeliveryOrderText, DeliveryResult, MessagePrelude, ToDelivery};
+use crate::server::messages::{
+    DeliveryOrderText, DeliveryReport, DeliveryResult, MessagePrelude, ToDelivery,
+};
 use crate::server::setup::handed_over;
 use crate::server::system_calls;
 use crate::server::worker::confine_to_user;
@@ -37,12 +39,13 @@ pub(in crate::server) fn run_deliver(link: Link, make_spam: MakeSpamCheck) -> io
         OsVfs.sleep(timeout);
         std::process::exit(1);
     })?;
-    let result = match deliver(&config, &order, &stream, make_spam) {
+    let mut warnings = Vec::new();
+    let result = match deliver(&config, &order, &stream, make_spam, &mut warnings) {
         Ok(Delivered::Stored { mailbox, notes, .. }) => DeliveryResult::Stored { mailbox, notes },
         Ok(Delivered::Duplicate) => DeliveryResult::Duplicate,
         Err(DeliveryError { kind, text }) => DeliveryResult::Failed { kind, text },
     };
-    (&stream).write_all(&serde_json::to_vec(&result)?)
+    (&stream).write_all(&serde_json::to_vec(&DeliveryReport { result, warnings })?)
 }
 
 fn deliver(
@@ -50,12 +53,17 @@ fn deliver(
     order: &DeliveryOrderText,
     mut stream: &UnixStream,
     make_spam: MakeSpamCheck,
+    warnings: &mut Vec<String>,
 ) -> Result<Delivered, DeliveryError> {
     let user = order.user.user(&config.users.rules);
     let user = user.ok_or_else(|| DeliveryError::temporary("the user's name is not allowed"))?;
     let spam = config.delivery.spam.clone().map(make_spam);
     let word_list = word_list(config, &user)?;
-    let options = confine_to_user(config, &user, word_list.as_deref(), &mut |_| Ok(()))?;
+    let mut warn = |text| {
+        warnings.push(text);
+        Ok(())
+    };
+    let options = confine_to_user(config, &user, word_list.as_deref(), &mut warn)?;
     system_calls::allow_network_and_files()?;
     let mut len = [0; 4];
     stream.read_exact(&mut len)?;
