@@ -30,7 +30,7 @@ mod server_secret;
 mod user;
 
 pub use error::{Error, Result};
-pub use ffi::accounts::system_user;
+pub use ffi::accounts::{gid_of, system_user};
 pub use name::{NameRules, UserName};
 pub use net::{NetParseError, Network};
 pub use secret::Secret;

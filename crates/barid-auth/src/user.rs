@@ -116,6 +116,21 @@ impl Template {
         Ok(Self(parts))
     }
 
+    /// Returns the text before the first variable, which is the same for all users.
+    #[must_use]
+    pub fn fixed_part(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Text(literal)) => literal,
+            Some(Part::Value { .. }) | None => "",
+        }
+    }
+
+    /// Returns `true` if the text has no variables.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.0.iter().all(|part| matches!(part, Part::Text(_)))
+    }
+
     /// Returns the text for a user.
     ///
     /// # Errors
@@ -225,6 +240,19 @@ mod tests {
         check("%h/mail", home, Ok("/home/ann/mail"));
         check("%{home}/mail", None, Err(ExpandError::NoHome));
         check("", None, Ok(""));
+    }
+
+    #[test]
+    fn the_part_before_the_first_variable_is_fixed() {
+        let check = |text: &str, fixed: &str, is_fixed| {
+            let template = Template::parse(text).unwrap();
+            assert_eq!((template.fixed_part(), template.is_fixed()), (fixed, is_fixed), "{text}");
+        };
+        check("/srv/mail/%d/%n", "/srv/mail/", false);
+        check("/srv/100%%/%n", "/srv/100%/", false);
+        check("~/Maildir", "", false);
+        check("/srv/all", "/srv/all", true);
+        check("", "", true);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Checks of tokens over a fetcher that answers from memory.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -86,13 +88,18 @@ fn keys_are_fetched_when_needed() {
     let jwks = Jwks::new(options, Arc::<Prepared>::clone(&fetcher), Arc::<MemVfs>::clone(&vfs));
     let check = |seed| jwks.check(BearerToken(&token(seed, &vfs)));
     let good = || Ok("ann@example.org".to_owned());
-    // No answer, then one that is not a key set, then keys.
+    // No answer, then one that is not a key set, then keys. Between failures nobody is asked.
+    let failed = || {
+        assert!(check(1).is_err());
+        assert!(check(1).is_err());
+        vfs.sleep(Duration::from_secs(10));
+    };
     fetcher.fail();
-    assert!(check(1).is_err());
+    failed();
     fetcher.answer(500, "oops");
-    assert!(check(1).is_err());
+    failed();
     fetcher.answer(200, "oops");
-    assert!(check(1).is_err());
+    failed();
     fetcher.answer(200, &key_set(&[1]));
     assert_eq!(check(1).unwrap(), good());
     assert_eq!(check(1).unwrap(), good());
@@ -104,6 +111,14 @@ fn keys_are_fetched_when_needed() {
     for _ in 0..5 {
         assert_eq!(check(1).unwrap(), Err(TokenRefusal::UnknownKey));
     }
+    // An issuer that does not answer: a token of an unknown key may be valid later.
+    vfs.sleep(Duration::from_secs(61));
+    fetcher.fail();
+    assert!(check(1).is_err() && check(1).is_err());
+    assert_eq!(check(2).unwrap(), good());
+    vfs.sleep(Duration::from_secs(10));
+    fetcher.answer(200, &key_set(&[2]));
+    assert_eq!(check(1).unwrap(), Err(TokenRefusal::UnknownKey));
     // Old keys are fetched again; if that fails, they last a day.
     vfs.sleep(Duration::from_secs(3600));
     fetcher.fail();
@@ -118,7 +133,49 @@ fn keys_are_fetched_when_needed() {
     // What is not a token asks nobody.
     assert_eq!(jwks.check(BearerToken("x")).unwrap(), Err(TokenRefusal::Malformed));
     assert_eq!(fetcher.left(), 0);
-    assert_eq!(fetcher.requests.lock().unwrap().len(), 8);
+    assert_eq!(fetcher.requests.lock().unwrap().len(), 10);
+}
+
+/// A fetcher whose answer waits until the test ends it.
+#[derive(Debug)]
+struct Hanging {
+    requests: AtomicUsize,
+    end: Mutex<Receiver<()>>,
+}
+
+impl HttpFetcher for Hanging {
+    fn fetch(&self, _: &HttpRequest) -> Result<HttpResponse> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let _ = self.end.lock().unwrap().recv();
+        Err(Error::Unavailable { what: "issuer".into(), why: "timeout".into() })
+    }
+}
+
+#[test]
+fn one_thread_waits_for_an_issuer_that_does_not_answer() {
+    let (end, ended) = channel();
+    let fetcher = Arc::new(Hanging { requests: AtomicUsize::new(0), end: Mutex::new(ended) });
+    let vfs = Arc::new(MemVfs::new());
+    let options = JwksOptions::new(Endpoint::new(URL).unwrap(), rules());
+    let jwks = Jwks::new(options, Arc::<Hanging>::clone(&fetcher), Arc::<MemVfs>::clone(&vfs));
+    let check = || jwks.check(BearerToken(&token(1, &vfs)));
+    std::thread::scope(|scope| {
+        let first = scope.spawn(check);
+        while fetcher.requests.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        // These return although the first still waits.
+        for _ in 0..3 {
+            assert!(check().is_err());
+        }
+        drop(end);
+        assert!(first.join().unwrap().is_err());
+    });
+    assert!(check().is_err());
+    assert_eq!(fetcher.requests.load(Ordering::SeqCst), 1);
+    vfs.sleep(Duration::from_secs(10));
+    assert!(check().is_err());
+    assert_eq!(fetcher.requests.load(Ordering::SeqCst), 2);
 }
 
 #[test]

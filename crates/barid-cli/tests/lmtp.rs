@@ -226,6 +226,52 @@ fn a_delivery_that_hangs_is_ended() {
     assert_eq!(times(&server.site, "ann", 2), 1);
 }
 
+#[test]
+fn root_makes_the_folders_of_virtual_users() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root delivers to other users");
+        return;
+    }
+    let listen = "[[listen]]\nprotocol = \"lmtp\"\naddress = \"127.0.0.1:0\"\n";
+    for by_lmtp in [true, false] {
+        let site = Site::new(listen);
+        let world = &site.world;
+        world.set_mode("", 0o755);
+        // As /var/lib/barid and /var/cache/barid: nobody else can make a folder there.
+        for folder in ["server", "cache"] {
+            world.create_dir(folder);
+            std::os::unix::fs::chown(world.path(folder), Some(0), Some(0)).unwrap();
+        }
+        let user = site.user;
+        world.write("users", b"carl@x.example:{PLAIN}secret:::::\n");
+        let config = String::from_utf8(world.read("barid.toml")).unwrap();
+        let mail = world.path("home").display().to_string();
+        let mail = format!(
+            "[mail]\nlocation = \"maildir:{mail}/%n\"\nowner = \"{}:{}\"\n",
+            user.uid, user.gid
+        );
+        world.write("barid.toml", (config + &mail).as_bytes());
+        if by_lmtp {
+            let (_child, port) = start_in(&site, true);
+            let replies = Client::connect(port).send(&["carl@x.example"], &message(1));
+            assert_eq!(replies, ["250 2.0.0 delivered"]);
+        } else {
+            let mut command = world.command();
+            command.args(["deliver", "--config", "barid.toml", "--user", "carl@x.example"]);
+            command.stdin(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = Running::spawn(&mut command);
+            child.stdin.take().unwrap().write_all(message(1).as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert_eq!(site.messages("home/carl").len(), 1);
+        for folder in ["server/users", "cache/users"] {
+            let found = rustix::fs::stat(world.path(folder)).unwrap();
+            assert_eq!((found.st_uid, found.st_mode & 0o777), (user.uid, 0o700), "{folder}");
+        }
+    }
+}
+
 /// Kills the server while messages arrive, and sends those again that got no 250.
 fn kill(settings: &str, seed: u64) -> (Vec<usize>, usize) {
     let mut server = Server::start_as_owner(settings);

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
 use crate::support::send;
@@ -209,4 +210,152 @@ fn what_was_acknowledged_is_there_after_kills() {
     for number in acknowledged {
         assert_eq!(times(&server, "ann", number), 1, "{number}");
     }
+}
+
+/// Returns the value of a figure.
+fn figure(server: &Server, name: &str) -> u64 {
+    let metrics = server.metrics();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("barid_{name} ")));
+    line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
+}
+
+#[test]
+fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
+    const MOST: u64 = 8;
+    let server = start("[delivery]\nduplicates = \"1 h\"\n");
+    let delivered = "250 2.0.0 delivered";
+    assert_eq!(Sender::connect(&server).send(&["ann"], &message(0)).pop().unwrap(), delivered);
+    // Deliveries to a user wait for each other for a minute.
+    let path = server.world.path("ann/.local/state/barid/deliveries.lock");
+    let lock = rustix::fs::open(path, OFlags::RDWR, Mode::empty()).unwrap();
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut hanging: Vec<Sender<TcpStream>> = (0..MOST).map(|_| Sender::connect(&server)).collect();
+    for (number, sender) in (1..).zip(&mut hanging) {
+        sender.say("MAIL FROM:<a@b.example>\r\n");
+        sender.say("RCPT TO:<ann>\r\n");
+        assert!(sender.say("DATA\r\n").starts_with("354 "));
+        let text = format!("{}\r\n.\r\n", message(number));
+        sender.stream.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+    wait_for("the deliveries", || (figure(&server, "deliveries") == MOST).then_some(()));
+    let mut sender = Sender::connect(&server);
+    let replies = sender.send(&["ann", "bob"], &message(100));
+    assert_eq!(replies[4], "451 4.3.0 user ann: too many deliveries at once");
+    assert_eq!(replies[5], delivered);
+    drop(lock);
+    for sender in &mut hanging {
+        assert_eq!(sender.reply(), delivered);
+    }
+    assert_eq!(sender.send(&["ann"], &message(100)).pop().unwrap(), delivered);
+}
+
+#[test]
+fn the_ends_of_deliveries_are_counted() {
+    let server = start("[delivery]\nduplicates = \"1 h\"\n[quota]\nmessages = 3\n");
+    let mut sender = Sender::connect(&server);
+    for number in [1, 2, 2, 3] {
+        let replies = sender.send(&["ann", "nobody"], &message(number));
+        assert!(replies[4].starts_with("250"), "{replies:?}");
+    }
+    let replies = sender.send(&["ann"], &message(4));
+    assert!(replies[3].starts_with("552"), "{replies:?}");
+    // A folder that cannot be written.
+    let maildir = server.world.path("bob");
+    fs::remove_dir_all(&maildir).unwrap();
+    fs::write(&maildir, "").unwrap();
+    let replies = sender.send(&["bob"], &message(5));
+    assert!(replies[3].starts_with("451"), "{replies:?}");
+    let names = ["delivered", "duplicates", "deliveries_deferred", "deliveries_refused"];
+    let figures = names.map(|name| figure(&server, &format!("{name}_total")));
+    assert_eq!(figures, [3, 1, 1, 1]);
+}
+
+#[test]
+fn a_reload_changes_the_permissions_of_sockets() {
+    let mut server = start("");
+    let path = server.world.path("imap.sock");
+    let mut before = BufReader::new(UnixStream::connect(&path).unwrap());
+    let seen = |path: &PathBuf| {
+        let metadata = fs::metadata(path).unwrap();
+        (metadata.permissions().mode() & 0o777, metadata.gid())
+    };
+    let own = rustix::process::getegid().as_raw();
+    assert_eq!(seen(&path), (0o660, own));
+    let config = server.world.path("barid.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let line = format!("socket = \"{}\"\n", path.display());
+    assert!(text.contains(&line));
+    let reload = |count: usize, more: &str| {
+        fs::write(&config, text.replace(&line, &format!("{line}{more}"))).unwrap();
+        send(&server.running, Signal::HUP);
+        wait_for("the reload", || {
+            let log = server.log.lock().unwrap();
+            let lines = log.iter().filter(|line| line.contains("was read again"));
+            (lines.count() == count).then_some(())
+        });
+    };
+    let group = if is_root() { ANN } else { own };
+    reload(1, &format!("mode = \"0606\"\ngroup = \"{group}\"\n"));
+    assert_eq!(seen(&path), (0o606, group));
+    reload(2, "");
+    assert_eq!(seen(&path), (0o660, own));
+    // It is the same socket, on which connections go on and begin.
+    let mut line = String::new();
+    before.read_line(&mut line).unwrap();
+    assert!(line.starts_with("* OK"), "{line}");
+    line.clear();
+    BufReader::new(UnixStream::connect(&path).unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("* OK"), "{line}");
+    send(&server.running, Signal::TERM);
+    wait_for("the end", || server.running.try_wait().unwrap());
+}
+
+/// Returns the values of a key of the unit for systemd.
+fn unit(key: &str) -> Vec<String> {
+    let unit = include_str!("../../../contrib/systemd/barid.service");
+    let values = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    values.flat_map(str::split_whitespace).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_unit_for_systemd_can_listen_for_postfix() {
+    let recipe = include_str!("../../../docs/delivery.md");
+    let socket = recipe.lines().find_map(|line| line.strip_prefix("socket = \"/")).unwrap();
+    let folder = format!("/{}", socket.rsplit_once('/').unwrap().0);
+    assert!(unit("ReadWritePaths").contains(&format!("-{folder}")), "{folder}");
+    assert!(recipe.contains(&format!("install -d -o root -g postfix -m 750 {folder}\n")));
+    if !is_root() {
+        println!("skipped: only root has capabilities to give up");
+        return;
+    }
+    // With ANN as the group of Postfix, and another user's folder as it has some, too.
+    let world = Server::world(&[], &|path| {
+        let socket = path("postfix/barid/lmtp");
+        format!(
+            "[[listen]]\nprotocol = \"lmtp\"\nsocket = \"{socket}\"\ngroup = \"{ANN}\"\n\
+             [[listen]]\nprotocol = \"lmtp\"\naddress = \"127.0.0.1:0\"\n"
+        )
+    });
+    world.create_dir("postfix/barid");
+    std::os::unix::fs::chown(world.path("postfix/barid"), None, Some(ANN)).unwrap();
+    for (folder, mode) in [("postfix", 0o755), ("postfix/barid", 0o750)] {
+        world.set_mode(folder, mode);
+    }
+    let capabilities = unit("CapabilityBoundingSet").into_iter();
+    let capabilities = capabilities.map(|name| name.replace("CAP_", "+").to_lowercase());
+    let capabilities = ["-all".to_owned()].into_iter().chain(capabilities).collect::<Vec<_>>();
+    let barid = world.command();
+    let mut command = std::process::Command::new("setpriv");
+    command.arg("--bounding-set").arg(capabilities.join(",")).arg(barid.get_program());
+    let server = Server::start_by(world, command);
+    let supervisor = server.running.id() as i32;
+    // Not CAP_DAC_OVERRIDE (1).
+    let bounding = u64::from_str_radix(&status(supervisor, "CapBnd:"), 16).unwrap();
+    assert_eq!(bounding & 0b10, 0, "{bounding:x}");
+    server.login("bob").ok("SELECT INBOX");
+    let path = server.world.path("postfix/barid/lmtp");
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, ANN));
+    let mut sender = Sender::new(UnixStream::connect(&path).unwrap());
+    assert_eq!(sender.send(&["ann"], &message(1)).pop().unwrap(), "250 2.0.0 delivered");
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use barid_testkit::disk::unix_seconds;
 use base64::Engine as _;
@@ -147,7 +148,7 @@ fn signed_tokens_are_verified_by_the_keys_of_the_issuer() {
             issuer.address
         )
     });
-    // The keys are fetched at the start.
+    // The keys are fetched at the start; until they are there, tokens are refused for a while.
     wait_for("the request", || issuer.requests.lock().unwrap().first().cloned());
     let token = |claims: &Value, key: &KeyPair| {
         let header = json!({ "alg": "EdDSA", "kid": "1" });
@@ -156,8 +157,10 @@ fn signed_tokens_are_verified_by_the_keys_of_the_issuer() {
         let signature = URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes()).unwrap());
         format!("{signed}.{signature}")
     };
-    let (mut ann, answer) =
-        log_in(&server, "OAUTHBEARER", &oauthbearer(&token(&claims("ann"), &key)));
+    let (mut ann, answer) = wait_for("the keys", || {
+        let login = log_in(&server, "OAUTHBEARER", &oauthbearer(&token(&claims("ann"), &key)));
+        (!login.1.contains("UNAVAILABLE")).then_some(login)
+    });
     assert!(answer.ends_with("Logged in\r\n"), "{answer}: {:#?}", server.log.lock().unwrap());
     ann.ok("SELECT INBOX");
     let forger = KeyPair::generate_for(&PKCS_ED25519).unwrap();
@@ -168,4 +171,51 @@ fn signed_tokens_are_verified_by_the_keys_of_the_issuer() {
     let (_, answer) = refused(&server, &oauthbearer(&token(&old, &key)));
     assert!(answer.contains("t NO [AUTHENTICATIONFAILED]"), "{answer}");
     assert!(server.has_logged("login_failed"));
+}
+
+/// Sends tokens to a server whose issuer accepts connections and never answers, and returns the
+/// time that the login with a password takes then.
+fn password_login_beside_tokens(settings: &str, token: &str) -> Duration {
+    // The kernel accepts what nobody takes.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let server = Server::start_with_files(&[("users/secret", "s3cret\n")], &|path| {
+        format!(
+            "[users.oauth]\nissuer = \"{ISSUER}\"\naudience = \"mail\"\n{}",
+            settings
+                .replace("ADDRESS", &address.to_string())
+                .replace("SECRET", &path("users/secret"))
+        )
+    });
+    let mut strangers: Vec<Client> = (0..40).map(|_| server.client()).collect();
+    let mut ann = server.client();
+    for stranger in &mut strangers {
+        stranger.send(&format!("t AUTHENTICATE OAUTHBEARER {}\r\n", oauthbearer(token)));
+    }
+    // Their tokens are before the password.
+    std::thread::sleep(Duration::from_millis(500));
+    let start = Instant::now();
+    ann.ok("LOGIN ann secret");
+    let time = start.elapsed();
+    // Those that do not wait for the issuer are told so.
+    let denied = strangers.pop().unwrap().answer("t");
+    assert!(denied.contains("t NO [UNAVAILABLE]"), "{denied}");
+    time
+}
+
+#[test]
+fn an_issuer_that_does_not_answer_does_not_keep_passwords_waiting() {
+    // A request to an issuer lasts 10 seconds.
+    let short = Duration::from_secs(7);
+    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"EdDSA","kid":"1"}"#);
+    let token =
+        format!("{header}.{}.{}", URL_SAFE_NO_PAD.encode("{}"), URL_SAFE_NO_PAD.encode("x"));
+    let by_keys = password_login_beside_tokens("jwks_url = \"http://ADDRESS/keys\"\n", &token);
+    let by_asking = password_login_beside_tokens(
+        "introspection_url = \"http://ADDRESS/ask\"\nclient_id = \"barid\"\n\
+         client_secret_file = \"SECRET\"\n",
+        "abc",
+    );
+    println!("password login: {by_keys:?} with keys, {by_asking:?} with introspection");
+    assert!(by_keys < short && by_asking < short, "{by_keys:?} {by_asking:?}");
 }

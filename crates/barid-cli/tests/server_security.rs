@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{lchown, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use crate::serve_qresync::number;
 use crate::support::World;
-use crate::test_server::{ANN, BOB, Client, Server, is_root, status, wait_for};
+use crate::test_server::{ANN, BOB, Client, Server, is_root, kill, status, wait_for};
 
 /// Slow connections.
 const SLOW: u64 = 1000;
@@ -322,8 +323,90 @@ fn mail_outside_the_users_folders_is_out_of_reach() {
     ann.ok("SELECT INBOX");
     // A link within the Maildir to a folder that file permissions would allow.
     let link = server.world.path("ann/Maildir/.Elsewhere");
-    std::os::unix::fs::symlink(server.world.path("elsewhere"), link).unwrap();
+    symlink(server.world.path("elsewhere"), link).unwrap();
     let answer = ann.command("SELECT Elsewhere");
     assert!(!answer.contains("t OK"), "{answer}");
     ann.ok("NOOP");
+}
+
+/// Starts a server whose users have one uid, and homes in the folder `mail`.
+fn start_with_one_uid(location: &dyn Fn(&World) -> String, more: &str) -> Server {
+    let world = World::new();
+    let users = ["ann", "bob"].map(|user| {
+        let home = world.path(&format!("mail/{user}"));
+        format!("{user}:{{PLAIN}}secret::::{}::\n", home.display())
+    });
+    world.write("users/passwd", users.concat().as_bytes());
+    for folder in ["mail", "mail/ann", "mail/bob"] {
+        world.create_dir(folder);
+        give_to_ann(&world, folder);
+    }
+    let location = location(&world);
+    let mut mail = format!("location = \"{location}\"\n");
+    if is_root() {
+        world.set_mode("", 0o755);
+        mail += &format!("owner = \"{ANN}:{ANN}\"\n");
+    }
+    Server::write_config_of_mail(&world, &mail, more);
+    Server::start_in(world)
+}
+
+/// Gives a file to the uid of the processes of users.
+fn give_to_ann(world: &World, path: &str) {
+    if is_root() {
+        lchown(world.path(path), Some(ANN), Some(ANN)).unwrap();
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_does_not_lead_to_another_user() {
+    let server = start_with_one_uid(&|_| "maildir:%h".to_owned(), "");
+    let path = |name: &str| server.world.path(name);
+    server.login("ann").ok("SELECT INBOX");
+    server.login("bob").ok("SELECT INBOX");
+    for (folder, target) in
+        [("mail/ann/.local", "mail/bob"), ("mail/ann/.cache/barid", "mail/bob/cur")]
+    {
+        for (_, pid) in server.workers() {
+            kill(pid);
+        }
+        wait_for("the end of the workers", || server.workers().is_empty().then_some(()));
+        // As a process of ann could, which may write in her folder.
+        let before = path(&format!("{folder}.before"));
+        fs::rename(path(folder), &before).unwrap();
+        symlink(path(target), path(folder)).unwrap();
+        give_to_ann(&server.world, folder);
+        let answer = server.client().command("LOGIN ann secret");
+        assert!(answer.contains("t NO [UNAVAILABLE]"), "{answer}");
+        wait_for("the reason", || server.has_logged("is not followed").then_some(()));
+        fs::remove_file(path(folder)).unwrap();
+        fs::rename(before, path(folder)).unwrap();
+    }
+    // Nothing was made in the folders of bob, who is served.
+    assert!(!path("mail/bob/state").exists());
+    assert_eq!(fs::read_dir(path("mail/bob/cur")).unwrap().count(), 0);
+    server.login("bob").ok("SELECT INBOX");
+}
+
+#[test]
+fn links_of_the_administrator_lead_to_the_mail() {
+    // The configuration names the first link, whoever owns it; root owns the second.
+    let location = |world: &World| {
+        world.create_dir("disk");
+        give_to_ann(world, "disk");
+        symlink(world.path("disk"), world.path("mail/linked")).unwrap();
+        give_to_ann(world, "mail/linked");
+        if is_root() {
+            world.create_dir("other");
+            give_to_ann(world, "other");
+            symlink(world.path("other"), world.path("disk/bob")).unwrap();
+        }
+        format!("maildir:{}/%u", world.path("mail/linked").display())
+    };
+    let server = start_with_one_uid(&location, "");
+    server.login("ann").ok("SELECT INBOX");
+    server.login("bob").ok("SELECT INBOX");
+    assert!(server.world.path("disk/ann/cur").is_dir());
+    let of_bob = if is_root() { "other/cur" } else { "disk/bob/cur" };
+    assert!(server.world.path(of_bob).is_dir());
 }

@@ -63,13 +63,15 @@ impl Server {
         files: &[(&str, &str)],
         more: &dyn Fn(PathOf<'_>) -> String,
     ) -> Self {
+        Self::start_in(Self::world(files, more))
+    }
+
+    /// Makes the folder of a server, with further files and sections of the configuration.
+    pub(crate) fn world(files: &[(&str, &str)], more: &dyn Fn(PathOf<'_>) -> String) -> World {
         let world = World::new();
         for (name, text) in files {
             world.write(name, text.as_bytes());
         }
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        world.write("cert.pem", made.cert.pem().as_bytes());
-        world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
         let ids = |id: u32| if is_root() { format!("{id}:{id}") } else { ":".to_owned() };
         let users = ["ann", "bob"].map(|user| {
             let id = ids(if user == "ann" { ANN } else { BOB });
@@ -87,13 +89,18 @@ impl Server {
             fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         }
         Self::write_config(&world, &more(&|name| world.path(name).display().to_string()));
-        Self::start_in(world)
+        world
     }
 
     /// Starts a server with `barid.toml` of a folder.
     pub(crate) fn start_in(world: World) -> Self {
+        let command = world.command();
+        Self::start_by(world, command)
+    }
+
+    /// Starts a server with `barid.toml` of a folder by a command that lacks its arguments.
+    pub(crate) fn start_by(world: World, mut command: Command) -> Self {
         let config = world.path("barid.toml");
-        let mut command = world.command();
         command.args(["serve", "--config", config.to_str().unwrap()]).stderr(Stdio::piped());
         let mut running = Running::spawn(&mut command);
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -123,6 +130,16 @@ impl Server {
     }
 
     pub(crate) fn write_config(world: &World, more: &str) {
+        Self::write_config_of_mail(world, "location = \"maildir:~/Maildir\"\n", more);
+    }
+
+    /// Writes a certificate, and `barid.toml` with a section `[mail]`.
+    pub(crate) fn write_config_of_mail(world: &World, mail: &str, more: &str) {
+        if !world.path("cert.pem").exists() {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            world.write("cert.pem", made.cert.pem().as_bytes());
+            world.write("key.pem", made.signing_key.serialize_pem().as_bytes());
+        }
         let path = |name: &str| world.path(name).display().to_string();
         let text = format!(
             "[server]\nstate_dir = \"{}\"\ncache_dir = \"{}\"\nfront_user = \"nobody\"\n\
@@ -131,7 +148,7 @@ impl Server {
              [[listen]]\nprotocol = \"imaps\"\naddress = \"127.0.0.1:0\"\n\
              [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
              [[users.passwd_file]]\npath = \"{}\"\n\
-             [mail]\nlocation = \"maildir:~/Maildir\"\n\
+             [mail]\n{mail}\
              [metrics]\naddress = \"127.0.0.1:0\"\n{more}",
             path("state"),
             path("cache"),

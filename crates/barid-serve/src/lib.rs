@@ -21,6 +21,7 @@ pub mod log;
 pub mod mail;
 mod quota;
 pub mod server;
+mod shared_folders;
 pub mod socket;
 mod stdio;
 mod tls;
@@ -30,6 +31,7 @@ mod users;
 pub use barid_auth::{NameRules, User, UserName, system_user};
 pub use barid_folders::FolderOptions;
 
+pub use self::shared_folders::create_user_folders;
 pub use self::stdio::serve_stdio;
 pub use self::try_dir::{TryAddress, TryOptions, serve_try};
 

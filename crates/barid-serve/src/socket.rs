@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use barid::vfs::{
     File, FileType, LockError, LockKind, LockMode, OpenOptions, OsVfs, Vfs as _, lock_file,
 };
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags};
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +131,20 @@ impl SocketListener {
         }
     }
 
+    /// Binds a Unix socket as [`SocketListener::bind`], and gives it to a group.
+    ///
+    /// # Errors
+    /// As [`SocketListener::bind`]; a group to which this process may not give a file.
+    pub fn bind_unix(path: &Path, mode: u32, gid: Option<u32>) -> Result<Self, SocketError> {
+        // Nobody else can connect before the group is the right one.
+        let first = if gid.is_some() { 0o600 } else { mode };
+        let socket = Self::bind(&Address::Unix(path.to_owned()), first)?;
+        if gid.is_some() {
+            set_access(path, mode, gid)?;
+        }
+        Ok(socket)
+    }
+
     /// Uses a listening socket that another process has made, which also removes its file.
     ///
     /// # Errors
@@ -236,6 +250,25 @@ pub(crate) fn bind_unix(path: &Path, mode: u32) -> Result<UnixSocket, SocketErro
     let bound = UnixListener::bind(path);
     rustix::process::umask(before);
     Ok(UnixSocket { listener: bound.map_err(SocketError::at(path.display()))?, lock })
+}
+
+/// Changes the mode of a Unix socket, and its group; without one that of this process.
+///
+/// # Errors
+/// A path that is not a socket; errors of the system.
+pub(crate) fn set_access(path: &Path, mode: u32, gid: Option<u32>) -> Result<(), SocketError> {
+    let at = |error: rustix::io::Errno| SocketError::at(path.display())(error.into());
+    // Not by the path, in whose place there may be something else at each call.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(at)?;
+    let kind = rustix::fs::fstat(&file).map_err(at)?.st_mode;
+    if !rustix::fs::FileType::from_raw_mode(kind).is_socket() {
+        return Err(SocketError::NotASocket(path.to_owned()));
+    }
+    let gid = gid.map_or_else(rustix::process::getegid, Gid::from_raw);
+    rustix::fs::chownat(&file, "", None, Some(gid), AtFlags::EMPTY_PATH).map_err(at)?;
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::chmod(name, Mode::from_raw_mode(mode)).map_err(at)
 }
 
 fn lock(path: &Path) -> Result<Box<dyn File>, SocketError> {

@@ -37,7 +37,12 @@ pub(crate) fn uid_of(name: &str) -> Result<Option<u32>> {
 }
 
 /// Returns the gid of a group of the system.
-pub(crate) fn gid_of(name: &str) -> Result<Option<u32>> {
+///
+/// Blocks: the name service may ask a directory server.
+///
+/// # Errors
+/// Returns [`Error::Unavailable`] if the name service fails.
+pub fn gid_of(name: &str) -> Result<Option<u32>> {
     look_up(name, group, |entry: &libc::group| entry.gr_gid)
 }
 

@@ -12,7 +12,7 @@ use super::jwt::Jwt;
 use super::keys::{Algorithm, KeySet};
 use super::{BearerToken, TokenCheck, TokenRefusal};
 use crate::error::{Error, Result};
-use crate::limits::JWKS_RETRY_TIME;
+use crate::limits::{JWKS_FAILURE_TIME, JWKS_RETRY_TIME};
 
 /// Settings of [`Jwks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,11 @@ impl JwksOptions {
 
 /// A check of signed tokens. It fetches the issuer's keys when it needs them, and again at most
 /// once a minute if a token has a key that is not among them.
+///
+/// Anybody can invent a token with an unknown key. One thread at a time fetches keys; while it
+/// does, and for [`JWKS_FAILURE_TIME`] after it has failed, tokens that need other keys than the
+/// known ones are refused for the time being, so that no threads wait for an issuer that does not
+/// answer.
 pub struct Jwks {
     options: JwksOptions,
     fetcher: Arc<dyn HttpFetcher>,
@@ -53,8 +58,21 @@ pub struct Jwks {
 #[derive(Default)]
 struct KeyState {
     keys: Option<(Arc<KeySet>, Timestamp)>,
-    /// The time of the last attempt to fetch them.
+    /// The end of the last attempt to fetch them.
     tried: Option<Timestamp>,
+    /// `true` if that attempt failed.
+    has_failed: bool,
+    /// `true` while a thread fetches them.
+    is_fetching: bool,
+}
+
+/// An attempt to fetch the keys; there is one at a time.
+struct Fetching<'a>(&'a Jwks);
+
+impl Drop for Fetching<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_fetching = false;
+    }
 }
 
 impl Jwks {
@@ -68,50 +86,90 @@ impl Jwks {
     /// show at once.
     ///
     /// # Errors
-    /// Returns [`Error::Unavailable`] if there is no answer, or if it is not a key set.
+    /// Returns [`Error::Unavailable`] if there is no answer, if it is not a key set, or if the keys
+    /// are being fetched already.
     pub fn refresh(&self) -> Result<()> {
-        self.fetch(self.host.now()).map(drop)
+        self.fetch().map(drop)
     }
 
     fn state(&self) -> MutexGuard<'_, KeyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches the keys; nothing is locked meanwhile.
-    fn fetch(&self, now: Timestamp) -> Result<Arc<KeySet>> {
-        self.state().tried = Some(now);
-        let bytes = body(&*self.fetcher, &HttpRequest::new(&self.options.url))?;
-        let keys = KeySet::parse(&bytes)
-            .map_err(|error| Error::unavailable(self.options.url.as_str(), error.to_string()))?;
-        let keys = Arc::new(keys);
-        self.state().keys = Some((Arc::clone(&keys), now));
+    /// Fetches the keys, unless another thread does; nothing is locked meanwhile.
+    fn fetch(&self) -> Result<Arc<KeySet>> {
+        let _fetching = {
+            let mut state = self.state();
+            if state.is_fetching {
+                return Err(self.unavailable("the keys are being fetched"));
+            }
+            state.is_fetching = true;
+            Fetching(self)
+        };
+        let bytes = body(&*self.fetcher, &HttpRequest::new(&self.options.url));
+        let keys = bytes.and_then(|bytes| {
+            KeySet::parse(&bytes).map_err(|error| self.unavailable(&error.to_string()))
+        });
+        let now = self.host.now();
+        let mut state = self.state();
+        (state.tried, state.has_failed) = (Some(now), keys.is_err());
+        let keys = Arc::new(keys?);
+        state.keys = Some((Arc::clone(&keys), now));
         Ok(keys)
+    }
+
+    /// Fetches the keys because the known ones do not suffice, unless that has failed just now.
+    fn fetch_again(&self, now: Timestamp) -> Result<Arc<KeySet>> {
+        let has_failed = self.state().has_failed_within(now, JWKS_FAILURE_TIME);
+        if has_failed {
+            return Err(self.unavailable("the keys could not be fetched some seconds ago"));
+        }
+        self.fetch()
+    }
+
+    fn unavailable(&self, why: &str) -> Error {
+        Error::unavailable(self.options.url.as_str(), why)
     }
 
     /// Returns the keys, fetched again if they are old.
     fn keys(&self, now: Timestamp) -> Result<Arc<KeySet>> {
-        let (known, has_tried_lately) = self.known(now);
-        let Some((keys, fetched)) = known else { return self.fetch(now) };
+        let (known, is_busy) = {
+            let state = self.state();
+            let is_busy = state.is_fetching || state.has_tried_within(now, JWKS_RETRY_TIME);
+            (state.keys.clone(), is_busy)
+        };
+        let Some((keys, fetched)) = known else { return self.fetch_again(now) };
         if is_within(fetched, now, self.options.refresh) {
             return Ok(keys);
         }
         let is_usable = is_within(fetched, now, self.options.stale);
-        if has_tried_lately && is_usable {
+        if is_busy && is_usable {
             return Ok(keys);
         }
-        match self.fetch(now) {
+        match self.fetch_again(now) {
             Err(_) if is_usable => Ok(keys),
             fetched => fetched,
         }
     }
 
-    /// Returns the keys and the time of their arrival, and `true` if they were tried to be fetched
-    /// lately.
-    fn known(&self, now: Timestamp) -> (Option<(Arc<KeySet>, Timestamp)>, bool) {
-        let state = self.state();
-        let has_tried_lately =
-            state.tried.is_some_and(|tried| is_within(tried, now, JWKS_RETRY_TIME));
-        (state.keys.clone(), has_tried_lately)
+    /// Returns keys among which one may be that was unknown before; `None` if the issuer has been
+    /// asked lately, and has no such key.
+    fn newer_keys(&self, now: Timestamp) -> Result<Option<Arc<KeySet>>> {
+        let has_answered = {
+            let state = self.state();
+            !state.has_failed && state.has_tried_within(now, JWKS_RETRY_TIME)
+        };
+        if has_answered { Ok(None) } else { self.fetch_again(now).map(Some) }
+    }
+}
+
+impl KeyState {
+    fn has_tried_within(&self, now: Timestamp, time: Duration) -> bool {
+        self.tried.is_some_and(|tried| is_within(tried, now, time))
+    }
+
+    fn has_failed_within(&self, now: Timestamp, time: Duration) -> bool {
+        self.has_failed && self.has_tried_within(now, time)
     }
 }
 
@@ -127,7 +185,10 @@ impl TokenCheck for Jwks {
         let keys = self.keys(now)?;
         match validate(&keys) {
             // The issuer may have new keys.
-            Err(TokenRefusal::UnknownKey) if !self.known(now).1 => Ok(validate(&*self.fetch(now)?)),
+            Err(TokenRefusal::UnknownKey) => {
+                let newer = self.newer_keys(now)?;
+                Ok(newer.map_or(Err(TokenRefusal::UnknownKey), |keys| validate(&keys)))
+            }
             validated => Ok(validated),
         }
     }

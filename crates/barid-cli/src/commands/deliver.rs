@@ -12,7 +12,7 @@ use barid_serve::delivery::{
     DeliveryRequest, DeliveryWishes, Recipient, Recipients, SpamCheck, SpooledMessage,
 };
 use barid_serve::mail::UserOptions;
-use barid_serve::{NameRules, User, system_user};
+use barid_serve::{NameRules, User, create_user_folders, system_user};
 use barid_spam::bayes::{Profile, Status};
 use barid_spam::{Filter, SpamOptions};
 use clap::{Args, ValueHint};
@@ -222,6 +222,7 @@ fn as_owner(
     stdin: &mut dyn io::Read,
 ) -> Result<Delivered, DeliveryError> {
     let owner = config.owner_of(&found.user)?;
+    create_user_folders(&OsVfs, &config, 0)?;
     let folder = config.server.state_dir.join("spool");
     let message = spool(&folder, config.limits.message_size, stdin)?;
     let order = DeliveryOrder {

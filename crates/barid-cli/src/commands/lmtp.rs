@@ -23,8 +23,8 @@ Examples:
   barid lmtp                                    as /etc/barid/barid.toml says
   barid lmtp --config barid.toml
 
-  Postfix, main.cf:   virtual_transport = lmtp:unix:private/barid-lmtp
-                      mailbox_transport = lmtp:unix:private/barid-lmtp
+  Postfix, main.cf:   virtual_transport = lmtp:unix:barid/lmtp
+                      mailbox_transport = lmtp:unix:barid/lmtp
   Exim:               driver = lmtp, socket = /run/barid/lmtp.sock";
 
 /// Deliver what mail servers hand over by LMTP

@@ -26,7 +26,7 @@ pub const SECTIONS: &[ConfigSection] = &[
             "clear_logins",
         ],
     ),
-    many("listen", &["protocol", "address", "socket", "mode"]),
+    many("listen", &["protocol", "address", "socket", "mode", "group"]),
     many("tls", &["certificate", "key", "names"]),
     one("users", &["lower_case", "extra_characters", "masters", "disabled_mechanisms"]),
     many("users.passwd_file", &["path", "default_scheme"]),

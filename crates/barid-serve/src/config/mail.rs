@@ -8,10 +8,10 @@ use barid::{FormatName, MailboxSpec, OpenOptions};
 use barid_auth::{NameRules, Template, User, system_user};
 use barid_folders::{FolderOptions, Layout};
 
-use super::ServerConfig;
 use super::location::{MailLocation, named_layout, template};
 use super::reader::Section;
 use super::values::time;
+use super::{ServerConfig, ServerSettings};
 use crate::mail::UserOptions;
 
 /// The mail of users, unless the user base says otherwise.
@@ -184,6 +184,23 @@ impl ServerConfig {
         let state = folder("state_dir", state_dir, ".local/state/barid", &self.server.state_dir)?;
         let cache = folder("cache_dir", cache_dir, ".cache/barid", &self.server.cache_dir)?;
         Ok(OpenOptions::new(Some(cache), state))
+    }
+
+    /// Returns the folders that the configuration itself names: the parts of its paths that are the
+    /// same for all users.
+    pub(crate) fn named_folders(&self) -> Vec<PathBuf> {
+        let ServerSettings { state_dir, cache_dir, .. } = &self.server;
+        let mut folders = vec![state_dir.join("users"), cache_dir.join("users")];
+        let wordlist = self.delivery.spam.as_ref().and_then(|spam| spam.wordlist.as_ref());
+        let MailSettings { location, inbox, state_dir, cache_dir, .. } = &self.mail;
+        let templates = [inbox, state_dir, cache_dir, &self.rawlog].map(Option::as_ref);
+        for template in templates.into_iter().chain([wordlist, Some(&location.root)]).flatten() {
+            let fixed = template.fixed_part();
+            // The last name may go on with a variable, or be that of a file.
+            folders.extend(fixed.rsplit_once('/').map(|(folder, _)| PathBuf::from(folder)));
+            folders.extend(template.is_fixed().then(|| PathBuf::from(fixed)));
+        }
+        folders
     }
 
     /// Returns the uid and the gid under which the mail of a user is opened.

@@ -32,7 +32,8 @@ pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
 pub use self::mail::{MailOwner, MailSettings};
 pub use self::network::{
-    Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings, TlsPair,
+    Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings, SocketAccess, TlsPair,
+    UnixAddress,
 };
 pub use self::reader::{ConfigErrors, ConfigProblem};
 pub use self::records::{LogFormat, LogLevel, LogSettings, LogTarget};

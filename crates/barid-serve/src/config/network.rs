@@ -1,5 +1,6 @@
 //! Settings of sockets, TLS, limits, and of the process.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,15 +73,65 @@ impl ListenerProtocol {
 pub enum ListenAddress {
     /// An address and port of TCP.
     Tcp(SocketAddr),
-    /// A Unix socket, and the permission bits of its file.
-    Unix(PathBuf, u32),
+    /// A Unix socket.
+    Unix(UnixAddress),
+}
+
+/// The file of a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixAddress {
+    /// The path.
+    pub path: PathBuf,
+    /// The programs that can connect.
+    pub access: SocketAccess,
+}
+
+/// The permissions of the file of a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketAccess {
+    /// The permission bits.
+    pub mode: u32,
+    /// The group, by name or number; that of the server if `None`.
+    pub group: Option<String>,
+}
+
+impl SocketAccess {
+    /// Returns the gid of the group, if one is set.
+    ///
+    /// # Errors
+    /// If the system has no such group, or its name service fails.
+    pub fn gid(&self) -> io::Result<Option<u32>> {
+        let Some(group) = &self.group else { return Ok(None) };
+        if let Ok(gid) = group.parse() {
+            return Ok(Some(gid));
+        }
+        let gid = barid_auth::gid_of(group).map_err(io::Error::other)?;
+        let none = || io::Error::other(format!("group {group}: the system has no such group"));
+        gid.ok_or_else(none).map(Some)
+    }
+}
+
+impl ListenAddress {
+    /// Returns `true` if both are the same address of TCP, or sockets with the same path.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(one), Self::Tcp(other)) => one == other,
+            (Self::Unix(one), Self::Unix(other)) => one.path == other.path,
+            (Self::Tcp(_), Self::Unix(_)) | (Self::Unix(_), Self::Tcp(_)) => false,
+        }
+    }
 }
 
 impl std::fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tcp(address) => write!(out, "{address}"),
-            Self::Unix(path, mode) => write!(out, "{} (mode {mode:04o})", path.display()),
+            Self::Unix(UnixAddress { path, access: SocketAccess { mode, group } }) => {
+                write!(out, "{} (mode {mode:04o}", path.display())?;
+                group.iter().try_for_each(|group| write!(out, ", group {group}"))?;
+                out.write_str(")")
+            }
         }
     }
 }
@@ -218,7 +269,9 @@ pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
             (true, false) => section.parsed("address", socket_address).map(ListenAddress::Tcp),
             (false, true) => {
                 let mode = section.parsed("mode", octal).unwrap_or(0o660);
-                section.path("socket").map(|path| ListenAddress::Unix(path, mode))
+                let access = SocketAccess { mode, group: section.text("group") };
+                let path = section.path("socket");
+                path.map(|path| ListenAddress::Unix(UnixAddress { path, access }))
             }
         };
         let (Some(protocol), Some(address)) = (protocol, address) else { continue };
@@ -233,7 +286,7 @@ pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
         }
         // Port 0 is any that is free, and another one each time.
         let is_any = matches!(&address, ListenAddress::Tcp(tcp) if tcp.port() == 0);
-        if !is_any && listeners.iter().any(|listener| listener.address == address) {
+        if !is_any && listeners.iter().any(|listener| listener.address.is_same_place(&address)) {
             section.problem_here(format_args!("{address} stands in the file twice"));
         }
         listeners.push(Listener { protocol, address });

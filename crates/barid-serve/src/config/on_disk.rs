@@ -90,9 +90,15 @@ impl ServerConfig {
             LogTarget::Stderr => None,
         };
         let sockets = self.listeners.iter().filter_map(|listener| match &listener.address {
-            ListenAddress::Unix(path, _) => Some(path),
+            ListenAddress::Unix(socket) => Some(socket),
             ListenAddress::Tcp(_) => None,
         });
+        for socket in sockets.clone() {
+            if let Err(error) = socket.access.gid() {
+                problems.push(format!("{}: {error}", socket.path.display()));
+            }
+        }
+        let sockets = sockets.map(|socket| &socket.path);
         for path in log.into_iter().chain(sockets).chain(&self.server.admin_socket) {
             let folder = path.parent().unwrap_or(path);
             if let Err(error) = vfs.metadata(folder) {

@@ -11,10 +11,11 @@ use barid::vfs::Vfs;
 use barid_lmtp::{LmtpBackend, LmtpReply, LmtpSession, LmtpSettings, SessionState};
 
 use self::backend::ServerBackend;
-use crate::config::{self, ListenAddress, ListenerProtocol, LogLevel, ServerConfig};
+use crate::config::{self, ListenAddress, ListenerProtocol, LogLevel, ServerConfig, UnixAddress};
 use crate::delivery::SpamCheck;
 use crate::limits::{LMTP_CONNECTIONS_MAX, LMTP_INPUT_LEN, LMTP_TIMEOUT};
 use crate::log::{Log, LogEvent, Metrics};
+use crate::shared_folders::create_user_folders;
 use crate::socket::{Address, SocketListener, Stream};
 
 /// A server that delivers what mail servers hand over by LMTP.
@@ -67,11 +68,12 @@ impl LmtpServer {
     /// clients can connect.
     ///
     /// # Errors
-    /// An address that cannot be used; errors of `announce`.
+    /// An address that cannot be used; folders of users that cannot be made; errors of `announce`.
     pub fn serve(
         self: &Arc<Self>,
         announce: &mut dyn FnMut(&[String]) -> io::Result<()>,
     ) -> io::Result<()> {
+        create_user_folders(&*self.vfs, &self.config, self.uid)?;
         let listeners = bind_all(&self.config)?;
         let addresses: Vec<String> = listeners.iter().map(SocketListener::place).collect();
         announce(&addresses)?;
@@ -193,8 +195,8 @@ fn bind_all(config: &ServerConfig) -> io::Result<Vec<SocketListener>> {
             ListenAddress::Tcp(address) => {
                 SocketListener::bind(&Address::Inet(address.to_string()), 0)?
             }
-            ListenAddress::Unix(path, mode) => {
-                SocketListener::bind(&Address::Unix(path.clone()), *mode)?
+            ListenAddress::Unix(UnixAddress { path, access }) => {
+                SocketListener::bind_unix(path, access.mode, access.gid()?)?
             }
         });
     }

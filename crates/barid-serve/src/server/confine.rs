@@ -1,6 +1,7 @@
 //! Confining a process to what it needs, by Landlock and seccomp.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use landlock::{
@@ -77,13 +78,14 @@ pub(super) fn descriptors() -> u64 {
 }
 
 /// Confines this thread, and all that it starts, to files below some folders, without TCP and
-/// without signals to processes outside. Folders that do not exist are left out. Returns the reason
-/// why it is not confined, or not completely.
-///
-/// # Errors
-/// With `is_needed` a process that cannot be confined at all.
-pub(super) fn files(allowed: &[(PathBuf, Access)], network: Network) -> Option<String> {
-    match restrict(allowed, network) {
+/// without signals to processes outside. Folders that do not exist are left out; those that are
+/// open may be written. Returns the reason why it is not confined, or not completely.
+pub(super) fn files(
+    allowed: &[(PathBuf, Access)],
+    writable: Vec<OwnedFd>,
+    network: Network,
+) -> Option<String> {
+    match restrict(allowed, writable, network) {
         Ok(RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced) => None,
         Ok(RulesetStatus::NotEnforced) => Some("the kernel has no Landlock".to_owned()),
         Err(error) => Some(error.to_string()),
@@ -92,6 +94,7 @@ pub(super) fn files(allowed: &[(PathBuf, Access)], network: Network) -> Option<S
 
 fn restrict(
     allowed: &[(PathBuf, Access)],
+    writable: Vec<OwnedFd>,
     network: Network,
 ) -> Result<RulesetStatus, landlock::RulesetError> {
     let all = AccessFs::from_all(VERSION);
@@ -120,6 +123,9 @@ fn restrict(
         // What does not exist cannot be opened either.
         let Ok(fd) = PathFd::new(path) else { continue };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
+    }
+    for folder in writable {
+        ruleset = ruleset.add_rule(PathBeneath::new(folder, all))?;
     }
     Ok(ruleset.restrict_self()?.ruleset)
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::messages::{
-    DeliveryResult, FromAuth, FromFront, FromLmtp, FromLogin, FromWatcher, FromWorker,
+    DeliveryReport, FromAuth, FromFront, FromLmtp, FromLogin, FromWatcher, FromWorker,
     MessagePrelude, PamAnswer, PamQuestion, Prelude, RefusalCode, ToAuth, ToDelivery, ToFront,
     ToLmtp, ToLogin, ToWatcher, ToWorker, WatchAnswer, WatchOrder, mechanisms,
 };
@@ -38,7 +38,7 @@ pub fn decode_as_any_message(bytes: &[u8]) -> Vec<DecodedMessage> {
     decode::<FromLmtp>("FromLmtp", bytes, &mut found);
     decode::<ToDelivery>("ToDelivery", bytes, &mut found);
     decode::<MessagePrelude>("MessagePrelude", bytes, &mut found);
-    decode::<DeliveryResult>("DeliveryResult", bytes, &mut found);
+    decode::<DeliveryReport>("DeliveryReport", bytes, &mut found);
     decode::<ToWatcher>("ToWatcher", bytes, &mut found);
     decode::<FromWatcher>("FromWatcher", bytes, &mut found);
     decode::<WatchOrder>("WatchOrder", bytes, &mut found);

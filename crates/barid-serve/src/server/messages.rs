@@ -386,6 +386,19 @@ pub(crate) enum FromLmtp {
         id: u64,
         address: String,
     },
+    /// A delivery has ended.
+    Ended(DeliveryEnd),
+}
+
+/// The end of a delivery to one recipient, for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DeliveryEnd {
+    Stored,
+    /// It had been delivered before.
+    Duplicate,
+    /// The mail server is to try again.
+    Deferred,
+    Refused,
 }
 
 /// From the supervisor to a process that delivers.
@@ -416,7 +429,15 @@ pub(crate) struct MessagePrelude {
     pub(crate) len: u64,
 }
 
-/// The result of a delivery, on the stream from which the message came.
+/// The report of a process that delivers, on the stream from which the message came.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeliveryReport {
+    pub(crate) result: DeliveryResult,
+    /// Warnings about the process itself, such as a kernel without Landlock.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The result of a delivery.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum DeliveryResult {
     Stored { mailbox: String, notes: Vec<String> },
@@ -452,8 +473,8 @@ pub(crate) struct WorkerSettings {
 /// From the supervisor to the watcher of a uid.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToWatcher {
-    /// A link to a worker.
-    Worker,
+    /// A link to the worker with a number, in place of the one that it had.
+    Worker { number: u64 },
 }
 
 /// From the watcher of a uid to the supervisor.

@@ -12,6 +12,7 @@ mod messages;
 mod setup;
 mod supervisor;
 mod system_calls;
+mod user_folders;
 mod watcher;
 mod worker;
 

@@ -29,6 +29,8 @@ const FIRST_WORKER: u64 = 2;
 /// A worker, and what it watches.
 struct Watching {
     link: Link,
+    /// The number of the worker; each has one link.
+    worker: u64,
     watches: BTreeSet<i32>,
     /// Answers that it has not taken yet.
     answers: VecDeque<WatchAnswer>,
@@ -58,21 +60,26 @@ pub(super) fn run_watcher(supervisor: Link) -> io::Result<()> {
     confine::raise_descriptors();
     let warn =
         |text: String| supervisor.send(&FromWatcher::Log(LogLine::new(Level::Warning, text)), None);
-    if let Some(why) = confine::files(&[], Network::None) {
+    if let Some(why) = confine::files(&[], Vec::new(), Network::None) {
         warn(format!("the watcher is not confined by Landlock: {why}"))?;
     }
     system_calls::allow_network_and_watches()?;
     let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watch =
-        |fd, token| epoll::add(&epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN);
-    watch(supervisor.as_fd(), SUPERVISOR)?;
-    watch(inotify.as_fd(), EVENTS)?;
-    let (workers, about, last) = (BTreeMap::new(), HashMap::new(), FIRST_WORKER);
-    Watcher { supervisor, inotify, epoll, workers, about, last }.run()
+    Watcher::new(supervisor, inotify, epoll)?.run()
 }
 
 impl Watcher {
+    fn new(supervisor: Link, inotify: OwnedFd, epoll: OwnedFd) -> io::Result<Self> {
+        let watch = |fd, token| {
+            epoll::add(&epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
+        };
+        watch(supervisor.as_fd(), SUPERVISOR)?;
+        watch(inotify.as_fd(), EVENTS)?;
+        let (workers, about, last) = (BTreeMap::new(), HashMap::new(), FIRST_WORKER);
+        Ok(Self { supervisor, inotify, epoll, workers, about, last })
+    }
+
     fn run(mut self) -> io::Result<()> {
         loop {
             let has_unsent = self.workers.values().any(Watching::has_unsent);
@@ -104,20 +111,29 @@ impl Watcher {
     fn hear_supervisor(&mut self) -> io::Result<bool> {
         match self.supervisor.poll::<ToWatcher>()? {
             Polled::End => return Ok(false),
-            Polled::Message((ToWatcher::Worker, Some(fd))) => {
-                let link = Link::from(fd);
-                self.last += 1;
-                let data = epoll::EventData::new_u64(self.last);
-                epoll::add(&self.epoll, &link, data, epoll::EventFlags::IN)?;
-                let (watches, happened) = (BTreeSet::new(), BTreeSet::new());
-                let (answers, has_lost) = (VecDeque::new(), false);
-                self.workers
-                    .insert(self.last, Watching { link, watches, answers, happened, has_lost });
+            Polled::Message((ToWatcher::Worker { number }, Some(fd))) => {
+                self.begin(number, Link::from(fd))?;
             }
-            // The worker sees the end of its link, and polls.
-            Polled::Message((ToWatcher::Worker, None)) | Polled::Nothing => {}
+            // The worker sees the end of its link, and asks for another.
+            Polled::Message((ToWatcher::Worker { .. }, None)) | Polled::Nothing => {}
         }
         Ok(true)
+    }
+
+    /// Begins the link to a worker, in place of the one that it had.
+    fn begin(&mut self, worker: u64, link: Link) -> io::Result<()> {
+        let before = self.workers.iter().find(|(_, one)| one.worker == worker);
+        if let Some(token) = before.map(|(token, _)| *token) {
+            self.end(token);
+        }
+        self.last += 1;
+        let data = epoll::EventData::new_u64(self.last);
+        epoll::add(&self.epoll, &link, data, epoll::EventFlags::IN)?;
+        let (watches, happened) = (BTreeSet::new(), BTreeSet::new());
+        let (answers, has_lost) = (VecDeque::new(), false);
+        let watching = Watching { link, worker, watches, answers, happened, has_lost };
+        self.workers.insert(self.last, watching);
+        Ok(())
     }
 
     fn hear_worker(&mut self, token: u64) {
@@ -257,5 +273,31 @@ impl Watching {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_has_one_link() {
+        let (supervisor, end) = Link::pair().unwrap();
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let mut watcher = Watcher::new(Link::from(end), inotify, epoll).unwrap();
+        let mut links = Vec::new();
+        for number in [1, 2, 1, 1] {
+            let (link, of_watcher) = Link::pair().unwrap();
+            let message = ToWatcher::Worker { number };
+            supervisor.send(&message, Some(of_watcher.as_fd())).unwrap();
+            drop(of_watcher);
+            assert!(watcher.hear_supervisor().unwrap());
+            links.push(link);
+        }
+        let has_ended =
+            |link: &Link| matches!(link.poll::<WatchAnswer>(), Ok(Polled::End) | Err(_));
+        assert_eq!(links.iter().map(has_ended).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(watcher.workers.len(), 2);
     }
 }

@@ -4,6 +4,7 @@ mod chain;
 mod exchanges;
 mod fetch;
 mod pam;
+mod token_share;
 
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use self::exchanges::{Exchanges, Job};
 use self::fetch::HttpClient;
 use self::pam::PamChildren;
 pub(super) use self::pam::run_pam;
+use self::token_share::TokenShare;
 use super::confine::{self, Access, Network};
 use super::link::{Link, Polled};
 use super::messages::{AuthSettings, FromAuth, Level, LogLine, LoginLinkId, ToAuth, ToLogin};
@@ -42,7 +44,7 @@ pub(super) fn run_auth(link: Link) -> io::Result<()> {
     let config = handed_over(&settings.path, text)?;
     let log = |level, text: String| link.send(&FromAuth::Log(LogLine::new(level, text)), None);
     let users = &config.users;
-    if let Some(why) = confine::files(&readable(users), network(users)) {
+    if let Some(why) = confine::files(&readable(users), Vec::new(), network(users)) {
         log(Level::Warning, format!("auth is not confined by Landlock: {why}"))?;
     }
     let pam = users.pam.as_ref();
@@ -162,14 +164,15 @@ impl Verification {
         sasl.masters = users.masters.clone();
         let mut keys = None;
         if let Some(oauth) = &users.oauth {
-            (sasl.tokens, keys) = tokens(oauth, &*vfs, &host)?;
+            let (check, of_check) = tokens(oauth, &*vfs, &host)?;
+            (sasl.tokens, keys) = (Some(Arc::new(TokenShare::new(check)) as _), of_check);
         }
         Ok((Self { sasl: Arc::new(sasl), limiter, rules }, keys))
     }
 }
 
 /// A check of tokens, and the keys that it fetches, if it does.
-type Tokens = (Option<Arc<dyn TokenCheck>>, Option<Arc<Jwks>>);
+type Tokens = (Arc<dyn TokenCheck>, Option<Arc<Jwks>>);
 
 fn tokens(oauth: &OauthSettings, vfs: &dyn Vfs, host: &Arc<dyn Host>) -> io::Result<Tokens> {
     let (fetcher, host) = (Arc::new(HttpClient::new(vfs, oauth)?), Arc::clone(host));
@@ -179,7 +182,7 @@ fn tokens(oauth: &OauthSettings, vfs: &dyn Vfs, host: &Arc<dyn Host>) -> io::Res
             let algorithms = algorithms.clone();
             let options = JwksOptions { algorithms, ..JwksOptions::new(url.clone(), rules) };
             let keys = Arc::new(Jwks::new(options, fetcher, host));
-            Ok((Some(Arc::clone(&keys) as _), Some(keys)))
+            Ok((Arc::clone(&keys) as _, Some(keys)))
         }
         OauthCheck::Introspection { url, client_id, client_secret_file } => {
             let secret = vfs.read(client_secret_file, SECRET_LEN_MAX).map_err(|error| {
@@ -189,7 +192,7 @@ fn tokens(oauth: &OauthSettings, vfs: &dyn Vfs, host: &Arc<dyn Host>) -> io::Res
             let client_secret = Secret::new(secret.trim_ascii_end().to_vec());
             let (url, client_id) = (url.clone(), client_id.clone());
             let options = IntrospectionOptions { url, client_id, client_secret, rules };
-            Ok((Some(Arc::new(Introspection::new(options, fetcher, host))), None))
+            Ok((Arc::new(Introspection::new(options, fetcher, host)), None))
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn run_front(link: Link) -> io::Result<()> {
     confine::raise_descriptors();
     let link = Arc::new(link);
     let warn = |text: String| link.send(&FromFront::Log(LogLine::new(Level::Warning, text)), None);
-    if let Some(why) = confine::files(&[], Network::None) {
+    if let Some(why) = confine::files(&[], Vec::new(), Network::None) {
         warn(format!("the front is not confined by Landlock: {why}"))?;
     }
     system_calls::allow_network_only()?;

@@ -13,7 +13,8 @@ use crate::delivery::{DeliveryError, DeliveryErrorKind, SpooledMessage};
 use crate::limits::{DELIVERY_RESULT_LEN_MAX, LOOKUP_TIMEOUT};
 use crate::lmtp::reply_of;
 use crate::server::messages::{
-    DeliveryResult, FromLmtp, Level, LmtpAnswer, LogLine, MessagePrelude,
+    DeliveryEnd, DeliveryReport, DeliveryResult, FromLmtp, Level, LmtpAnswer, LogLine,
+    MessagePrelude,
 };
 
 /// The backend of a connection.
@@ -69,8 +70,10 @@ impl<'a> RemoteBackend<'a> {
         if bytes.is_empty() {
             read?;
         }
-        let died = || DeliveryError::temporary("the delivery process has died, or taken too long");
-        serde_json::from_slice(&bytes).map_err(|_| died())
+        let died = |_| DeliveryError::temporary("the delivery process has died, or taken too long");
+        let DeliveryReport { result, warnings } = serde_json::from_slice(&bytes).map_err(died)?;
+        warnings.iter().for_each(|text| self.process.warn_once(text));
+        Ok(result)
     }
 
     fn reply(&self, address: &str, result: Result<DeliveryResult, DeliveryError>) -> LmtpReply {
@@ -79,10 +82,12 @@ impl<'a> RemoteBackend<'a> {
             Ok(DeliveryResult::Stored { mailbox, notes }) => {
                 let notes = [&[mailbox], notes.as_slice()].concat().join("; ");
                 self.log(Level::Info, format!("delivered to {address} from {sender}: {notes}"));
+                self.process.count(DeliveryEnd::Stored);
                 LmtpReply::new(250, "2.0.0", "delivered")
             }
             Ok(DeliveryResult::Duplicate) => {
                 self.log(Level::Info, format!("delivered before to {address} from {sender}"));
+                self.process.count(DeliveryEnd::Duplicate);
                 LmtpReply::new(250, "2.0.0", "delivered before")
             }
             Ok(DeliveryResult::Failed { kind, text }) => {
@@ -96,7 +101,10 @@ impl<'a> RemoteBackend<'a> {
         let sender = &self.sender;
         let text = format!("not delivered to {address} from {sender}: {}", error.text);
         self.log(Level::Warning, text);
-        reply_of(error)
+        let reply = reply_of(error);
+        let is_deferred = (400..500).contains(&reply.code);
+        self.process.count(if is_deferred { DeliveryEnd::Deferred } else { DeliveryEnd::Refused });
+        reply
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use barid::vfs::{Host as _, OsVfs};
@@ -13,9 +14,11 @@ use crate::delivery::{
 };
 use crate::limits::LINK_MESSAGE_LEN_MAX;
 use crate::server::MakeSpamCheck;
-use crate::server::confine::{self, Access};
+use crate::server::confine;
 use crate::server::link::Link;
-use crate::server::messages::{DeliveryOrderText, DeliveryResult, MessagePrelude, ToDelivery};
+use crate::server::messages::{
+    DeliveryOrderText, DeliveryReport, DeliveryResult, MessagePrelude, ToDelivery,
+};
 use crate::server::setup::handed_over;
 use crate::server::system_calls;
 use crate::server::worker::confine_to_user;
@@ -36,12 +39,13 @@ pub(in crate::server) fn run_deliver(link: Link, make_spam: MakeSpamCheck) -> io
         OsVfs.sleep(timeout);
         std::process::exit(1);
     })?;
-    let result = match deliver(&config, &order, &stream, make_spam) {
+    let mut warnings = Vec::new();
+    let result = match deliver(&config, &order, &stream, make_spam, &mut warnings) {
         Ok(Delivered::Stored { mailbox, notes, .. }) => DeliveryResult::Stored { mailbox, notes },
         Ok(Delivered::Duplicate) => DeliveryResult::Duplicate,
         Err(DeliveryError { kind, text }) => DeliveryResult::Failed { kind, text },
     };
-    (&stream).write_all(&serde_json::to_vec(&result)?)
+    (&stream).write_all(&serde_json::to_vec(&DeliveryReport { result, warnings })?)
 }
 
 fn deliver(
@@ -49,11 +53,17 @@ fn deliver(
     order: &DeliveryOrderText,
     mut stream: &UnixStream,
     make_spam: MakeSpamCheck,
+    warnings: &mut Vec<String>,
 ) -> Result<Delivered, DeliveryError> {
     let user = order.user.user(&config.users.rules);
     let user = user.ok_or_else(|| DeliveryError::temporary("the user's name is not allowed"))?;
     let spam = config.delivery.spam.clone().map(make_spam);
-    let options = confine_to_user(config, &user, &word_list(config, &user)?, &mut |_| Ok(()))?;
+    let word_list = word_list(config, &user)?;
+    let mut warn = |text| {
+        warnings.push(text);
+        Ok(())
+    };
+    let options = confine_to_user(config, &user, word_list.as_deref(), &mut warn)?;
     system_calls::allow_network_and_files()?;
     let mut len = [0; 4];
     stream.read_exact(&mut len)?;
@@ -88,13 +98,10 @@ fn deliver(
 }
 
 /// Returns the folder of a word list that is not in the folders of the user.
-fn word_list(
-    config: &ServerConfig,
-    user: &User,
-) -> Result<Vec<(std::path::PathBuf, Access)>, DeliveryError> {
+fn word_list(config: &ServerConfig, user: &User) -> Result<Option<PathBuf>, DeliveryError> {
     let template = config.delivery.spam.as_ref().and_then(|spam| spam.wordlist.as_ref());
-    let Some(template) = template else { return Ok(Vec::new()) };
+    let Some(template) = template else { return Ok(None) };
     let path = template.expand(&user.name, user.home.as_deref());
-    let path = std::path::PathBuf::from(path.map_err(DeliveryError::temporary)?);
-    Ok(vec![(path.parent().unwrap_or(&path).to_owned(), Access::Write)])
+    let path = PathBuf::from(path.map_err(DeliveryError::temporary)?);
+    Ok(Some(path.parent().unwrap_or(&path).to_owned()))
 }

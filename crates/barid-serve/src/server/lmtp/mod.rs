@@ -8,7 +8,7 @@
 mod backend;
 mod deliver;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +25,11 @@ pub(super) use self::deliver::run_deliver;
 use super::confine::{self, Access, Network};
 use super::link::Link;
 use super::messages::{
-    FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine, LostSocket, ToLmtp,
+    DeliveryEnd, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine, LostSocket, ToLmtp,
 };
 use super::system_calls;
 use crate::delivery::DeliveryError;
-use crate::limits::LOST_SOCKET_DELAY;
+use crate::limits::{DELIVERY_WARNINGS_MAX, LOST_SOCKET_DELAY};
 use crate::lmtp::{Connections, serve_session};
 use crate::socket::{SocketListener, Stream};
 
@@ -40,6 +40,7 @@ struct LmtpProcess {
     connections: Arc<Connections>,
     sessions: AtomicU64,
     questions: Questions,
+    warned: Mutex<BTreeSet<String>>,
 }
 
 /// Questions to the supervisor that wait for an answer.
@@ -68,6 +69,19 @@ impl LmtpProcess {
     fn log(&self, line: LogLine) {
         // Without a supervisor the process ends.
         let _ = self.supervisor.send(&FromLmtp::Log(line), None);
+    }
+
+    /// Logs a warning of a process that delivers, once.
+    fn warn_once(&self, text: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() < DELIVERY_WARNINGS_MAX && warned.insert(text.to_owned()) {
+            self.log(LogLine::new(Level::Warning, format!("delivery: {text}")));
+        }
+    }
+
+    fn count(&self, end: DeliveryEnd) {
+        // Without a supervisor the process ends.
+        let _ = self.supervisor.send(&FromLmtp::Ended(end), None);
     }
 
     fn accept(self: &Arc<Self>, listener: &SocketListener) {
@@ -120,7 +134,7 @@ pub(super) fn run_lmtp(link: Link) -> io::Result<()> {
     let Some((ToLmtp::Settings(settings), _)) = link.receive()? else { return Ok(()) };
     let warn = |text: String| link.send(&FromLmtp::Log(LogLine::new(Level::Warning, text)), None);
     let allowed = [(settings.folder.clone(), Access::Write)];
-    if let Some(why) = confine::files(&allowed, Network::None) {
+    if let Some(why) = confine::files(&allowed, Vec::new(), Network::None) {
         warn(format!("lmtp is not confined by Landlock: {why}"))?;
     }
     system_calls::allow_network_and_files()?;
@@ -130,6 +144,7 @@ pub(super) fn run_lmtp(link: Link) -> io::Result<()> {
         connections: Arc::default(),
         sessions: AtomicU64::new(0),
         questions: Questions::default(),
+        warned: Mutex::default(),
     });
     process.supervisor.send(&FromLmtp::Ready, None)?;
     while let Some((message, fd)) = process.supervisor.receive::<ToLmtp>()? {
@@ -161,4 +176,39 @@ pub(super) fn run_lmtp(link: Link) -> io::Result<()> {
 /// Returns the error of a server in which a part does not answer.
 fn unavailable() -> DeliveryError {
     DeliveryError::temporary("the server is busy, or being started again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_deliveries_are_logged_once() {
+        let (supervisor, end) = Link::pair().unwrap();
+        let settings = LmtpProcessSettings {
+            hostname: "h".to_owned(),
+            size_max: 1,
+            folder: "/".into(),
+            timeout: Duration::ZERO,
+        };
+        let process = LmtpProcess {
+            supervisor: Arc::new(Link::from(end)),
+            settings,
+            connections: Arc::default(),
+            sessions: AtomicU64::new(0),
+            questions: Questions::default(),
+            warned: Mutex::default(),
+        };
+        for number in 0..1000 {
+            process.warn_once("no Landlock");
+            process.warn_once(&number.to_string());
+        }
+        drop(process);
+        let mut lines = Vec::new();
+        while let Some((FromLmtp::Log(line), _)) = supervisor.receive().unwrap() {
+            lines.push(line.text);
+        }
+        assert_eq!(lines[..2], ["delivery: no Landlock", "delivery: 0"]);
+        assert_eq!(lines.len(), DELIVERY_WARNINGS_MAX);
+    }
 }

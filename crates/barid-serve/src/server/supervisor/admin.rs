@@ -148,7 +148,9 @@ impl Supervisor {
     pub(super) fn metrics(&self, connections: u64, accepted: u64, refused: u64) -> String {
         let counters = &self.counters;
         let restarts = |service: &super::LastingProcess| service.starts.saturating_sub(1);
-        let rows: [(&str, &str, &str, u64); 12] = [
+        let delivering = self.ending.iter().filter(|one| one.recipient.is_some()).count() as u64;
+        let deliveries = &counters.deliveries;
+        let rows: [(&str, &str, &str, u64); 18] = [
             ("connections", "gauge", "Open connections", connections),
             ("connections_total", "counter", "Connections that were accepted", accepted),
             ("connections_refused_total", "counter", "Connections beyond a limit", refused),
@@ -161,6 +163,27 @@ impl Supervisor {
             ("workers_failed_total", "counter", "Workers that crashed", counters.workers_died),
             ("front_restarts_total", "counter", "Restarts of the front", restarts(&self.front)),
             ("auth_restarts_total", "counter", "Restarts of auth", restarts(&self.auth)),
+            ("lmtp_restarts_total", "counter", "Restarts of lmtp", restarts(&self.lmtp.service)),
+            ("deliveries", "gauge", "Processes that deliver", delivering),
+            ("delivered_total", "counter", "Messages that were delivered", deliveries.stored),
+            (
+                "duplicates_total",
+                "counter",
+                "Messages that had been delivered before",
+                deliveries.duplicate,
+            ),
+            (
+                "deliveries_deferred_total",
+                "counter",
+                "Deliveries that failed for the time being",
+                deliveries.deferred,
+            ),
+            (
+                "deliveries_refused_total",
+                "counter",
+                "Deliveries that were refused for good",
+                deliveries.refused,
+            ),
         ];
         let mut text = String::new();
         for (name, kind, help, value) in rows {

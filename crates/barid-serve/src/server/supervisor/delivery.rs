@@ -10,15 +10,16 @@ use barid::vfs::{Host as _, OsVfs};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::process::{Ending, Process, Role, spawn};
-use super::{LastingProcess, Supervisor, reload};
+use super::{LastingProcess, Supervisor};
 use crate::delivery::{DeliveryError, DeliveryErrorKind};
-use crate::limits::{DELIVERIES_MAX, LMTP_QUESTIONS_MAX, STOP_TIMEOUT};
+use crate::limits::{DELIVERIES_MAX, LMTP_QUESTIONS_MAX, STOP_TIMEOUT, USER_DELIVERIES_MAX};
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{
-    DeliveryOrderText, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine, LostSocket,
-    RecipientText, ToAuth, ToDelivery, ToLmtp,
+    DeliveryEnd, DeliveryOrderText, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine,
+    LostSocket, RecipientText, ToAuth, ToDelivery, ToLmtp,
 };
 use crate::server::setup::Protocol;
+use crate::shared_folders::create_private;
 
 /// Messages of the process that are handled at a time.
 const TURN_LEN: usize = 64;
@@ -29,6 +30,26 @@ pub(super) struct Lmtp {
     pub(super) service: LastingProcess,
     /// Questions that auth has been asked, by the number of that question.
     questions: HashMap<u64, LmtpQuestion>,
+}
+
+/// Counters of deliveries by their ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DeliveryCounters {
+    pub(super) stored: u64,
+    pub(super) duplicate: u64,
+    pub(super) deferred: u64,
+    pub(super) refused: u64,
+}
+
+impl DeliveryCounters {
+    fn of(&mut self, end: DeliveryEnd) -> &mut u64 {
+        match end {
+            DeliveryEnd::Stored => &mut self.stored,
+            DeliveryEnd::Duplicate => &mut self.duplicate,
+            DeliveryEnd::Deferred => &mut self.deferred,
+            DeliveryEnd::Refused => &mut self.refused,
+        }
+    }
 }
 
 /// A question of the process that speaks LMTP.
@@ -68,7 +89,7 @@ impl Supervisor {
         {
             return Ok(());
         }
-        reload::create_private(&OsVfs, &self.lmtp_folder(), self.front_account)?;
+        create_private(&OsVfs, &self.lmtp_folder(), self.front_account)?;
         let token = self.token();
         let mut process = Process::start(Role::Lmtp, self.front_account, token)?;
         self.watch_process(&mut process, Role::Lmtp, None)?;
@@ -110,6 +131,7 @@ impl Supervisor {
                     self.look_if_ready();
                 }
                 FromLmtp::Log(line) => self.log.line("lmtp", &line),
+                FromLmtp::Ended(end) => *self.counters.deliveries.of(end) += 1,
                 FromLmtp::Lost(LostSocket::Listener(id)) => {
                     let listener = self.listeners.all.iter().find(|listener| listener.id == id);
                     if let Some(Ok(socket)) = listener.map(|listener| listener.socket.to_owned()) {
@@ -166,9 +188,14 @@ impl Supervisor {
     /// Starts a process that delivers to a user; returns the stream to it.
     fn start_delivery(&mut self, recipient: RecipientText) -> Result<OwnedFd, DeliveryError> {
         let RecipientText { user, detail } = recipient;
-        let running = self.ending.iter().filter(|one| one.name == Role::Delivery.name());
-        if running.count() >= DELIVERIES_MAX || self.stopping.is_some() {
+        let running = || self.ending.iter().filter_map(|one| one.recipient.as_ref());
+        if running().count() >= DELIVERIES_MAX || self.stopping.is_some() {
             return Err(busy());
+        }
+        // One whose mail cannot be written must not keep that of others waiting.
+        if running().filter(|one| **one == user.name).count() >= USER_DELIVERIES_MAX {
+            let text = format!("user {}: too many deliveries at once", user.name);
+            return Err(DeliveryError::temporary(text));
         }
         let ids = self.ids_of(&user).map_err(|why| {
             let line = LogLine::new(Level::Error, format!("no delivery: {why}"));
@@ -184,7 +211,7 @@ impl Supervisor {
         let pid = child.id();
         let time = self.configuration.config.delivery.timeout;
         // It is killed when its time is up.
-        self.ending.push(Ending::new(child, Role::Delivery.name().to_owned(), time));
+        self.ending.push(Ending::of_delivery(child, &user.name, time));
         self.watch_stderr(stderr, Role::Delivery, pid, Some(&user.name))?;
         let order = DeliveryOrderText { path: self.path.clone(), user, detail };
         let text = self.configuration.text()?;

@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::listeners::OpenListener;
 use super::process::{Ending, Process, Role, spawn};
-use super::workers::{Refused, WorkerProcess, ids};
+use super::workers::{Refused, WatcherLinks, WorkerProcess, ids};
 use super::{CONTROL, Signals, Supervisor, WAKE};
 use crate::config::MailOwner;
 use crate::limits::{BEFORE_LOGIN_PART, OWN_WATCHES_MAX, PAM_CHILDREN_MAX, STOP_TIMEOUT};
@@ -382,6 +382,7 @@ impl Supervisor {
             process,
             ids: account,
             shares_watcher,
+            watcher_links: WatcherLinks::default(),
             account: verified.user.clone(),
             sessions: std::collections::BTreeSet::new(),
             waiting: Vec::new(),

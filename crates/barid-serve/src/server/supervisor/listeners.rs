@@ -4,9 +4,9 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use crate::config::ListenAddress;
+use crate::config::{ListenAddress, UnixAddress};
 use crate::server::setup::{ListenerSetup, Protocol};
-use crate::socket::{Address, SocketListener};
+use crate::socket::{SocketListener, set_access};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -17,6 +17,22 @@ pub(super) struct OpenListener {
     pub(super) id: u64,
     pub(super) setup: ListenerSetup,
     pub(super) socket: ListeningSocket,
+}
+
+impl OpenListener {
+    /// Returns `true` if a setup is that of the listener, with whatever permissions.
+    fn is_at(&self, setup: &ListenerSetup) -> bool {
+        let ListenerSetup { address, protocol } = &self.setup;
+        *protocol == setup.protocol && address.is_same_place(&setup.address)
+    }
+
+    fn change_access(&mut self, setup: &ListenerSetup) -> io::Result<()> {
+        if let ListenAddress::Unix(UnixAddress { path, access }) = &setup.address {
+            set_access(path, access.mode, access.gid()?)?;
+        }
+        self.setup = setup.clone();
+        Ok(())
+    }
 }
 
 /// The socket of a listener.
@@ -81,20 +97,28 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Opens and closes listeners. If one cannot be opened, nothing is changed.
+    /// Opens and closes listeners, and changes the permissions of sockets that stay. If one cannot
+    /// be opened, nothing is changed.
     ///
     /// # Errors
-    /// An address that cannot be used, with it.
+    /// An address that cannot be used, or a socket whose permissions cannot be changed, with it.
     pub(super) fn change(&mut self, wanted: &[ListenerSetup]) -> io::Result<Changed> {
         let mut opened = Vec::new();
         for setup in wanted {
-            if !self.all.iter().any(|listener| listener.setup == *setup) {
+            if !self.all.iter().any(|listener| listener.is_at(setup)) {
                 opened.push((setup.clone(), self.open(setup)?));
+            }
+        }
+        for listener in &mut self.all {
+            let is_other = |setup: &&ListenerSetup| listener.setup != **setup;
+            let setup = wanted.iter().find(|setup| listener.is_at(setup)).filter(is_other);
+            if let Some(setup) = setup {
+                listener.change_access(setup)?;
             }
         }
         let mut changed = Changed::default();
         self.all.retain(|listener| {
-            let stays = wanted.contains(&listener.setup);
+            let stays = wanted.iter().any(|setup| listener.is_at(setup));
             if !stays {
                 changed.closed.push(listener.id);
             }
@@ -111,8 +135,8 @@ impl Listeners {
     fn open(&self, setup: &ListenerSetup) -> io::Result<ListeningSocket> {
         let address = match &setup.address {
             ListenAddress::Tcp(address) => *address,
-            ListenAddress::Unix(path, mode) => {
-                let socket = SocketListener::bind(&Address::Unix(path.clone()), *mode)?;
+            ListenAddress::Unix(UnixAddress { path, access }) => {
+                let socket = SocketListener::bind_unix(path, access.mode, access.gid()?)?;
                 rustix::net::listen(&socket, BACKLOG)?;
                 return Ok(ListeningSocket::Unix(socket));
             }
@@ -132,7 +156,7 @@ impl Listeners {
         let is_used = |address: SocketAddr| {
             self.all.iter().any(|listener| match &listener.setup.address {
                 ListenAddress::Tcp(wanted) => is_same(address, *wanted),
-                ListenAddress::Unix(..) => false,
+                ListenAddress::Unix(_) => false,
             })
         };
         let addresses = self.passed.iter().map(|(address, _)| *address);

@@ -32,7 +32,7 @@ use rustix::event::{Timespec, epoll};
 
 use self::control::Control;
 pub(super) use self::control::Request;
-use self::delivery::Lmtp;
+use self::delivery::{DeliveryCounters, Lmtp};
 use self::listeners::Listeners;
 pub use self::log::OpenStderr;
 use self::log::ServerLog;
@@ -45,6 +45,7 @@ use super::confine;
 use super::messages::{Level, LogLine, LoginLinkId, TlsText};
 use super::setup::{Configuration, ListenerSetup};
 use crate::limits::{BIND_TIMEOUT, STOP_TIMEOUT};
+use crate::shared_folders::create_user_folders;
 
 /// Everything that a server is started with.
 pub struct ServerStart {
@@ -88,6 +89,7 @@ struct Counters {
     refused: u64,
     workers_started: u64,
     workers_died: u64,
+    deliveries: DeliveryCounters,
 }
 
 struct Supervisor {
@@ -150,7 +152,7 @@ impl Supervisor {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         reload::check(config, own)?;
         let tls = reload::read_tls(&OsVfs, config)?;
-        reload::create_shared(&OsVfs, config, own.0)?;
+        create_user_folders(&OsVfs, config, own.0)?;
         let secret = reload::secret(&OsVfs, &config.server.state_dir)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (wake, signals) = Signals::register()?;

@@ -75,7 +75,7 @@ impl Process {
     /// Gives up the link; a process that has not ended after `time` is killed.
     pub(super) fn end(self, name: String, is_expected: bool, time: Duration) -> Ending {
         let deadline = Instant::now() + time;
-        Ending { child: self.child, name, is_expected, deadline }
+        Ending { child: self.child, name, recipient: None, is_expected, deadline }
     }
 }
 
@@ -103,6 +103,8 @@ pub(super) fn spawn(role: Role, account: Account, link: OwnedFd) -> io::Result<(
 pub(super) struct Ending {
     child: Child,
     pub(super) name: String,
+    /// The user to whom it delivers.
+    pub(super) recipient: Option<String>,
     /// `true` if the supervisor wants it.
     pub(super) is_expected: bool,
     deadline: Instant,
@@ -111,7 +113,14 @@ pub(super) struct Ending {
 impl Ending {
     /// Creates the end of a process that is given a time.
     pub(super) fn new(child: Child, name: String, time: Duration) -> Self {
-        Self { child, name, is_expected: true, deadline: Instant::now() + time }
+        let deadline = Instant::now() + time;
+        Self { child, name, recipient: None, is_expected: true, deadline }
+    }
+
+    /// Creates the end of a process that delivers to a user.
+    pub(super) fn of_delivery(child: Child, user: &str, time: Duration) -> Self {
+        let name = Role::Delivery.name().to_owned();
+        Self { recipient: Some(user.to_owned()), ..Self::new(child, name, time) }
     }
 
     /// Brings the end of its time forward.

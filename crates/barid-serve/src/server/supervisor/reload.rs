@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use barid::vfs::{OsVfs, Vfs, atomic_replace};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid};
-
 use super::{Account, Supervisor, notify};
-use crate::config::{MailOwner, ServerConfig, ServerSettings};
+use crate::config::ServerConfig;
 use crate::limits::{CERTIFICATE_LEN_MAX, LINK_MESSAGE_LEN_MAX};
 use crate::server::messages::{Level, TlsText, ToFront};
 use crate::server::setup::{Configuration, Protocol};
+use crate::shared_folders::create_user_folders;
 use crate::tls::load_pair;
 
 /// Refuses a configuration that cannot work.
@@ -60,45 +59,6 @@ pub(super) fn read_tls(vfs: &dyn Vfs, config: &ServerConfig) -> io::Result<Vec<T
     Ok(all)
 }
 
-/// Creates the folders of virtual users, whose workers cannot create them where root owns what is
-/// above.
-pub(super) fn create_shared(vfs: &dyn Vfs, config: &ServerConfig, own: u32) -> io::Result<()> {
-    let Some(MailOwner::Ids(uid, gid)) = config.mail.owner else { return Ok(()) };
-    if own != 0 {
-        return Ok(());
-    }
-    let ServerSettings { state_dir, cache_dir, .. } = &config.server;
-    for (dir, is_set) in
-        [(state_dir, config.mail.state_dir.is_some()), (cache_dir, config.mail.cache_dir.is_some())]
-    {
-        if !is_set {
-            create_private(vfs, &dir.join("users"), Some((uid, gid)))?;
-        }
-    }
-    Ok(())
-}
-
-/// Creates a folder that only its owner can use, unless it exists.
-///
-/// # Errors
-/// Errors of the file system.
-pub(super) fn create_private(vfs: &dyn Vfs, path: &Path, owner: Account) -> io::Result<()> {
-    if vfs.metadata(path).is_ok() {
-        return Ok(());
-    }
-    let at =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    vfs.create_dir_all(path.parent().unwrap_or(path), 0o755).map_err(at)?;
-    vfs.create_dir(path, 0o700).map_err(at)?;
-    let Some((uid, gid)) = owner else { return Ok(()) };
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    // Not by its path, which somebody may have replaced by a link.
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(path, flags, Mode::empty());
-    let given = dir.and_then(|dir| rustix::fs::fchown(dir, Some(uid), Some(gid)));
-    given.map_err(|error| at(error.into()))
-}
-
 /// Returns the secret from which salts of users who do not exist are computed.
 pub(super) fn secret(vfs: &dyn Vfs, state_dir: &Path) -> io::Result<[u8; 32]> {
     let path = state_dir.join("auth-secret");
@@ -143,7 +103,7 @@ impl Supervisor {
         check(config, self.own)?;
         let tls = read_tls(&OsVfs, config)?;
         let (front_account, auth_account) = accounts(config, self.own)?;
-        create_shared(&OsVfs, config, self.own.0)?;
+        create_user_folders(&OsVfs, config, self.own.0)?;
         let (lmtp_before, had_lmtp) = (self.lmtp_settings(), self.lmtp_listeners());
         let changed = self.listeners.change(&configuration.listeners())?;
         let old = &self.configuration.config;

@@ -58,21 +58,38 @@ impl Supervisor {
         }
     }
 
-    /// Links a worker again that has lost its watcher. One that has died is started before.
-    pub(super) fn watcher_lost(&mut self, worker: u64) {
-        let sharing = self.workers.all.get(&worker).filter(|worker| worker.shares_watcher);
-        if let Some(ids) = sharing.map(|worker| worker.ids) {
-            self.link_watcher(ids, worker);
+    /// Links a worker again that has lost its watcher. One that has died is started before. A
+    /// worker that asks too often waits.
+    pub(super) fn watcher_lost(&mut self, token: u64) {
+        let Some(worker) = self.workers.all.get_mut(&token) else { return };
+        if worker.shares_watcher && worker.watcher_links.ask(Instant::now()) {
+            let ids = worker.ids;
+            self.link_watcher(ids, token);
         }
     }
 
-    fn try_link_watcher(&mut self, ids: Account, worker: u64) -> io::Result<()> {
+    /// Links the workers that had asked too often.
+    fn link_waiting(&mut self, now: Instant) {
+        let mut due = Vec::new();
+        for (token, worker) in &mut self.workers.all {
+            if worker.watcher_links.take_due(now) {
+                due.push((worker.ids, *token));
+            }
+        }
+        for (ids, token) in due {
+            if let Err(error) = self.try_link_watcher(ids, token) {
+                self.log(Level::Error, format!("no link to a watcher: {error}"));
+            }
+        }
+    }
+
+    fn try_link_watcher(&mut self, ids: Account, number: u64) -> io::Result<()> {
         let slot = self.watchers.0.get_mut(&ids).and_then(|slot| slot.process.as_mut());
-        let (Some(watcher), Some(worker)) = (slot, self.workers.all.get_mut(&worker)) else {
+        let (Some(watcher), Some(worker)) = (slot, self.workers.all.get_mut(&number)) else {
             return Ok(());
         };
         let (here, there) = Link::pair()?;
-        watcher.link.send(&ToWatcher::Worker, Some(there))?;
+        watcher.link.send(&ToWatcher::Worker { number }, Some(there))?;
         worker.process.link.send(&ToWorker::Watcher, Some(here.into()))
     }
 
@@ -82,6 +99,7 @@ impl Supervisor {
             return;
         }
         let now = Instant::now();
+        self.link_waiting(now);
         let all: Vec<Account> = self.watchers.0.keys().copied().collect();
         for ids in all {
             let shares = |worker: &WorkerProcess| worker.ids == ids && worker.shares_watcher;

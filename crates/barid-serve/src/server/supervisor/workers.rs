@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::process::{Account, Process, Restarts};
 use crate::config::Limits;
-use crate::limits::STOP_TIMEOUT;
+use crate::limits::{STOP_TIMEOUT, WATCHER_LINK_PERIOD};
 use crate::server::messages::{AccountText, RefusalCode, SessionId, Verified};
 
 /// A worker.
@@ -18,6 +18,7 @@ pub(super) struct WorkerProcess {
     pub(super) ids: Account,
     /// `true` if it watches by the watcher of its uid.
     pub(super) shares_watcher: bool,
+    pub(super) watcher_links: WatcherLinks,
     pub(super) account: AccountText,
     pub(super) sessions: BTreeSet<SessionId>,
     /// Clients that came while it ended.
@@ -31,6 +32,33 @@ pub(super) struct WorkerProcess {
     pub(super) stopping_since: Option<Instant>,
     /// `true` if its settings are not the current ones.
     pub(super) is_old: bool,
+}
+
+/// The links to watchers that a worker gets because it asks for one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WatcherLinks {
+    last: Option<Instant>,
+    /// `true` if it has asked, and has not got one yet.
+    is_wanted: bool,
+}
+
+impl WatcherLinks {
+    /// Counts a question; returns `true` if it is to be answered now, and not later.
+    pub(super) fn ask(&mut self, now: Instant) -> bool {
+        self.is_wanted = true;
+        self.take_due(now)
+    }
+
+    /// Returns `true` if a question is to be answered now that could not be before.
+    pub(super) fn take_due(&mut self, now: Instant) -> bool {
+        let has_waited =
+            self.last.is_none_or(|last| now.duration_since(last) >= WATCHER_LINK_PERIOD);
+        if !self.is_wanted || !has_waited {
+            return false;
+        }
+        (self.last, self.is_wanted) = (Some(now), false);
+        true
+    }
 }
 
 /// A session.
@@ -196,9 +224,11 @@ impl Workers {
 
     /// Returns `true` if time alone can make something to do.
     pub(super) fn has_idle(&self) -> bool {
-        self.all
-            .values()
-            .any(|worker| worker.idle_since.is_some() || worker.stopping_since.is_some())
+        let waits_for_time = |worker: &WorkerProcess| {
+            let is_ending = worker.idle_since.is_some() || worker.stopping_since.is_some();
+            is_ending || worker.watcher_links.is_wanted
+        };
+        self.all.values().any(waits_for_time)
     }
 }
 
@@ -241,6 +271,22 @@ mod tests {
         check((Some(1000), Some(42)), Some((8, 8)), 0, Err("below 1000"));
         check((None, None), Some((8, 9)), 0, Ok(Some((8, 9))));
         check((Some(1000), None), Some((8, 9)), 0, Ok(Some((1000, 9))));
+    }
+
+    #[test]
+    fn a_worker_that_asks_for_links_again_and_again_gets_few() {
+        let (mut links, start) = (WatcherLinks::default(), Instant::now());
+        let mut given = Vec::new();
+        for millisecond in 0..3500 {
+            if links.ask(start + Duration::from_millis(millisecond)) {
+                given.push(millisecond);
+            }
+        }
+        assert_eq!(given, [0, 1000, 2000, 3000]);
+        // The last question is answered although it is not repeated.
+        assert!(!links.take_due(start + Duration::from_millis(3999)));
+        assert!(links.take_due(start + Duration::from_millis(4000)));
+        assert!(!links.take_due(start + Duration::from_millis(9000)));
     }
 
     #[test]

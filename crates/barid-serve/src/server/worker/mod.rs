@@ -27,6 +27,7 @@ use super::link::Link;
 use super::messages::{FromWorker, Level, LogLine, Prelude, SessionId, ToWorker};
 use super::setup::handed_over;
 use super::system_calls;
+use super::user_folders::{Missing, UserFolders};
 use crate::config::{DisabledCapabilities, ImapSettings, ServerConfig};
 use crate::connection::{SessionEnd, StopRequest, serve_logged};
 use crate::limits::{
@@ -109,8 +110,7 @@ fn prepare(
     shared: Option<(NextWatcher, Arc<Link>)>,
     log: &dyn Fn(Level, String) -> io::Result<()>,
 ) -> io::Result<Arc<UserMail>> {
-    let more: Vec<_> = rawlog.iter().map(|folder| ((*folder).to_owned(), Access::Write)).collect();
-    let options = confine_to_user(config, user, &more, &mut |text| log(Level::Warning, text))?;
+    let options = confine_to_user(config, user, rawlog, &mut |text| log(Level::Warning, text))?;
     // Landlock knows no UDP, no Unix sockets and no programs; this does.
     system_calls::allow_network_and_files()?;
     let source = shared.map(|(next, link)| {
@@ -129,45 +129,34 @@ fn prepare(
 }
 
 /// Confines the process to the folders of a user, which are created if they are missing, and to
-/// `more`; returns the options for his mail.
+/// `more`, if it exists; returns the options for his mail.
 ///
 /// # Errors
-/// A user without a folder; errors of the file system.
+/// A user without a folder, or with one that is reached by a link that he may have placed; errors
+/// of the file system.
 pub(super) fn confine_to_user(
     config: &ServerConfig,
     user: &User,
-    more: &[(PathBuf, Access)],
+    more: Option<&Path>,
     warn: &mut dyn FnMut(String) -> io::Result<()>,
 ) -> io::Result<UserOptions> {
     confine::limit_memory(config.limits.worker_memory)?;
     let options = config.user_options(user)?;
-    let mut allowed = folders(&options);
-    for (dir, _) in &allowed {
-        // While their parents may still be written.
-        OsVfs
-            .create_dir_all(dir, 0o700)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
+    let folders = UserFolders::new(config, &options);
+    let mut writable = folders.open_all()?;
+    match more.map(|more| folders.open(more, Missing::Fail)) {
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => warn(error.to_string())?,
+        opened => writable.extend(opened.and_then(Result::ok)),
     }
+    let mut allowed = Vec::from(READABLE.map(|path| (path.into(), Access::Read)));
+    allowed.push(("/dev/null".into(), Access::ReadFile));
     if locks_in_tmp(&options) {
         allowed.push(("/tmp".into(), Access::Locks));
     }
-    allowed.extend(READABLE.map(|path| (path.into(), Access::Read)));
-    allowed.push(("/dev/null".into(), Access::ReadFile));
-    allowed.extend_from_slice(more);
-    if let Some(why) = confine::files(&allowed, Network::None) {
+    if let Some(why) = confine::files(&allowed, writable, Network::None) {
         warn(format!("the process of a user is not confined by Landlock: {why}"))?;
     }
     Ok(options)
-}
-
-/// Returns the folders of a user.
-fn folders(options: &UserOptions) -> Vec<(PathBuf, Access)> {
-    let mut all = vec![options.folders.root.clone(), options.open.state_dir.clone()];
-    all.extend(options.open.cache_dir.clone());
-    // Locks are made beside an mbox.
-    let inbox = options.folders.inbox.as_ref();
-    all.extend(inbox.and_then(|inbox| Some(inbox.path.parent()?.to_owned())));
-    all.into_iter().map(|path| (path, Access::Write)).collect()
 }
 
 /// Returns the folder of the protocol logs of a user, if he has made it. A link is not followed:
