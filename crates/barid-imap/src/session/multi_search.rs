@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::search::{asks_modseq, part_of, write_esearch_of};
 use super::{Done, Session};
 use crate::backend::{Account, Answer, ListedMailbox, MailView, Mailbox, Refusal};
-use crate::command::{ListCommand, MailboxFilter, MailboxName, MultiSearch};
+use crate::command::{FilterIndex, ListCommand, MailboxFilter, MailboxName, MultiSearch};
 
 impl<A: Account> Session<A> {
     /// Searches mailbox after mailbox, and answers for each that has results.
@@ -31,10 +31,9 @@ impl<A: Account> Session<A> {
             return Err(Refusal::bad("Sequence numbers are those of the selected mailbox"));
         }
         let listed = if is_only_selected { Vec::new() } else { self.all_mailboxes()? };
-        let separator = self.account.separator();
+        let (index, separator) = (FilterIndex::new(filters), self.account.separator());
         let is_asked = |mailbox: &ListedMailbox| {
-            let ListedMailbox { name, is_subscribed, .. } = mailbox;
-            filters.iter().any(|filter| filter.matches(name, *is_subscribed, separator))
+            index.first(&mailbox.name, mailbox.is_subscribed, separator).is_some()
         };
         let names = listed.into_iter().filter(|one| one.is_selectable && is_asked(one));
         let mut names: Vec<MailboxName> = names.map(|one| MailboxName(one.name)).collect();

@@ -6,6 +6,7 @@ mod binary;
 mod catenate;
 mod copy;
 mod follow;
+mod names;
 mod progress;
 mod quota;
 mod recent;
