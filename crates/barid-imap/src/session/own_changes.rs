@@ -76,8 +76,8 @@ impl NameState {
 }
 
 impl OwnChanges {
-    /// Notes the change of a command that has succeeded. Beyond a number of changes they are announced as those
-    /// of others are.
+    /// Notes the change of a command that has succeeded. Beyond a number of changes they are
+    /// announced as those of others are.
     pub(super) fn note(&mut self, change: OwnChange) {
         if self.names.len() + self.metadata.len() >= OWN_CHANGES_MAX {
             return self.clear_names();
