@@ -57,7 +57,8 @@ pub enum Next {
     Idle,
     /// Compresses everything from here on (RFC 4978), starting with unread input.
     Compress,
-    /// Returns to the state before login (RFC 8437).
+    /// Returns to the state before login (RFC 8437). What was sent until here is compressed if the
+    /// connection was, and nothing more (§4.1).
     Unauthenticate,
     /// Closes the connection.
     Close,

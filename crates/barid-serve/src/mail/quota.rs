@@ -136,8 +136,8 @@ impl UserMail {
         }
     }
 
-    /// Returns a count of the mail that has begun after this call, with the state since. One session
-    /// counts, without the lock, and those that came before it began share the result.
+    /// Returns a count of the mail that began after this call, with the state since. One session
+    /// counts, without the lock, and shares the result with those that came before it began.
     fn counted(&self, cancel: &Cancel) -> Answer<(Count, MutexGuard<'_, QuotaState>)> {
         let root = &self.quota;
         let mut state = root.state();
