@@ -29,11 +29,13 @@ const PAYLOAD_LEN: u64 = BLOCK_LEN - BLOCK_HEAD_LEN;
 /// An open derived column.
 #[derive(Debug)]
 pub struct Derived {
-    file: Box<dyn File>,
-    path: PathBuf,
+    pub(crate) file: Box<dyn File>,
+    pub(crate) path: PathBuf,
     source: ColumnSource,
     rows_covered: u32,
     len: u64,
+    /// The checksum of the header.
+    pub(crate) head_checksum: u64,
 }
 
 /// The state of the cache from which a column was computed.
@@ -102,8 +104,17 @@ impl Snapshot {
 
 impl Derived {
     fn open(vfs: &dyn Vfs, cache_path: &Path, kind: &str) -> Result<Option<Self>> {
+        Self::open_with(vfs, cache_path, kind, OpenOptions::READ)
+    }
+
+    pub(crate) fn open_with(
+        vfs: &dyn Vfs,
+        cache_path: &Path,
+        kind: &str,
+        options: OpenOptions,
+    ) -> Result<Option<Self>> {
         let path = derived_path(cache_path, kind);
-        let file = match vfs.open(&path, OpenOptions::READ) {
+        let file = match vfs.open(&path, options) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             result => result.map_err(Error::at(&path))?,
         };
@@ -118,7 +129,13 @@ impl Derived {
             source,
             rows_covered,
             len,
+            head_checksum: u64_at(&head, CHECKSUM_AT),
         }))
+    }
+
+    /// Returns the offset in the file behind the content.
+    pub(crate) fn content_end(&self) -> u64 {
+        HEAD_LEN as u64 + self.len + self.len.div_ceil(PAYLOAD_LEN) * BLOCK_HEAD_LEN
     }
 
     /// Returns the number of physical rows that it covers; later rows were added afterwards.

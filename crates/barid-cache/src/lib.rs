@@ -8,6 +8,7 @@
 //! The cache may vanish at any moment, is never fsynced and never contains the only copy of
 //! anything. All data is verified when read: a damaged file is detected and built again.
 
+mod additions;
 mod base;
 mod blocks;
 mod builder;
@@ -50,6 +51,7 @@ mod store;
 mod thread_row;
 mod verify;
 
+pub use additions::ColumnLens;
 pub use builder::{Builder, Finish, KeepModSeq, PreparedCache};
 pub use core_row::Core;
 pub use delta::Delta;

@@ -41,6 +41,8 @@ pub const CACHED_SHARDS: usize = 4;
 pub const MESSAGES_MAX: u32 = u32::MAX - 1;
 /// Maximum length of a derived column file, in bytes.
 pub const DERIVED_LEN_MAX: u64 = 1 << 36;
+/// Maximum length of the additions to a derived column, in bytes.
+pub const ADDITIONS_LEN_MAX: u64 = 32 * 1024 * 1024;
 /// Maximum number of message ids stored for one message.
 pub const REFERENCES_MAX: usize = 10_000;
 /// Rows whose records are gathered at once if they are requested in another order than the file's.

@@ -75,6 +75,53 @@ fn damage_is_as_if_it_were_absent() {
     assert_eq!(all(&snapshot, "threads"), Some(bytes));
 }
 
+fn additions(snapshot: &Snapshot, kind: &str) -> Vec<Vec<u8>> {
+    snapshot.derived_of_any_state(kind).unwrap().unwrap().additions().unwrap()
+}
+
+#[test]
+fn additions_end_where_one_is_torn() {
+    let (Mailbox { disk, .. }, snapshot) = mailbox(94);
+    assert_eq!(snapshot.append_derived("ids", b"none").unwrap(), None);
+    for len in [0, 65_528, 100_000] {
+        snapshot.store_derived("ids", &vec![7; len]).unwrap();
+        assert_eq!(additions(&snapshot, "ids"), Vec::<Vec<u8>>::new());
+        let lens = snapshot.append_derived("ids", b"first").unwrap().unwrap();
+        assert_eq!((lens.content, lens.additions), (len as u64, 16 + 5));
+        let path = column("ids");
+        let start = disk.metadata(&path).unwrap().size;
+        let lens = snapshot.append_derived("ids", b"second one").unwrap().unwrap();
+        assert_eq!(lens.additions, 16 + 5 + 16 + 10);
+        assert_eq!(additions(&snapshot, "ids"), [&b"first"[..], b"second one"]);
+        assert_eq!(all(&snapshot, "ids"), Some(vec![7; len]));
+        let whole = disk.read(&path, u64::MAX).unwrap();
+        let file = disk.open(&path, OpenOptions::WRITE).unwrap();
+        for end in start..whole.len() as u64 {
+            file.set_len(end).unwrap();
+            assert_eq!(additions(&snapshot, "ids"), [b"first"], "cut at {end}");
+            file.write_all_at(&whole, 0).unwrap();
+        }
+        // A length of 0 u32 behind it proves nothing and is not compared.
+        for at in
+            (start as usize..whole.len()).filter(|at| !(4..8).contains(&(at - start as usize)))
+        {
+            file.write_all_at(&[whole[at] ^ 1], at as u64).unwrap();
+            assert_eq!(additions(&snapshot, "ids"), [b"first"], "byte {at}");
+            file.write_all_at(&whole, 0).unwrap();
+        }
+        // The next one takes the place of the torn one, and what is behind it is never read.
+        file.set_len(whole.len() as u64 - 1).unwrap();
+        snapshot.append_derived("ids", b"2").unwrap().unwrap();
+        assert_eq!(additions(&snapshot, "ids"), [&b"first"[..], b"2"]);
+        // An addition of another place, or file, is none.
+        snapshot.append_derived("ids", b"first").unwrap().unwrap();
+        let copied =
+            disk.read(&path, u64::MAX).unwrap()[start as usize - 21..start as usize].to_vec();
+        file.write_all_at(&copied, start).unwrap();
+        assert_eq!(additions(&snapshot, "ids"), [b"first"]);
+    }
+}
+
 #[test]
 fn it_outlives_changes_but_not_a_new_file() {
     let (Mailbox { vfs, mut model, mut rng, .. }, snapshot) = mailbox(92);

@@ -52,6 +52,21 @@ impl FolderTree {
         Ok(self.selected(names, command, &patterns))
     }
 
+    /// Returns all mailboxes, folders and subscriptions, ascending by name. A subscription without
+    /// mailbox does not `exist`. One search of the tree, however many names are subscribed to.
+    ///
+    /// # Errors
+    /// As [`FolderTree::list`].
+    pub fn list_all(&self) -> Result<Vec<ListedMailbox>> {
+        let (folders, state) = self.consistent_search()?;
+        let subscriptions = self.subscriptions()?;
+        let names = self.names_of(&folders, &state, &subscriptions).into_values();
+        let is_listed = |entry: &TreeName| entry.is_on_disk || entry.listed.is_subscribed;
+        let mut all: Vec<_> = names.filter(is_listed).map(|entry| entry.listed).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
     /// Finds the folders and the state of one moment: searches again if barid changed the tree
     /// meanwhile.
     fn consistent_search(&self) -> Result<(FoundFolders, TreeState)> {

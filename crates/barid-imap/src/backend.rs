@@ -27,6 +27,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Response code of too many mailboxes to follow (RFC 5465 §5.8).
+    pub const NOTIFICATION_OVERFLOW: &str = "NOTIFICATIONOVERFLOW";
+
     /// Creates a refusal with a response code.
     pub fn new(code: &'static str, text: impl Into<String>) -> Self {
         Self { code: Some(code), text: text.into(), is_fatal: false }
@@ -135,10 +138,18 @@ pub type MetadataEntries = BTreeMap<String, Vec<u8>>;
 /// The names of all mailboxes at one moment, and their metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountNames {
-    /// The mailboxes and subscriptions, as LIST with the pattern `*` returns them.
+    /// The mailboxes and subscriptions, ascending by name.
     pub mailboxes: Vec<ListedMailbox>,
     /// The metadata of mailboxes that have some; that of the server under the empty name.
     pub metadata: BTreeMap<String, MetadataEntries>,
+}
+
+impl AccountNames {
+    /// Returns the mailbox or subscription of a name. O(log names).
+    pub fn mailbox(&self, name: &str) -> Option<&ListedMailbox> {
+        let at = self.mailboxes.binary_search_by(|listed| listed.name.as_str().cmp(name)).ok()?;
+        Some(&self.mailboxes[at])
+    }
 }
 
 /// A change of names.
@@ -270,20 +281,22 @@ pub trait Account: Send {
     /// Follows the messages of these mailboxes and no others, for [`Account::changed`].
     ///
     /// # Errors
-    /// `NOTIFICATIONOVERFLOW` if there are too many; none is followed then.
+    /// `NOTIFICATIONOVERFLOW` if there are too many; those of the last call are followed then.
     fn follow(&mut self, names: &[String]) -> Answer<()> {
         let _ = names;
         Ok(())
     }
 
     /// Returns the followed mailboxes that may have changed since they were returned last, or were
-    /// followed. Costs nothing without changes.
+    /// followed. Costs nothing without changes, unless a mailbox could not be opened: that is tried
+    /// again.
     fn changed(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns the names of all mailboxes; with `if_changed` only if they have changed since they
-    /// were returned last. Changes of other programs may be noticed some seconds later.
+    /// Returns the names of all mailboxes, with the changes that this session has made; with
+    /// `if_changed` only if they have changed since they were returned last. Changes of other
+    /// programs may be noticed some seconds later.
     ///
     /// # Errors
     /// Errors of the storage.

@@ -28,6 +28,8 @@ pub const BAD_COMMANDS_MAX: u32 = 20;
 pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
 /// Searches of a session whose results are kept up to date.
 pub const CONTEXTS_MAX: usize = 16;
+/// Changes by a session itself that NOTIFY leaves out; more are announced as those of others are.
+pub const OWN_CHANGES_MAX: usize = 1000;
 /// Messages of one MULTIAPPEND.
 pub const APPENDS_MAX: usize = 10_000;
 /// Memory of the keywords of all messages of one MULTIAPPEND, in bytes: a dozen for each of

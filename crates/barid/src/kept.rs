@@ -1,6 +1,6 @@
 //! Derived snapshots of a mailbox: results computed from a cache and stored beside it.
 
-use barid_cache::{Derived, Snapshot};
+use barid_cache::{ColumnLens, Derived, Snapshot};
 
 use crate::Window;
 use crate::opening::CachePlace;
@@ -16,6 +16,9 @@ const ROW_LEN: u64 = 4;
 pub(crate) fn worth_storing(uncovered: usize, covered: u32) -> bool {
     uncovered > UNCOVERED_ROWS.max((covered / UNCOVERED_PART) as usize)
 }
+
+/// Bytes that were stored at once, and those that were appended.
+pub(crate) type LoadedValues = (Option<Vec<u8>>, Vec<Vec<u8>>);
 
 /// One derived snapshot. It may vanish at any moment: one that cannot be read or written is treated
 /// as missing.
@@ -36,11 +39,29 @@ impl<'a> DerivedSnapshot<'a> {
         derived.read(0..derived.len()).ok()
     }
 
-    /// Loads all bytes, whatever the state of the cache when they were stored; `None` if there are
-    /// more than `len_max`.
-    pub(crate) fn load_lasting(&self, len_max: u64) -> Option<Vec<u8>> {
+    /// Loads all bytes, and those that were appended since, oldest first, whatever the state of the
+    /// cache when they were stored; `None` if there are more than `len_max`. The first bytes are
+    /// `None` if they are damaged.
+    pub(crate) fn load_with_additions(&self, len_max: u64) -> Option<LoadedValues> {
         let derived = self.open_lasting(len_max)?;
-        derived.read(0..derived.len()).ok()
+        let content = derived.read(0..derived.len()).ok();
+        Some((content, derived.additions().unwrap_or_default()))
+    }
+
+    /// Removes the bytes; they are computed again.
+    pub(crate) fn remove(&self) {
+        if self.place.on_disk {
+            let _ = self.snapshot.remove_derived(&self.kind);
+        }
+    }
+
+    /// Appends bytes, whatever the state of the cache when the others were stored; `None` if
+    /// there are none, or nothing can be appended.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Option<ColumnLens> {
+        if !self.place.on_disk {
+            return None;
+        }
+        self.snapshot.append_derived(&self.kind, bytes).ok()?
     }
 
     /// Opens the bytes, whatever the state of the cache when they were stored; `None` if there are

@@ -268,6 +268,7 @@ pub mod fetch;
 mod folders;
 mod intake;
 mod kept;
+mod kept_values;
 mod large;
 mod large_message;
 mod limits;

@@ -152,13 +152,21 @@ pub(crate) const STRUCTURE_LEN_MAX: usize = 64 * 1024;
 pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
 
 /// Maximum bytes of the identifiers of content that are kept of a mailbox: 2 million messages.
-pub(crate) const EMAIL_IDS_FILE_LEN_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const EMAIL_IDS_LEN_MAX: usize = 40 * 1024 * 1024;
 
-/// Identifiers of content are rewritten when one in this number is new.
-pub(crate) const EMAIL_IDS_KEPT_PART: usize = 16;
+/// Values of messages that were appended to their file are written anew with the others when they
+/// exceed this part of them...
+pub(crate) const VALUES_ADDED_PART: usize = 16;
 
-/// Structures are rewritten when one in this number is new.
-pub(crate) const STRUCTURES_KEPT_PART: usize = 16;
+/// ... and these bytes of a file,
+pub(crate) const VALUES_ADDED_LEN_MIN: u64 = 64 * 1024;
+
+/// ... or this number in memory.
+pub(crate) const VALUES_ADDED_MIN: usize = 2048;
+
+/// Attempts to add values in memory while other threads add some; the last one gives up, and the
+/// values are computed again.
+pub(crate) const VALUES_MERGES_MAX: u32 = 8;
 
 /// Bytes of the messages of one block that is read for a copy; a larger message is a block of its
 /// own.

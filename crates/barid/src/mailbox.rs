@@ -125,6 +125,7 @@ impl Mailbox {
                 vfs,
                 identity: Arc::new(identity),
                 has_restart_points: Arc::default(),
+                email_ids_in_memory: Arc::default(),
                 spec: Arc::new(spec.clone()),
                 newest: Newest::default(),
             };

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::caches::CacheFigures;
 use crate::error::damaged_file;
+use crate::kept_values::ValuesInMemory;
 use crate::limits::{FOLLOWED_GROWTH_MAX, FOLLOWS_MAX};
 use crate::opening::{CachePlace, is_superseded};
 use crate::shown::Shown;
@@ -39,6 +40,8 @@ pub struct View {
     pub(crate) identity: Arc<Identity>,
     /// Set once the kept restart points of a compressed mailbox were passed to the storage.
     pub(crate) has_restart_points: Arc<OnceLock<()>>,
+    /// Identifiers of content that are known.
+    pub(crate) email_ids_in_memory: Arc<ValuesInMemory>,
     pub(crate) spec: Arc<MailboxSpec>,
     pub(crate) newest: Newest,
 }

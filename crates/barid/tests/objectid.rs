@@ -2,11 +2,14 @@
 //! cached.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use barid::message::wire_message;
 use barid::query::parse_imap;
-use barid::{EmailId, Mailbox, OpenOptions, Uid, UidSet};
+use barid::vfs::{CallKind, Host as _, MeanwhileVfs, MemVfs, OpenOptions as FileOptions, Vfs};
+use barid::{EmailId, Mailbox, MailboxSpec, OpenOptions, Uid, UidSet};
 use barid_testkit::{Scratch, disk};
 
 use crate::fetching::{Token, fetch, items};
@@ -102,4 +105,59 @@ fn a_message_that_is_too_large_for_memory_has_an_identifier() {
     let options = OpenOptions::new(None, scratch.path().join("state"));
     let mut mailbox = Mailbox::open(&path.to_string_lossy(), &options).unwrap();
     assert_eq!(ids(&mut mailbox), [expected(&text)]);
+}
+
+#[test]
+fn few_new_identifiers_are_stored_and_all_are_read_once() {
+    let disk = MemVfs::new();
+    for folder in ["cur", "new", "tmp"] {
+        disk.create_dir_all(&Path::new("/box").join(folder), 0o700).unwrap();
+    }
+    let deliver = |number: usize| {
+        let path = format!("/box/cur/{}.M1P1.host:2,", 1_000_000_000 + number);
+        let file = disk.open(Path::new(&path), FileOptions::create_new(0o600)).unwrap();
+        let text = format!("Subject: {number}\n\nText {number}\n");
+        file.write_all_at(text.as_bytes(), 0).unwrap();
+        disk.sleep(std::time::Duration::from_secs(5));
+    };
+    (0..100).for_each(deliver);
+    let counts: Arc<[AtomicUsize; 2]> = Arc::default();
+    let (counted, is_counting) = (Arc::clone(&counts), Arc::new(Mutex::new(false)));
+    let is_on = Arc::clone(&is_counting);
+    let vfs = MeanwhileVfs::new(disk.clone(), move |kind, path| {
+        let path = path.to_string_lossy();
+        if kind == CallKind::Open && *is_on.lock().unwrap() {
+            counted[0].fetch_add(path.contains(".host").into(), Ordering::Relaxed);
+            counted[1].fetch_add(path.contains("email-ids").into(), Ordering::Relaxed);
+        }
+    });
+    let vfs: Arc<dyn Vfs> = Arc::new(vfs);
+    let options = OpenOptions::new(Some("/cache".into()), "/state".into());
+    let spec = MailboxSpec::parse("maildir:/box");
+    let open = || Mailbox::open_in(Arc::clone(&vfs), &spec, &options).unwrap();
+    let check = |mailbox: &mut Mailbox, messages: usize, files: usize| {
+        counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        *is_counting.lock().unwrap() = true;
+        let found = ids(mailbox);
+        *is_counting.lock().unwrap() = false;
+        assert_eq!(found.len(), messages);
+        for (number, id) in found.iter().enumerate() {
+            let text = format!("Subject: {number}\n\nText {number}\n");
+            assert_eq!(*id, expected(&text), "{number}");
+        }
+        let opened: Vec<usize> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        assert_eq!(opened[0], files, "messages read");
+        opened[1]
+    };
+    let mut mailbox = open();
+    check(&mut mailbox, 100, 100);
+    for number in 100..103 {
+        deliver(number);
+        mailbox.refresh().unwrap();
+        check(&mut mailbox, number + 1, 1);
+        // Known while the mailbox is open, and in the next session.
+        assert_eq!(check(&mut mailbox, number + 1, 0), 0, "the file is read again");
+        let mut later = open();
+        check(&mut later, number + 1, 0);
+    }
 }

@@ -15,7 +15,9 @@ use barid_types::{Flag, FlagSet, Keyword};
 pub use self::append::{AppendMessage, AppendPart};
 pub use self::list::{ListCommand, ListReturn, ListSelection, StatusItem};
 pub(crate) use self::notify::rest_below;
-pub use self::notify::{EventGroup, MailboxFilter, MultiSearch, NotifyEvents, NotifySet};
+pub use self::notify::{
+    EventGroup, FilterIndex, MailboxFilter, MultiSearch, NotifyEvents, NotifySet,
+};
 pub use self::select::{QresyncKnown, SelectParameters};
 use crate::fetch::FetchItems;
 

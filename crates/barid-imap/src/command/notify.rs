@@ -1,5 +1,7 @@
 //! The arguments of NOTIFY (RFC 5465), and of ESEARCH as far as they are the same (RFC 7377).
 
+use std::collections::HashMap;
+
 use super::{MailboxName, SearchCommand};
 use crate::fetch::FetchItems;
 
@@ -35,22 +37,79 @@ impl MailboxFilter {
     pub fn is_selected(&self) -> bool {
         matches!(self, Self::Selected | Self::SelectedDelayed)
     }
+}
 
-    /// Returns `true` if a mailbox belongs to the filter; those of the selected one match none.
-    pub fn matches(&self, name: &str, is_subscribed: bool, separator: char) -> bool {
-        // RFC 5465 §6.3: a server that does not know where mail is delivered takes all.
-        let below = |of: &MailboxName| rest_below(name, &of.0, separator);
-        match self {
-            Self::Selected | Self::SelectedDelayed => false,
-            Self::Inboxes | Self::Personal => true,
-            Self::Subscribed => is_subscribed,
-            Self::Subtree(names) => names.iter().any(|of| below(of).is_some()),
-            Self::SubtreeOne(names) => {
-                let is_near = |of| below(of).is_some_and(|rest| !rest.contains(separator));
-                names.iter().any(is_near)
+/// Filters by which the first one that a mailbox belongs to is found without trying each.
+#[derive(Clone, Debug, Default)]
+pub struct FilterIndex {
+    /// The first filter of a name, in itself and for those below it.
+    by_name: HashMap<String, NamedFilters>,
+    all: Option<usize>,
+    subscribed: Option<usize>,
+}
+
+/// The first filters that have a name.
+#[derive(Clone, Copy, Debug, Default)]
+struct NamedFilters {
+    itself: Option<usize>,
+    children: Option<usize>,
+    subtree: Option<usize>,
+}
+
+impl FilterIndex {
+    /// Creates the index; the filters of the selected mailbox match none.
+    pub fn new<'f>(filters: impl IntoIterator<Item = &'f MailboxFilter>) -> Self {
+        let mut index = Self::default();
+        for (number, filter) in filters.into_iter().enumerate() {
+            // RFC 5465 §6.3: a server that does not know where mail is delivered takes all.
+            match filter {
+                MailboxFilter::Selected | MailboxFilter::SelectedDelayed => {}
+                MailboxFilter::Inboxes | MailboxFilter::Personal => {
+                    index.all.get_or_insert(number);
+                }
+                MailboxFilter::Subscribed => {
+                    index.subscribed.get_or_insert(number);
+                }
+                MailboxFilter::Subtree(names) => index.add(names, |named| {
+                    named.subtree.get_or_insert(number);
+                }),
+                MailboxFilter::SubtreeOne(names) => index.add(names, |named| {
+                    named.itself.get_or_insert(number);
+                    named.children.get_or_insert(number);
+                }),
+                MailboxFilter::Mailboxes(names) => index.add(names, |named| {
+                    named.itself.get_or_insert(number);
+                }),
             }
-            Self::Mailboxes(names) => names.iter().any(|of| of.0 == name),
         }
+        index
+    }
+
+    fn add(&mut self, names: &[MailboxName], note: impl Fn(&mut NamedFilters)) {
+        for name in names {
+            note(self.by_name.entry(name.0.clone()).or_default());
+        }
+    }
+
+    /// Returns the number of the first filter that a mailbox belongs to. O(levels of the name).
+    pub fn first(&self, name: &str, is_subscribed: bool, separator: char) -> Option<usize> {
+        let named = |name: &str| self.by_name.get(name).copied().unwrap_or_default();
+        let own = named(name);
+        let mut found =
+            [self.all, self.subscribed.filter(|_| is_subscribed), own.itself, own.subtree]
+                .into_iter()
+                .flatten()
+                .min();
+        let mut take = |number: Option<usize>| found = found.into_iter().chain(number).min();
+        if self.by_name.is_empty() {
+            return found;
+        }
+        for (level, (end, _)) in name.rmatch_indices(separator).enumerate() {
+            let above = named(&name[..end]);
+            take(above.subtree);
+            take(above.children.filter(|_| level == 0));
+        }
+        found
     }
 }
 
@@ -111,21 +170,49 @@ pub struct MultiSearch {
 mod tests {
     use super::*;
 
+    fn names(names: &[&str]) -> Vec<MailboxName> {
+        names.iter().map(|name| MailboxName::from(*name)).collect()
+    }
+
     #[test]
     fn filters() {
         let check = |filter: &MailboxFilter, names: &[&str], expected: &[bool]| {
-            let found: Vec<bool> =
-                names.iter().map(|name| filter.matches(name, *name == "a", '/')).collect();
+            let index = FilterIndex::new([filter]);
+            let is_in = |name: &&str| index.first(name, *name == "a", '/').is_some();
+            let found: Vec<bool> = names.iter().map(is_in).collect();
             assert_eq!(found, expected, "{filter:?}");
         };
-        let names = ["a", "a/b", "a/b/c", "ab", "INBOX"];
-        let of = |names: &[&str]| names.iter().map(|name| MailboxName::from(*name)).collect();
-        check(&MailboxFilter::Subtree(of(&["a"])), &names, &[true, true, true, false, false]);
-        check(&MailboxFilter::SubtreeOne(of(&["a"])), &names, &[true, true, false, false, false]);
-        let two = MailboxFilter::Mailboxes(of(&["a/b", "inbox"]));
-        check(&two, &names, &[false, true, false, false, true]);
-        check(&MailboxFilter::Subscribed, &names, &[true, false, false, false, false]);
-        check(&MailboxFilter::Inboxes, &names, &[true; 5]);
-        check(&MailboxFilter::Selected, &names, &[false; 5]);
+        let all = ["a", "a/b", "a/b/c", "ab", "INBOX"];
+        check(&MailboxFilter::Subtree(names(&["a"])), &all, &[true, true, true, false, false]);
+        check(&MailboxFilter::SubtreeOne(names(&["a"])), &all, &[true, true, false, false, false]);
+        let two = MailboxFilter::Mailboxes(names(&["a/b", "inbox"]));
+        check(&two, &all, &[false, true, false, false, true]);
+        check(&MailboxFilter::Subscribed, &all, &[true, false, false, false, false]);
+        check(&MailboxFilter::Inboxes, &all, &[true; 5]);
+        check(&MailboxFilter::Selected, &all, &[false; 5]);
+    }
+
+    #[test]
+    fn the_first_filter_wins() {
+        let filters = [
+            MailboxFilter::Selected,
+            MailboxFilter::Mailboxes(names(&["a/b"])),
+            MailboxFilter::SubtreeOne(names(&["a"])),
+            MailboxFilter::Subscribed,
+            MailboxFilter::Subtree(names(&["a", "b"])),
+            MailboxFilter::Mailboxes(names(&["a", "a/b"])),
+        ];
+        let index = FilterIndex::new(&filters);
+        let check = |name, is_subscribed, expected| {
+            assert_eq!(index.first(name, is_subscribed, '/'), expected, "{name}");
+        };
+        check("a/b", true, Some(1));
+        check("a", false, Some(2));
+        check("a/c", false, Some(2));
+        check("a/b/c", false, Some(4));
+        check("a/b/c", true, Some(3));
+        check("b", false, Some(4));
+        check("c", true, Some(3));
+        check("c", false, None);
     }
 }

@@ -195,10 +195,10 @@ impl Account for MemoryAccount {
     fn follow(&mut self, names: &[String]) -> Answer<()> {
         let mailboxes = locked(&self.shared);
         let state = |name: &String| mailboxes.state(name).map(|state| state.modseq);
-        let before = std::mem::take(&mut self.followed);
         if names.len() > LIST_LEN_MAX {
-            return Err(Refusal::new("NOTIFICATIONOVERFLOW", "Too many mailboxes"));
+            return Err(Refusal::new(Refusal::NOTIFICATION_OVERFLOW, "Too many mailboxes"));
         }
+        let before = std::mem::take(&mut self.followed);
         for name in names {
             let seen = before.get(name).copied();
             self.followed.extend(seen.or_else(|| state(name).ok()).map(|at| (name.clone(), at)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barid_query::search::{SearchKey, SearchNode, SearchProgram};
+use barid_query::search::{SearchKey, SearchNode, SearchProgram, ranges_contain};
 use barid_query::{SortProgram, ThreadAlgorithm, Threads};
 use barid_types::{Flag, InternalDate, ModSeq, Uid, UidSet, UidValidity};
 
@@ -34,23 +34,19 @@ impl MemoryView {
 
     fn matches(&self, row: usize, key: &SearchKey, saved: &UidSet) -> bool {
         let message = &self.0.messages[row];
-        let in_ranges = |number: u32, ranges: &[(u32, u32)]| {
-            ranges.iter().any(|range| (range.0..=range.1).contains(&number))
-        };
         let has_text = |text: &str| {
             text.is_empty() || memchr::memmem::find(&message.bytes, text.as_bytes()).is_some()
         };
         match key {
             SearchKey::Flag(flag) => message.flags.contains(*flag),
             SearchKey::Keyword(keyword) => message.has(keyword.as_str()),
-            SearchKey::Seq(set) => in_ranges(row as u32 + 1, &set.resolve(self.len())),
-            SearchKey::Uid(set) => {
+            SearchKey::Seq(set) => ranges_contain(&set.resolve(self.len()), row as u32 + 1),
+            SearchKey::Uid(_) | SearchKey::UidAfter(_) | SearchKey::UidBefore(_) => {
                 let last = self.0.messages.last().map_or(0, |message| message.uid.get());
-                in_ranges(message.uid.get(), &set.resolve(last))
+                let ranges = key.uid_ranges(last).unwrap_or_default();
+                ranges_contain(&ranges, message.uid.get())
             }
             SearchKey::EmailId(id) => *id == format!("M{}", message.uid),
-            SearchKey::UidAfter(uid) => message.uid.get() > *uid,
-            SearchKey::UidBefore(uid) => message.uid.get() < *uid,
             SearchKey::Saved => saved.contains(message.uid),
             SearchKey::Larger(size) => message.bytes.len() as u64 > *size,
             SearchKey::Smaller(size) => (message.bytes.len() as u64) < *size,

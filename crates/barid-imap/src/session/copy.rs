@@ -32,6 +32,7 @@ impl<A: Account> Session<A> {
             false => self.all_or_none(uids)?,
         };
         let copied = self.selected_mut()?.mailbox.copy(&uids, to, moves)?;
+        self.note_added(to, copied.to.len());
         let code = copy_uid(&copied).filter(|_| self.offers_or_rev2("UIDPLUS"));
         if !moves {
             return Ok(code.map_or(Done::text(text), |code| Done::with(code, text)));

@@ -67,9 +67,6 @@ impl<A: Account> Session<A> {
     }
 
     pub(super) fn unauthenticate(&mut self, next: &mut Next) -> Answer<Done> {
-        if self.is_compressed {
-            return Err(Refusal::new("CANNOT", "Not possible on a compressed connection"));
-        }
         self.selected = None;
         *next = Next::Unauthenticate;
         Ok(Done::text("Unauthenticated"))

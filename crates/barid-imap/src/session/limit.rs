@@ -4,7 +4,7 @@
 //! COPY, APPEND, SORT and THREAD have all messages or none. EXPUNGE, CLOSE, STATUS and ESEARCH in
 //! several mailboxes are not limited.
 
-use barid_query::search::{SearchKey, SearchNode, SearchProgram};
+use barid_query::search::{SearchKey, SearchNode, SearchProgram, ranges_contain};
 use barid_types::{Flag, Uid, UidSet};
 
 use super::reply::Reply;
@@ -97,21 +97,18 @@ impl<A: Account> Session<A> {
         let mut uids = selected.newest.uids_in(&[(1, u32::MAX)], false)?;
         for key in required_keys(program) {
             let ranges = match key {
-                SearchKey::Uid(set) => set.resolve(last),
-                SearchKey::UidAfter(uid) => vec![(uid.saturating_add(1), u32::MAX)],
-                SearchKey::UidBefore(uid) => vec![(1, uid.saturating_sub(1))],
                 SearchKey::Saved => ranges_of(&self.saved),
                 SearchKey::Seq(set) => {
                     let ranges = set.resolve(selected.numbers.len());
                     let named = selected.numbers.uids_in(&ranges, true)?;
                     ranges_of(&named.into_iter().collect())
                 }
-                _ => continue,
+                key => match key.uid_ranges(last) {
+                    Some(ranges) => ranges,
+                    None => continue,
+                },
             };
-            uids.retain(|uid| {
-                let at = ranges.partition_point(|range| range.1 < uid.get());
-                ranges.get(at).is_some_and(|range| range.0 <= uid.get())
-            });
+            uids.retain(|uid| ranges_contain(&ranges, uid.get()));
         }
         let count = uids.len();
         let uids = self.limited(uids);

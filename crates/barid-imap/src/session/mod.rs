@@ -19,7 +19,9 @@ mod limit;
 mod login;
 mod multi_search;
 mod notify;
+mod notify_names;
 mod number;
+mod own_changes;
 mod reply;
 mod search;
 mod select;
@@ -38,10 +40,11 @@ pub use self::capability::Capabilities;
 use self::context::SearchContext;
 pub use self::login::{Login, LoginRequest, LoginSettings};
 use self::notify::Notifying;
+use self::own_changes::OwnChange;
 use self::reply::Reply;
 use self::select::Selected;
 use crate::backend::{Account, Answer, Mailbox as _, Output, Refusal};
-use crate::command::{Command, TaggedCommand};
+use crate::command::{Command, MailboxName, TaggedCommand};
 use crate::limits::BAD_COMMANDS_MAX;
 use crate::wire::{Decoder, Event};
 
@@ -54,7 +57,8 @@ pub enum Next {
     Idle,
     /// Compresses everything from here on (RFC 4978), starting with unread input.
     Compress,
-    /// Returns to the state before login (RFC 8437).
+    /// Returns to the state before login (RFC 8437). What was sent until here is compressed if the
+    /// connection was, and nothing more (§4.1).
     Unauthenticate,
     /// Closes the connection.
     Close,
@@ -139,6 +143,8 @@ pub struct Session<A: Account> {
     append_refused: Option<Refusal>,
     /// Messages of the APPEND being read.
     append_count: u32,
+    /// Its mailbox.
+    append_to: Option<MailboxName>,
     bad_commands: u32,
     is_compressed: bool,
     /// The parameters of the client's ID.
@@ -167,6 +173,7 @@ impl<A: Account> Session<A> {
             idle_tag: None,
             append_refused: None,
             append_count: 0,
+            append_to: None,
             bad_commands: 0,
             is_compressed: false,
             client_id: Vec::new(),
@@ -249,6 +256,7 @@ impl<A: Account> Session<A> {
                 // A refusal is that of the whole command.
                 if message.is_first {
                     self.append_refused = None;
+                    self.append_to = Some(message.mailbox.clone());
                 }
                 self.begin_message(message);
                 Next::Continue
@@ -299,7 +307,11 @@ impl<A: Account> Session<A> {
         let is_select = matches!(command, Command::Select { .. });
         let may_expunge = may_expunge(&command);
         self.lowest_processed = None;
+        let own = self.notifying.as_ref().and_then(|_| OwnChange::of(&command));
         let result = self.dispatch(tag, command, reply, &mut next);
+        if let (Ok(_), Some(notifying), Some(own)) = (&result, &mut self.notifying, own) {
+            notifying.own.note(own);
+        }
         if is_closing || self.is_idle() {
             return next;
         }
@@ -387,10 +399,27 @@ impl<A: Account> Session<A> {
                 Ok(Done::text("Updates cancelled"))
             }
             Command::UidBatches(size, range) => self.uid_batches(tag, size, range, reply),
-            Command::Append => self.append(),
-            Command::Replace { number, uid } => self.replace(&number, uid, reply),
+            Command::Append => self.noting_added(|session| session.append()),
+            Command::Replace { number, uid } => {
+                self.noting_added(|session| session.replace(&number, uid, reply))
+            }
             other => self.dispatch_account(other, reply),
         }
+    }
+
+    /// Runs a command that appends messages, and notes them for NOTIFY.
+    fn noting_added(&mut self, append: impl FnOnce(&mut Self) -> Answer<Done>) -> Answer<Done> {
+        let (mailbox, count) = (self.append_to.take(), self.append_count as usize);
+        let Some(mailbox) = mailbox.filter(|_| self.notifying.is_some()) else {
+            return append(self);
+        };
+        // REPLACE announces the message before it ends.
+        self.note_added(&mailbox, count);
+        append(self).inspect_err(|_| {
+            if let Some(notifying) = &mut self.notifying {
+                notifying.own.take_added(&mailbox.0);
+            }
+        })
     }
 
     /// Runs a command that concerns the account.

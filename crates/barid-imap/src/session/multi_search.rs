@@ -8,10 +8,12 @@ use super::reply::Reply;
 use super::search::{asks_modseq, part_of, write_esearch_of};
 use super::{Done, Session};
 use crate::backend::{Account, Answer, ListedMailbox, MailView, Mailbox, Refusal};
-use crate::command::{ListCommand, MailboxFilter, MailboxName, MultiSearch};
+use crate::command::{FilterIndex, ListCommand, MailboxFilter, MailboxName, MultiSearch};
+use crate::wire::encode_utf7;
 
 impl<A: Account> Session<A> {
-    /// Searches mailbox after mailbox, and answers for each that has results.
+    /// Searches mailbox after mailbox, and answers for each that has results. One that cannot be
+    /// searched has a reason instead, and the command fails once the others are answered.
     pub(super) fn multi_search(
         &mut self,
         tag: &str,
@@ -31,10 +33,9 @@ impl<A: Account> Session<A> {
             return Err(Refusal::bad("Sequence numbers are those of the selected mailbox"));
         }
         let listed = if is_only_selected { Vec::new() } else { self.all_mailboxes()? };
-        let separator = self.account.separator();
+        let (index, separator) = (FilterIndex::new(filters), self.account.separator());
         let is_asked = |mailbox: &ListedMailbox| {
-            let ListedMailbox { name, is_subscribed, .. } = mailbox;
-            filters.iter().any(|filter| filter.matches(name, *is_subscribed, separator))
+            index.first(&mailbox.name, mailbox.is_subscribed, separator).is_some()
         };
         let names = listed.into_iter().filter(|one| one.is_selectable && is_asked(one));
         let mut names: Vec<MailboxName> = names.map(|one| MailboxName(one.name)).collect();
@@ -42,13 +43,34 @@ impl<A: Account> Session<A> {
         if let Some(selected) = selected.filter(|name| wants_selected && !names.contains(name)) {
             names.insert(0, selected);
         }
+        let mut failed: Option<Refusal> = None;
         for name in &names {
-            self.search_in(tag, command, name, reply)?;
+            match self.search_in(tag, command, name, reply) {
+                Ok(()) => {}
+                Err(refusal) if refusal.is_fatal || refusal.is_bad() => return Err(refusal),
+                Err(refusal) => {
+                    self.write_failed(name, &refusal, reply);
+                    failed.get_or_insert(refusal);
+                }
+            }
             if !reply.flush() {
                 break;
             }
         }
-        Ok(Done::text("Search completed"))
+        match failed {
+            None => Ok(Done::text("Search completed")),
+            Some(first) => {
+                Err(Refusal { text: "Not all mailboxes could be searched".to_owned(), ..first })
+            }
+        }
+    }
+
+    /// Writes the reason why a mailbox has no result: a message that cannot be read is not left out
+    /// in silence.
+    fn write_failed(&self, name: &MailboxName, refusal: &Refusal, reply: &mut Reply<'_>) {
+        let is_utf8 = self.enabled.utf8 || self.enabled.rev2;
+        let shown = if is_utf8 { name.0.clone() } else { encode_utf7(&name.0) };
+        reply.refuse(None, "NO", refusal.code, &format!("{shown}: {}", refusal.text));
     }
 
     /// Returns all mailboxes of the user.
@@ -72,12 +94,28 @@ impl<A: Account> Session<A> {
             let view = self.selected_mut()?.newest.clone();
             return self.write_found((tag, name), command, (&view, &rows), reply);
         }
-        // A mailbox that cannot be opened is left out (RFC 7377 §2.2).
-        let Ok(mailbox) = self.account.open(name, true) else { return Ok(()) };
-        let view = mailbox.view();
-        drop(mailbox);
+        self.search_in_other(tag, command, name, reply).map_err(|refusal| Refusal {
+            // The session itself does not use the mailbox.
+            is_fatal: false,
+            ..refusal
+        })
+    }
+
+    fn search_in_other(
+        &mut self,
+        tag: &str,
+        command: &MultiSearch,
+        name: &MailboxName,
+        reply: &mut Reply<'_>,
+    ) -> Answer<()> {
+        let view = match self.account.open(name, true) {
+            Ok(mailbox) => mailbox.view(),
+            // A mailbox that is gone, or cannot be selected, is left out (RFC 7377 §2.2).
+            Err(refusal) if matches!(refusal.code, Some("NONEXISTENT" | "CANNOT")) => return Ok(()),
+            Err(refusal) => return Err(refusal),
+        };
         // The saved result is one of the selected mailbox.
-        let rows = view.search(&search.program, &UidSet::new())?;
+        let rows = view.search(&command.search.program, &UidSet::new())?;
         self.write_found((tag, name), command, (&view, &rows), reply)
     }
 

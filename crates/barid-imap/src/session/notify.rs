@@ -1,29 +1,38 @@
 //! NOTIFY (RFC 5465): events of mailboxes that are not selected, and the choice of those of the
 //! selected one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::own_changes::OwnChanges;
 use super::reply::Reply;
 use super::{Done, Session};
 use crate::backend::{
-    Account, AccountNames, Answer, ListedMailbox, MetadataEntries, NamesChange, StatusValue,
+    Account, AccountNames, Answer, ListedMailbox, NamesChange, Refusal, StatusValue,
 };
 use crate::command::{
-    EventGroup, ListCommand, ListReturn, MailboxFilter, MailboxName, NotifyEvents, NotifySet,
-    StatusItem, rest_below,
+    EventGroup, FilterIndex, MailboxFilter, MailboxName, NotifyEvents, NotifySet, StatusItem,
+    rest_below,
 };
 use crate::fetch::FetchItems;
 
-/// Events that a client wants to be told of.
+/// Events that a client wants to be told of; none by default, as after NOTIFY NONE.
+#[derive(Default)]
 pub(super) struct Notifying {
     /// The groups of mailboxes that are not selected.
-    groups: Vec<EventGroup>,
+    pub(super) groups: Vec<EventGroup>,
+    index: FilterIndex,
     pub(super) selected: SelectedEvents,
     /// Names and metadata as the client knows them.
-    names: Arc<AccountNames>,
+    pub(super) names: Arc<AccountNames>,
+    /// `true` if the account has returned names since that were not announced.
+    is_behind: bool,
     /// Mailboxes of which messages are followed, as the client knows them.
     states: BTreeMap<String, KnownState>,
+    /// Followed mailboxes whose state could not be read when they may have changed.
+    unread: VecDeque<String>,
+    /// Changes by the session itself.
+    pub(super) own: OwnChanges,
 }
 
 /// Events of the selected mailbox.
@@ -83,13 +92,58 @@ impl KnownState {
             false => events.flags && self != before,
         }
     }
+
+    /// Returns `true` if the difference to an earlier state is that of messages which were added.
+    fn is_by_adding(&self, before: &Self, added: u64) -> bool {
+        added > 0
+            && self.uidvalidity == before.uidvalidity
+            && self.messages == before.messages + added
+            && self.uidnext == before.uidnext + added
+            && (before.unseen..=before.unseen + added).contains(&self.unseen)
+    }
 }
 
 impl Notifying {
+    fn new(set: NotifySet) -> Self {
+        let (selected, groups): (Vec<_>, Vec<_>) =
+            set.groups.into_iter().partition(|group| group.filter.is_selected());
+        // RFC 5465 §3.1: without a group the selected mailbox has no events.
+        let selected = selected.into_iter().next().map(|group| SelectedEvents {
+            is_immediate: group.filter == MailboxFilter::Selected,
+            messages: group.events.messages,
+            flags: group.events.flags,
+            items: group.events.items,
+        });
+        let index = FilterIndex::new(groups.iter().map(|group| &group.filter));
+        Self { groups, index, selected: selected.unwrap_or_default(), ..Self::default() }
+    }
+
     /// Returns the events of a mailbox: those of the first group that it belongs to.
-    fn events(&self, name: &str, is_subscribed: bool, separator: char) -> Option<&NotifyEvents> {
-        let is_in = |group: &&EventGroup| group.filter.matches(name, is_subscribed, separator);
-        self.groups.iter().find(is_in).map(|group| &group.events)
+    pub(super) fn events(
+        &self,
+        name: &str,
+        is_subscribed: bool,
+        separator: char,
+    ) -> Option<&NotifyEvents> {
+        let group = self.index.first(name, is_subscribed, separator)?;
+        Some(&self.groups.get(group)?.events)
+    }
+
+    /// Gives the mailboxes that the session has renamed itself the state that they had before;
+    /// returns their new names.
+    fn rename_states(&mut self, separator: char) -> Vec<String> {
+        let mut renamed = Vec::new();
+        for (from, to) in self.own.renames().filter(|(from, _)| *from != MailboxName::INBOX) {
+            let is_below = |name: &&String| rest_below(name, from, separator).is_some();
+            let below: Vec<String> = self.states.keys().filter(is_below).cloned().collect();
+            for name in below {
+                let state = self.states.remove(&name);
+                let new = format!("{to}{}", &name[from.len()..]);
+                renamed.push(new.clone());
+                self.states.extend(state.map(|state| (new, state)));
+            }
+        }
+        renamed
     }
 
     /// Returns the mailboxes of which messages are followed.
@@ -117,28 +171,21 @@ impl<A: Account> Session<A> {
     }
 
     /// Replaces the events that are announced; with STATUS, announces the state of all mailboxes.
+    /// If the command is refused, the events are those of before.
     pub(super) fn notify(&mut self, set: Option<NotifySet>, reply: &mut Reply<'_>) -> Answer<Done> {
-        let (groups, status) = set.map(|set| (set.groups, set.status)).unwrap_or_default();
-        let (selected, groups): (Vec<_>, Vec<_>) =
-            groups.into_iter().partition(|group| group.filter.is_selected());
-        // RFC 5465 §3.1: without a group the selected mailbox has no events.
-        let selected = selected.into_iter().next().map(|group| SelectedEvents {
-            is_immediate: group.filter == MailboxFilter::Selected,
-            messages: group.events.messages,
-            flags: group.events.flags,
-            items: group.events.items,
-        });
-        let mut notifying = Notifying {
-            groups,
-            selected: selected.unwrap_or_default(),
-            names: Arc::default(),
-            states: BTreeMap::new(),
-        };
+        let set = set.unwrap_or_default();
+        let status = set.status;
+        let mut notifying = Notifying::new(set);
         if notifying.groups.is_empty() {
             self.account.follow(&[])?;
         } else if let Some(change) = self.account.names(false)? {
             let followed = notifying.followed(&change.names, self.account.separator());
-            self.account.follow(&followed)?;
+            if let Err(refusal) = self.account.follow(&followed) {
+                if let Some(before) = &mut self.notifying {
+                    before.is_behind = true;
+                }
+                return Err(refusal);
+            }
             notifying.names = change.names;
             for name in followed {
                 self.follow_state(&mut notifying, name, status, reply);
@@ -157,7 +204,11 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) {
         let mailbox = MailboxName(name);
-        let Ok(values) = self.account.status(&mailbox, &ITEMS) else { return };
+        let Ok(values) = self.account.status(&mailbox, &ITEMS) else {
+            notifying.unread.push_back(mailbox.0.clone());
+            notifying.states.insert(mailbox.0, KnownState::default());
+            return;
+        };
         let state = KnownState::of(&values);
         if tells && !self.is_selected(&mailbox.0) {
             let events = self.events_of(notifying, &mailbox.0);
@@ -173,8 +224,7 @@ impl<A: Account> Session<A> {
 
     /// Returns the events of a mailbox by the names that the client knows.
     fn events_of<'n>(&self, notifying: &'n Notifying, name: &str) -> Option<&'n NotifyEvents> {
-        let mut listed = notifying.names.mailboxes.iter();
-        let is_subscribed = listed.any(|one| one.name == name && one.is_subscribed);
+        let is_subscribed = notifying.names.mailbox(name).is_some_and(|one| one.is_subscribed);
         notifying.events(name, is_subscribed, self.account.separator())
     }
 
@@ -195,145 +245,102 @@ impl<A: Account> Session<A> {
     /// Announces what has happened to mailboxes that are not selected.
     pub(super) fn announce_others(&mut self, reply: &mut Reply<'_>) -> Answer<()> {
         let Some(mut notifying) = self.notifying.take() else { return Ok(()) };
-        let announced = match notifying.groups.is_empty() {
-            true => Ok(()),
-            false => self.announce_changes(&mut notifying, reply),
-        };
-        match announced {
-            Err(refusal) if refusal.code == Some("NOTIFICATIONOVERFLOW") => {
-                reply.line(format_args!("* OK [NOTIFICATIONOVERFLOW] {}", refusal.text));
-                notifying.groups.clear();
-                notifying.selected = SelectedEvents::default();
-                self.account.follow(&[])?;
-            }
-            // A mailbox or a tree that cannot be read now is looked at again.
-            Ok(()) | Err(_) => {}
+        if notifying.groups.is_empty() {
+            notifying.own = OwnChanges::default();
+            self.notifying = Some(notifying);
+            return Ok(());
         }
+        let announced = self.announce_changes(&mut notifying, reply);
+        let result = match announced {
+            Err(refusal) if refusal.code == Some(Refusal::NOTIFICATION_OVERFLOW) => {
+                let text = refusal.text;
+                reply.line(format_args!("* OK [{}] {text}", Refusal::NOTIFICATION_OVERFLOW));
+                // RFC 5465 §5.8: as after NOTIFY NONE.
+                notifying = Notifying::default();
+                self.account.follow(&[])
+            }
+            // A tree that cannot be read now is looked at again.
+            Ok(()) | Err(_) => Ok(()),
+        };
         self.notifying = Some(notifying);
-        Ok(())
+        result
     }
 
     fn announce_changes(&mut self, notifying: &mut Notifying, reply: &mut Reply<'_>) -> Answer<()> {
-        if let Some(change) = self.account.names(true)? {
+        let mut changed = Vec::new();
+        let must_compare = notifying.is_behind || notifying.own.has_names();
+        if let Some(change) = self.account.names(!must_compare)? {
             self.announce_names(notifying, &change, reply);
-            let followed = notifying.followed(&change.names, self.account.separator());
-            notifying.names = change.names;
-            self.account.follow(&followed)?;
-            let followed: BTreeSet<String> = followed.into_iter().collect();
-            notifying.states.retain(|name, _| followed.contains(name));
-            for name in followed {
-                if !notifying.states.contains_key(&name) {
-                    // An empty mailbox has nothing to be told of.
-                    notifying.states.insert(name.clone(), KnownState::default());
-                    self.announce_state(notifying, &name, reply);
-                }
-            }
+            changed = self.follow_names(notifying, change)?;
         }
-        for name in self.account.changed() {
-            self.announce_state(notifying, &name, reply);
+        changed.extend(self.account.changed());
+        // One at a time: it may be locked by another program for long.
+        changed.extend(notifying.unread.pop_front());
+        let added = notifying.own.take_all_added();
+        changed.extend(added.keys().cloned());
+        let mut seen = BTreeSet::new();
+        for name in changed.iter().filter(|name| seen.insert(name.as_str())) {
+            let added = added.get(name).copied().unwrap_or_default();
+            let is_read = self.announce_state(notifying, name, added, reply);
+            if !is_read && !notifying.unread.contains(name) {
+                notifying.unread.push_back(name.clone());
+            }
         }
         Ok(())
     }
 
-    /// Announces the state of a mailbox if it has changed as its group says.
-    fn announce_state(&mut self, notifying: &mut Notifying, name: &str, reply: &mut Reply<'_>) {
-        let Some(before) = notifying.states.get(name).copied() else { return };
+    /// Follows the mailboxes of other names than before; returns those that are new, or have other
+    /// names.
+    fn follow_names(
+        &mut self,
+        notifying: &mut Notifying,
+        change: NamesChange,
+    ) -> Answer<Vec<String>> {
+        let separator = self.account.separator();
+        let followed = notifying.followed(&change.names, separator);
+        let mut changed = notifying.rename_states(separator);
+        notifying.own.clear_names();
+        notifying.names = change.names;
+        notifying.is_behind = false;
+        self.account.follow(&followed)?;
+        let names: BTreeSet<&str> = followed.iter().map(String::as_str).collect();
+        notifying.states.retain(|name, _| names.contains(name.as_str()));
+        notifying.unread.retain(|name| names.contains(name.as_str()));
+        let is_new = |name: &&String| !notifying.states.contains_key(*name);
+        let new: Vec<String> = followed.iter().filter(is_new).cloned().collect();
+        // An empty mailbox has nothing to be told of.
+        notifying.states.extend(new.iter().map(|name| (name.clone(), KnownState::default())));
+        changed.extend(new);
+        Ok(changed)
+    }
+
+    /// Announces the state of a mailbox if it has changed as its group says, and not only by the
+    /// messages that the session has added itself. Returns `false` if it cannot be read.
+    fn announce_state(
+        &mut self,
+        notifying: &mut Notifying,
+        name: &str,
+        added: u64,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let Some(before) = notifying.states.get(name).copied() else { return true };
         let mailbox = MailboxName(name.to_owned());
-        let Ok(values) = self.account.status(&mailbox, &ITEMS) else { return };
+        let Ok(values) = self.account.status(&mailbox, &ITEMS) else { return false };
         let state = KnownState::of(&values);
         notifying.states.insert(mailbox.0.clone(), state);
-        let Some(events) = self.events_of(notifying, name) else { return };
+        let Some(events) = self.events_of(notifying, name) else { return true };
         let is_new = before == KnownState::default() && state.messages == 0;
-        let has_event = state.has_event(&before, events);
-        if has_event && !is_new && !self.is_selected(name) {
+        let is_known = is_new || state.is_by_adding(&before, added) || self.is_selected(name);
+        if !is_known && state.has_event(&before, events) {
             self.write_notification(&mailbox, values, events.flags, reply);
         }
+        true
     }
 
-    /// Announces mailboxes that were created, renamed, removed, subscribed to or not, and metadata.
-    fn announce_names(&self, notifying: &Notifying, change: &NamesChange, reply: &mut Reply<'_>) {
-        let by_name = |names: &AccountNames| {
-            names
-                .mailboxes
-                .iter()
-                .map(|one| (one.name.clone(), one.clone()))
-                .collect::<BTreeMap<_, _>>()
-        };
-        let (before, now) = (by_name(&notifying.names), by_name(&change.names));
-        let separator = self.account.separator();
-        let exists = |names: &BTreeMap<String, ListedMailbox>, name: &str| {
-            names.get(name).is_some_and(|one| one.exists)
-        };
-        let old_name = |name: &str| {
-            let old = change.renames.iter().rev().find_map(|(from, to)| {
-                rest_below(name, to, separator).map(|_| format!("{from}{}", &name[to.len()..]))
-            });
-            old.filter(|old| exists(&before, old) && !exists(&now, old))
-        };
-        let mut renamed = BTreeSet::new();
-        for (name, one) in &now {
-            let was_subscribed = before.get(name).is_some_and(|before| before.is_subscribed);
-            let is_either = one.is_subscribed || was_subscribed;
-            let Some(events) = notifying.events(name, is_either, separator) else { continue };
-            let is_new = one.exists && !exists(&before, name);
-            let old = old_name(name).filter(|_| is_new);
-            if is_new && events.names || one.is_subscribed != was_subscribed && events.subscriptions
-            {
-                self.write_listed(&list_command(), one, old.as_deref(), reply);
-                renamed.extend(old);
-            }
-        }
-        for (name, one) in &before {
-            let events = notifying.events(name, one.is_subscribed, separator);
-            let Some(events) = events else { continue };
-            let is_gone = one.exists && !exists(&now, name);
-            let is_dropped = one.is_subscribed && !now.contains_key(name);
-            if is_gone && events.names && !renamed.contains(name)
-                || is_dropped && events.subscriptions
-            {
-                let gone = ListedMailbox { name: name.clone(), ..ListedMailbox::default() };
-                self.write_listed(&list_command(), &gone, None, reply);
-            }
-        }
-        self.announce_metadata(notifying, &change.names, reply);
-    }
-
-    /// Announces the names of entries that have other values (RFC 5464 §4.4.2).
-    fn announce_metadata(&self, notifying: &Notifying, now: &AccountNames, reply: &mut Reply<'_>) {
-        let before = &notifying.names.metadata;
-        let names: BTreeSet<&String> = before.keys().chain(now.metadata.keys()).collect();
-        for name in names {
-            if before.get(name) == now.metadata.get(name) {
-                continue;
-            }
-            let is_wanted = match name.is_empty() {
-                true => notifying.groups.iter().any(|group| group.events.server_metadata),
-                false => {
-                    let mut listed = now.mailboxes.iter().filter(|one| one.name == *name);
-                    listed.next().is_some_and(|one| {
-                        let separator = self.account.separator();
-                        let events = notifying.events(name, one.is_subscribed, separator);
-                        events.is_some_and(|events| events.metadata)
-                    })
-                }
-            };
-            let none = MetadataEntries::new();
-            let old = before.get(name).unwrap_or(&none);
-            let new = now.metadata.get(name).unwrap_or(&none);
-            let all: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            let changed = all.into_iter().filter(|entry| old.get(*entry) != new.get(*entry));
-            let changed: Vec<&str> = changed.map(String::as_str).collect();
-            if is_wanted && !changed.is_empty() {
-                reply.push("* METADATA ");
-                self.mailbox_name(name, reply);
-                reply.line(format_args!(" {}", changed.join(" ")));
-            }
+    /// Notes messages that the running command adds to a mailbox.
+    pub(super) fn note_added(&mut self, mailbox: &MailboxName, count: usize) {
+        if let Some(notifying) = &mut self.notifying {
+            notifying.own.note_added(mailbox, count as u64);
         }
     }
-}
-
-/// Returns the command whose answer an announced name has the form of.
-fn list_command() -> ListCommand {
-    let returns = ListReturn { subscribed: true, children: true, ..ListReturn::default() };
-    ListCommand { response: "LIST", returns, is_extended: true, ..ListCommand::default() }
 }

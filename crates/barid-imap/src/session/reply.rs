@@ -86,8 +86,7 @@ impl<'o> Reply<'o> {
     }
 
     pub(crate) fn no(&mut self, tag: &str, refusal: &Refusal) {
-        let is_bad = matches!(refusal.code, Some(Refusal::BAD | Refusal::UID_REQUIRED));
-        let kind = if is_bad { "BAD" } else { "NO" };
+        let kind = if refusal.is_bad() { "BAD" } else { "NO" };
         let code = refusal.code.filter(|code| *code != Refusal::BAD);
         self.refuse(Some(tag), kind, code, &refusal.text);
     }
@@ -144,6 +143,11 @@ impl Refusal {
 
     /// The code for too many messages of a command (RFC 9738 §3.1), completed by the session.
     pub(crate) const MESSAGE_LIMIT: &'static str = "MESSAGELIMIT";
+
+    /// Returns `true` if it is answered with BAD.
+    pub(crate) fn is_bad(&self) -> bool {
+        matches!(self.code, Some(Self::BAD | Self::UID_REQUIRED))
+    }
 
     /// Creates a refusal that is answered with BAD.
     pub fn bad(text: &str) -> Self {

@@ -6,6 +6,7 @@ use super::reply::Reply;
 use super::select::{Selected, write_vanished};
 use super::{Done, Enabled, Session};
 use crate::backend::{Account, Answer, MailView, Mailbox, MessageFlags, Refusal, ViewChange};
+use crate::fetch::FetchItems;
 
 /// Changes between two views, sorted by kind.
 #[derive(Default)]
@@ -127,13 +128,20 @@ impl<A: Account> Session<A> {
         }
         if !changes.new.is_empty() {
             self.announce_new(enabled, reply)?;
-            let notifying = self.notifying.as_ref();
-            if let Some(items) = notifying.and_then(|notifying| notifying.selected.items.clone()) {
+            if let Some(items) = self.items_of_new(changes.new.len()) {
                 let items = if enabled.uid_only { items } else { items.with_uid() };
                 self.write_fetched(&changes.new, &items, reply)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns the items that are fetched of new messages; none if the session has added them (RFC
+    /// 5465 §5.2).
+    fn items_of_new(&mut self, count: usize) -> Option<FetchItems> {
+        let (notifying, selected) = (self.notifying.as_mut()?, self.selected.as_ref()?);
+        let added = notifying.own.take_added(&selected.name.0);
+        notifying.selected.items.clone().filter(|_| added != count as u64)
     }
 
     fn announce_new(&mut self, enabled: Enabled, reply: &mut Reply<'_>) -> Answer<()> {

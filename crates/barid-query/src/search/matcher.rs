@@ -9,7 +9,7 @@ use barid_types::{Flag, KeywordTable};
 use super::fold::Needle;
 use super::header::{push_addresses, push_subject, push_value};
 use super::normal::{children, normal};
-use super::number_set::contains;
+use super::number_set::ranges_contain;
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::view::{CachedField, FieldText, SearchView};
@@ -261,11 +261,9 @@ impl Test {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
             }
             SearchKey::Seq(set) => Self::Seq(set.resolve(*exists)),
-            SearchKey::Uid(set) => Self::Uid(set.resolve(*greatest_uid)),
-            SearchKey::UidAfter(uid) => {
-                Self::Uid(uid.checked_add(1).map(|first| (first, u32::MAX)).into_iter().collect())
+            SearchKey::Uid(_) | SearchKey::UidAfter(_) | SearchKey::UidBefore(_) => {
+                Self::Uid(key.uid_ranges(*greatest_uid).unwrap_or_default())
             }
-            SearchKey::UidBefore(uid) => Self::Uid(vec![(0, uid.saturating_sub(1))]),
             SearchKey::Saved => Self::Uid(saved.to_vec()),
             SearchKey::Date(column, range) => Self::Date(*column, *range),
             SearchKey::Older(seconds) => Self::ArrivedBy(now.saturating_sub((*seconds).into())),
@@ -300,8 +298,8 @@ impl Test {
         match self {
             Self::Flag(flag) => Some(facts.flags.contains(*flag)),
             Self::Keyword(mask) => Some(facts.keywords.0 & mask != 0),
-            Self::Seq(ranges) => Some(contains(ranges, facts.seq)),
-            Self::Uid(ranges) => Some(contains(ranges, facts.uid.get())),
+            Self::Seq(ranges) => Some(ranges_contain(ranges, facts.seq)),
+            Self::Uid(ranges) => Some(ranges_contain(ranges, facts.uid.get())),
             Self::Date(column, range) => {
                 Some(day(*column, &facts).is_some_and(|day| range.contains(day)))
             }

@@ -27,7 +27,7 @@ mod view;
 pub use day::Day;
 pub use error::SearchError;
 pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
-pub use number_set::NumberSet;
+pub use number_set::{NumberSet, ranges_contain};
 pub use program::{
     AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
     SearchProgram,

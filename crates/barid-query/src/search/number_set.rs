@@ -63,8 +63,9 @@ impl NumberSet {
     }
 }
 
-/// Returns `true` if the ranges from [`NumberSet::resolve`] contain a number; O(log ranges).
-pub(crate) fn contains(ranges: &[(u32, u32)], number: u32) -> bool {
+/// Returns `true` if ranges as those of [`NumberSet::resolve`] contain a number; O(log ranges).
+#[must_use]
+pub fn ranges_contain(ranges: &[(u32, u32)], number: u32) -> bool {
     let at = ranges.partition_point(|range| range.1 < number);
     ranges.get(at).is_some_and(|range| range.0 <= number)
 }
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn membership() {
         let ranges = [(1, 3), (7, 7)];
-        let members: Vec<u32> = (0..10).filter(|number| contains(&ranges, *number)).collect();
+        let members: Vec<u32> = (0..10).filter(|number| ranges_contain(&ranges, *number)).collect();
         assert_eq!(members, [1, 2, 3, 7]);
     }
 }

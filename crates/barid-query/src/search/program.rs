@@ -105,6 +105,23 @@ pub enum SearchKey {
     ThreadId(String),
 }
 
+impl SearchKey {
+    /// Returns the UIDs that a key names as ascending ranges that do not touch, with `*` as
+    /// `greatest`; `None` for a key that names none.
+    #[must_use]
+    pub fn uid_ranges(&self, greatest: u32) -> Option<Vec<(u32, u32)>> {
+        let range = |first: Option<u32>, last: u32| {
+            first.filter(|first| *first <= last).map(|first| (first, last)).into_iter().collect()
+        };
+        match self {
+            Self::Uid(set) => Some(set.resolve(greatest)),
+            Self::UidAfter(uid) => Some(range(uid.checked_add(1), u32::MAX)),
+            Self::UidBefore(uid) => Some(range(Some(1), uid.saturating_sub(1))),
+            _ => None,
+        }
+    }
+}
+
 /// The index of a node in its program.
 pub type NodeId = u32;
 
@@ -263,5 +280,24 @@ impl ProgramBuilder {
         } else {
             SearchProgram { nodes: self.nodes }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_uids() {
+        let check = |key: SearchKey, expected: Option<&[(u32, u32)]>| {
+            assert_eq!(key.uid_ranges(9).as_deref(), expected, "{key:?}");
+        };
+        let set = NumberSet::parse("1:3,8:*").unwrap();
+        check(SearchKey::Uid(set.clone()), Some(&[(1, 3), (8, 9)]));
+        check(SearchKey::UidAfter(5), Some(&[(6, u32::MAX)]));
+        check(SearchKey::UidAfter(u32::MAX), Some(&[]));
+        check(SearchKey::UidBefore(5), Some(&[(1, 4)]));
+        check(SearchKey::UidBefore(1), Some(&[]));
+        check(SearchKey::Seq(set), None);
     }
 }

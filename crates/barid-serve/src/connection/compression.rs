@@ -4,10 +4,14 @@ use std::io;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
+use crate::limits::GIVEN_BACK_LEN_MAX;
+
 /// Both directions of a compressed connection.
 pub(super) struct Deflate {
     compress: Compress,
     decompress: Decompress,
+    /// Bytes behind the end of the client's stream, which are not compressed.
+    plain: Option<Vec<u8>>,
 }
 
 /// Bytes that are added to a buffer at a time.
@@ -18,7 +22,13 @@ impl Deflate {
         Self {
             compress: Compress::new(Compression::fast(), false),
             decompress: Decompress::new(false),
+            plain: None,
         }
+    }
+
+    /// Ends the compression; returns the bytes behind the end of the client's stream.
+    pub(super) fn into_plain(self) -> Vec<u8> {
+        self.plain.unwrap_or_default()
     }
 
     /// Compresses bytes; with `flush` so that the client can read all of them at once. A client
@@ -40,15 +50,19 @@ impl Deflate {
         }
     }
 
-    /// Decompresses bytes of the client, and passes pieces of a bounded size on.
+    /// Decompresses bytes of the client, and passes pieces of a bounded size on; keeps those behind
+    /// the end of its stream.
     ///
     /// # Errors
-    /// Bytes that are not deflated; whatever `take` returns.
+    /// Bytes that are not deflated; too many behind the end; whatever `take` returns.
     pub(super) fn decompress(
         &mut self,
         bytes: &[u8],
         take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
+        if self.plain.is_some() {
+            return self.keep_plain(bytes);
+        }
         let mut piece = Vec::with_capacity(ROOM_LEN);
         let before = self.decompress.total_in();
         loop {
@@ -61,11 +75,24 @@ impl Deflate {
             if !piece.is_empty() {
                 take(&piece)?;
             }
-            let is_all = self.decompress.total_in() - before == bytes.len() as u64;
-            if status == Status::StreamEnd || (is_all && piece.len() < ROOM_LEN) {
+            let used = (self.decompress.total_in() - before) as usize;
+            if status == Status::StreamEnd {
+                return self.keep_plain(&bytes[used..]);
+            }
+            if used == bytes.len() && piece.len() < ROOM_LEN {
                 return Ok(());
             }
         }
+    }
+
+    fn keep_plain(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let plain = self.plain.get_or_insert_default();
+        if (plain.len() + bytes.len()) as u64 > GIVEN_BACK_LEN_MAX {
+            let text = "too much input behind the end of the compression";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        plain.extend_from_slice(bytes);
+        Ok(())
     }
 }
 

@@ -156,7 +156,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     let unread = self.session()?.take_unread();
                     self.feed(&unread)?;
                 }
-                end @ (Next::Unauthenticate | Next::Close) => return Ok(end),
+                end @ Next::Unauthenticate => {
+                    if let Some(deflate) = self.deflate.take() {
+                        self.feed(&deflate.into_plain())?;
+                    }
+                    return Ok(end);
+                }
+                Next::Close => return Ok(Next::Close),
             }
         }
     }
@@ -362,14 +368,73 @@ mod tests {
 
     use tokio::io::AsyncReadExt as _;
 
+    use barid_imap::session::SessionSettings;
+    use flate2::{Compress, Compression, FlushCompress};
+
     use super::*;
     use crate::mail::test_session;
+
+    /// Compresses bytes.
+    fn deflated(bytes: &[u8], how: FlushCompress) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1000);
+        let mut compress = Compress::new(Compression::fast(), false);
+        compress.compress_vec(bytes, &mut out, how).unwrap();
+        out
+    }
+
+    /// Logs out of a compressed session; returns the input that is left for the next login.
+    fn unauthenticated(sent: &[u8]) -> Vec<u8> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (stream, mut client) = tokio::io::duplex(64 * 1024);
+        let settings = SessionSettings {
+            can_compress: true,
+            can_unauthenticate: true,
+            ..SessionSettings::default()
+        };
+        let served =
+            serve(stream, test_session(settings), None, Cancel::new(), StopRequest::never());
+        runtime.block_on(async move {
+            let talk = async {
+                let mut text = String::new();
+                let mut piece = vec![0; 4096];
+                client.write_all(b"a COMPRESS DEFLATE\r\n").await.unwrap();
+                while !text.contains("a OK") {
+                    let len = client.read(&mut piece).await.unwrap();
+                    text.push_str(&String::from_utf8_lossy(&piece[..len]));
+                }
+                client.write_all(sent).await.unwrap();
+                let len = client.read(&mut piece).await.unwrap();
+                let mut answer = Vec::new();
+                let mut take = |piece: &[u8]| {
+                    answer.extend_from_slice(piece);
+                    Ok(())
+                };
+                Deflate::new().decompress(&piece[..len], &mut take).unwrap();
+                assert_eq!(answer, b"b OK Unauthenticated\r\n");
+            };
+            match tokio::join!(served, talk).0.unwrap() {
+                SessionEnd::Unauthenticated(mut decoder) => decoder.take(),
+                SessionEnd::Closed => panic!("closed"),
+            }
+        })
+    }
+
+    #[test]
+    fn compression_ends_with_unauthenticate() {
+        let command = b"b UNAUTHENTICATE\r\n";
+        assert_eq!(unauthenticated(&deflated(command, FlushCompress::Sync)), b"");
+        // A client that ends its stream may send its next login ahead.
+        let mut sent = deflated(command, FlushCompress::Finish);
+        sent.extend_from_slice(b"c LOGIN");
+        assert_eq!(unauthenticated(&sent), b"c LOGIN");
+    }
 
     #[test]
     fn progress_is_announced_until_a_command_writes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (stream, mut client) = tokio::io::duplex(64 * 1024);
-        let (session, stop, changed) = (test_session(), StopRequest::never(), Arc::default());
+        let (session, stop, changed) =
+            (test_session(SessionSettings::default()), StopRequest::never(), Arc::default());
         let period = Duration::from_millis(20);
         let mut connection = Connection {
             stream,

@@ -123,14 +123,14 @@ impl Account for SessionAccount {
         special_use: &[String],
     ) -> Answer<()> {
         self.user.folders.create(name, is_folder, special_use).map_err(refused_folder)?;
-        self.user.followed.names_changed(None);
+        self.user.followed.names_changed(&[name], None);
         Ok(())
     }
 
     fn delete(&mut self, name: &MailboxName) -> Answer<()> {
         self.user.release_mailboxes();
         self.user.folders.delete(name).map_err(refused_folder)?;
-        self.user.followed.names_changed(None);
+        self.user.followed.names_changed(&[name], None);
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl Account for SessionAccount {
         self.user.release_mailboxes();
         let renamed = self.user.folders.rename(from, to).map_err(refused_folder)?;
         let is_done = matches!(renamed, Renamed::Done);
-        self.user.followed.names_changed(is_done.then_some((from, to)));
+        self.user.followed.names_changed(&[from, to], is_done.then_some((from, to)));
         match renamed {
             Renamed::Done => Ok(()),
             Renamed::MoveMessages { .. } => self.move_all(from, to),
@@ -147,7 +147,7 @@ impl Account for SessionAccount {
 
     fn subscribe(&mut self, name: &MailboxName, is_subscribed: bool) -> Answer<()> {
         self.user.folders.subscribe(name, is_subscribed).map_err(refused_folder)?;
-        self.user.followed.names_changed(None);
+        self.user.followed.attributes_changed();
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl Account for SessionAccount {
         entries: &[(String, Option<Vec<u8>>)],
     ) -> Answer<()> {
         self.user.folders.set_metadata(name, entries).map_err(refused_folder)?;
-        self.user.followed.names_changed(None);
+        self.user.followed.attributes_changed();
         Ok(())
     }
 }

@@ -4,22 +4,25 @@
 //! notices its changes. A change costs an entry in a log of names that all sessions share, and a
 //! wake-up of each.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use barid::vfs::Timestamp;
 use barid::{SharedMailbox, Subscription};
-use barid_folders::FolderTree;
 use barid_imap::backend::{AccountNames, Answer, NamesChange, Refusal};
-use barid_imap::command::{ListCommand, MailboxName};
+use barid_imap::command::MailboxName;
 use tokio::sync::Notify;
 
+use super::names::{FoundNames, NamesStep, SeenNames};
 use super::user::{UserMail, refused_folder};
-use crate::limits::{FOLLOWED_MAX, NAMES_PERIOD, RENAMES_MAX};
+use crate::limits::FOLLOWED_MAX;
 
 /// The followed mailboxes of a user.
 #[derive(Default)]
-pub(crate) struct Followed(Mutex<FollowedState>);
+pub(crate) struct Followed {
+    state: Mutex<FollowedState>,
+    names: FoundNames,
+}
 
 #[derive(Default)]
 struct FollowedState {
@@ -30,7 +33,9 @@ struct FollowedState {
     log: BTreeMap<u64, String>,
     sessions: HashMap<u64, Arc<Notify>>,
     last_session: u64,
-    names: KnownNames,
+    /// Followed mailboxes whose names may mean others since sessions of the user have changed the
+    /// tree.
+    touched: BTreeSet<String>,
 }
 
 struct FollowedMailbox {
@@ -42,22 +47,9 @@ struct FollowedMailbox {
     _subscription: Subscription,
 }
 
-/// The names as they were found last.
-#[derive(Default)]
-struct KnownNames {
-    names: Arc<AccountNames>,
-    /// Number of times that other names were found.
-    version: u64,
-    /// Time of the last look; `None` if sessions of the user have changed the tree since. A name
-    /// may mean another mailbox then.
-    looked_at: Option<Timestamp>,
-    /// Number of all renames, and the latest ones.
-    renames: (u64, VecDeque<(String, String)>),
-}
-
 impl Followed {
     fn state(&self) -> MutexGuard<'_, FollowedState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a mailbox has changed.
@@ -69,29 +61,46 @@ impl Followed {
         let before = std::mem::replace(&mut mailbox.change, change);
         state.log.remove(&before);
         state.log.insert(change, name.to_owned());
-        state.wake();
+        state.wake(None);
     }
 
-    /// Notes that names have changed; `renamed` is the old and the new name of a rename.
-    pub(crate) fn names_changed(&self, renamed: Option<(&MailboxName, &MailboxName)>) {
+    /// Notes that subscriptions or metadata have changed.
+    pub(crate) fn attributes_changed(&self) {
+        self.names.note(None);
+        self.state().wake(None);
+    }
+
+    /// Notes that names, and those below them, may mean other mailboxes; `renamed` is the old and
+    /// the new name of a rename.
+    pub(crate) fn names_changed(
+        &self,
+        names: &[&MailboxName],
+        renamed: Option<(&MailboxName, &MailboxName)>,
+    ) {
+        self.names.note(renamed);
         let mut state = self.state();
-        state.names.looked_at = None;
-        if let Some((from, to)) = renamed {
-            let (count, latest) = &mut state.names.renames;
-            *count += 1;
-            latest.push_back((from.0.clone(), to.0.clone()));
-            if latest.len() > RENAMES_MAX {
-                latest.pop_front();
-            }
-        }
-        state.wake();
+        let is_touched = |name: &&String| names.iter().any(|of| name.starts_with(&of.0));
+        let touched: Vec<String> = state.mailboxes.keys().filter(is_touched).cloned().collect();
+        state.touched.extend(touched);
+        state.wake(None);
+    }
+
+    /// Returns the followed mailboxes whose names can be selected in one of two lists only.
+    fn other_names(&self, before: &AccountNames, now: &AccountNames) -> Vec<String> {
+        let is_selectable = |names: &AccountNames, name: &str| {
+            names.mailbox(name).is_some_and(|listed| listed.is_selectable)
+        };
+        let mut names: Vec<String> = self.state().mailboxes.keys().cloned().collect();
+        names.retain(|name| is_selectable(before, name) != is_selectable(now, name));
+        names
     }
 }
 
 impl FollowedState {
-    fn wake(&self) {
-        for session in self.sessions.values() {
-            session.notify_one();
+    /// Wakes the sessions, except one.
+    fn wake(&self, except: Option<u64>) {
+        for session in self.sessions.iter().filter(|(number, _)| except != Some(**number)) {
+            session.1.notify_one();
         }
     }
 
@@ -113,27 +122,26 @@ pub(crate) struct SessionFollows {
     number: u64,
     wake: Arc<Notify>,
     names: BTreeSet<String>,
+    /// Mailboxes that could not be opened.
+    failed: VecDeque<String>,
     /// Number of the latest change that was seen.
     change: u64,
-    /// Version of the names that were seen.
-    version: u64,
-    /// Number of renames that were seen.
-    renames: u64,
+    seen: SeenNames,
 }
 
 impl SessionFollows {
     pub(crate) fn new(user: Arc<UserMail>, wake: Arc<Notify>) -> Self {
-        let (names, number) = (BTreeSet::new(), 0);
-        Self { user, number, wake, names, change: 0, version: 0, renames: 0 }
+        let (names, failed) = (BTreeSet::new(), VecDeque::new());
+        Self { user, number: 0, wake, names, failed, change: 0, seen: SeenNames::default() }
     }
 
-    /// Follows these mailboxes and no others.
+    /// Follows these mailboxes and no others; changes nothing if they are too many.
     pub(crate) fn follow(&mut self, names: &[String]) -> Answer<()> {
-        let is_too_many = names.len() > FOLLOWED_MAX;
-        let wanted: BTreeSet<String> = match is_too_many {
-            true => BTreeSet::new(),
-            false => names.iter().cloned().collect(),
-        };
+        if names.len() > FOLLOWED_MAX {
+            let text = format!("At most {FOLLOWED_MAX} mailboxes can be followed");
+            return Err(Refusal::new(Refusal::NOTIFICATION_OVERFLOW, text));
+        }
+        let wanted: BTreeSet<String> = names.iter().cloned().collect();
         // Mailboxes are opened and closed without the lock, which their listener takes.
         let mut closed = Vec::new();
         {
@@ -150,63 +158,61 @@ impl SessionFollows {
         }
         drop(closed);
         self.names.retain(|name| wanted.contains(name));
-        for name in wanted {
-            if !self.names.contains(&name) && self.user.follow(&name) {
-                self.names.insert(name);
-            }
+        self.failed.clear();
+        let new: Vec<String> = wanted.difference(&self.names).cloned().collect();
+        for name in new {
+            self.follow_one(name);
         }
-        match is_too_many {
-            true => {
-                let text = format!("At most {FOLLOWED_MAX} mailboxes can be followed");
-                Err(Refusal::new("NOTIFICATIONOVERFLOW", text))
-            }
-            false => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Returns the followed mailboxes that have changed since the last call.
+    /// Follows a mailbox, or notes that it cannot be opened; returns `true` if it is followed.
+    fn follow_one(&mut self, name: String) -> bool {
+        let is_open = self.user.follow(&name);
+        match is_open {
+            true => drop(self.names.insert(name)),
+            false => self.failed.push_back(name),
+        }
+        is_open
+    }
+
+    /// Returns the followed mailboxes that have changed since the last call, and those that could
+    /// not be opened before.
     pub(crate) fn changed(&mut self) -> Vec<String> {
+        // One at a time: it may be locked by another program for long.
+        let failed = self.failed.pop_front();
+        let opened = failed.filter(|name| self.follow_one(name.clone()));
         let state = self.user.followed.state();
         let since = state.log.range(self.change + 1..);
         let changed = since.filter(|(_, name)| self.names.contains(*name));
-        let changed = changed.map(|(_, name)| name.clone()).collect();
+        let changed = opened.into_iter().chain(changed.map(|(_, name)| name.clone())).collect();
         self.change = state.changes;
         changed
     }
 
-    /// Returns the names of all mailboxes, or `None` if the session knows them.
+    /// Returns the names of all mailboxes, or `None` if the session knows them, or is woken later.
     pub(crate) fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
-        let user = &self.user;
-        let mut must_follow = false;
-        let mut state = user.followed.state();
-        let known = &mut state.names;
-        let now = user.vfs.now();
-        let age = known.looked_at.map(|then| now.unix_nanos - then.unix_nanos);
-        let period = i64::try_from(NAMES_PERIOD.as_nanos()).unwrap_or(i64::MAX);
-        let is_new = age.is_some_and(|age| (0..period).contains(&age));
-        if !is_new || !if_changed {
-            let found = find_names(&user.folders).map_err(refused_folder)?;
-            if found != *known.names || known.looked_at.is_none() {
-                known.names = Arc::new(found);
-                known.version += 1;
-                must_follow = true;
+        let followed = &self.user.followed;
+        match followed.names.begin(self.user.vfs.now(), if_changed) {
+            NamesStep::Known => {}
+            NamesStep::Busy => return Ok(None),
+            NamesStep::Look(look) => {
+                let touched = std::mem::take(&mut followed.state().touched);
+                let found = match look.run(&self.user.folders) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        followed.state().touched.extend(touched);
+                        return Err(refused_folder(error));
+                    }
+                };
+                let other = followed.other_names(&found.before, &found.now);
+                self.user.follow_again(touched.into_iter().chain(other));
+                if found.must_wake {
+                    followed.state().wake(Some(self.number));
+                }
             }
-            known.looked_at = Some(now);
         }
-        if if_changed && self.version == known.version {
-            return Ok(None);
-        }
-        self.version = known.version;
-        let (count, latest) = &known.renames;
-        let new = (count - self.renames).min(latest.len() as u64) as usize;
-        let renames = latest.iter().skip(latest.len() - new).cloned().collect();
-        self.renames = *count;
-        let names = Arc::clone(&known.names);
-        drop(state);
-        if must_follow {
-            user.follow_again();
-        }
-        Ok(Some(NamesChange { names, renames }))
+        Ok(followed.names.since(&mut self.seen, if_changed))
     }
 }
 
@@ -232,15 +238,20 @@ impl UserMail {
         }
         let Ok(shared) = self.find_mailbox(&MailboxName::from(name)) else { return false };
         let _subscription = self.subscription(name, &shared);
-        let mut state = self.followed.state();
-        // Another session may have been faster.
-        let mailbox = state.mailboxes.entry(name.to_owned()).or_insert(FollowedMailbox {
-            sessions: 0,
-            change: 0,
-            mailbox: shared,
-            _subscription,
-        });
-        mailbox.sessions += 1;
+        let new = FollowedMailbox { sessions: 1, change: 0, mailbox: shared, _subscription };
+        let unused = match self.followed.state().mailboxes.entry(name.to_owned()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(new);
+                None
+            }
+            // Another session was faster.
+            Entry::Occupied(mut known) => {
+                known.get_mut().sessions += 1;
+                Some(new)
+            }
+        };
+        // It is closed without the lock.
+        drop(unused);
         true
     }
 
@@ -253,9 +264,8 @@ impl UserMail {
         })
     }
 
-    /// Follows the mailboxes that followed names mean now, where they meant others.
-    fn follow_again(self: &Arc<Self>) {
-        let names: Vec<String> = self.followed.state().mailboxes.keys().cloned().collect();
+    /// Follows the mailboxes that these names mean now, where they meant others.
+    fn follow_again(self: &Arc<Self>, names: impl Iterator<Item = String>) {
         for name in names {
             // One that is gone is followed until the sessions have announced it.
             let Ok(shared) = self.find_mailbox(&MailboxName::from(&*name)) else { continue };
@@ -275,17 +285,4 @@ impl UserMail {
             self.followed.note(&name);
         }
     }
-}
-
-fn find_names(folders: &FolderTree) -> Result<AccountNames, barid_folders::Error> {
-    let patterns = vec!["*".to_owned()];
-    let all = ListCommand { response: "LIST", patterns, ..ListCommand::default() };
-    let mut mailboxes = folders.list(&all)?;
-    // Subscriptions to mailboxes that do not exist.
-    let mut subscribed = all;
-    subscribed.selection.subscribed = true;
-    mailboxes.extend(folders.list(&subscribed)?.into_iter().filter(|one| !one.exists));
-    mailboxes.sort_by(|a, b| a.name.cmp(&b.name));
-    mailboxes.dedup_by(|a, b| a.name == b.name);
-    Ok(AccountNames { mailboxes, metadata: folders.all_metadata()? })
 }

@@ -6,6 +6,7 @@ mod binary;
 mod catenate;
 mod copy;
 mod follow;
+mod names;
 mod progress;
 mod quota;
 mod recent;
@@ -26,6 +27,8 @@ pub use self::view::ServedView;
 
 /// Creates a session of a user without mail.
 #[cfg(test)]
-pub(crate) fn test_session() -> barid_imap::session::Session<SessionAccount> {
-    tests::TestUser::new(crate::quota::Quota::default()).session()
+pub(crate) fn test_session(
+    settings: barid_imap::session::SessionSettings,
+) -> barid_imap::session::Session<SessionAccount> {
+    tests::TestUser::new(crate::quota::Quota::default()).session(settings)
 }

@@ -17,9 +17,31 @@ const ROOT: &str = "user";
 #[derive(Debug)]
 pub(crate) struct QuotaRoot {
     limits: Quota,
-    /// Mail that is being stored. It may be in the mailboxes already.
-    reserved: Mutex<MailUse>,
+    state: Mutex<QuotaState>,
     released: Condvar,
+    counted: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QuotaState {
+    /// Mail that is being stored. It may be in the mailboxes already.
+    reserved: MailUse,
+    /// Sum of all room that was released. Mail of that room may be in the mailboxes.
+    released: MailUse,
+    /// Number of counts that have begun.
+    counts: u64,
+    is_counting: bool,
+    /// The latest count that has ended.
+    latest: Option<Count>,
+}
+
+/// Amount of mail that was counted in the mailboxes.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    number: u64,
+    used: MailUse,
+    /// Room that had been released when it began.
+    released: MailUse,
 }
 
 /// Room for mail that is being stored, until this is dropped.
@@ -35,22 +57,38 @@ impl Drop for Reserved<'_> {
         if self.room == MailUse::default() {
             return;
         }
-        let mut reserved = self.root.reserved();
-        reserved.size -= self.room.size;
-        reserved.messages -= self.room.messages;
-        drop(reserved);
+        let mut state = self.root.state();
+        state.reserved = state.reserved.minus(self.room);
+        state.released = state.released + self.room;
+        drop(state);
         self.root.released.notify_all();
+    }
+}
+
+/// A count that has begun, until this is dropped.
+struct Counting<'q>(&'q QuotaRoot);
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_counting = false;
+        self.0.counted.notify_all();
     }
 }
 
 impl QuotaRoot {
     pub(crate) fn new(limits: Quota) -> Self {
-        Self { limits, reserved: Mutex::default(), released: Condvar::new() }
+        let (released, counted) = (Condvar::new(), Condvar::new());
+        Self { limits, state: Mutex::default(), released, counted }
     }
 
-    fn reserved(&self) -> MutexGuard<'_, MailUse> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QuotaState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Waits until something changes, for a short time at most.
+fn wait<'s>(changed: &Condvar, state: MutexGuard<'s, QuotaState>) -> MutexGuard<'s, QuotaState> {
+    changed.wait_timeout(state, QUOTA_WAIT).unwrap_or_else(PoisonError::into_inner).0
 }
 
 impl MailUse {
@@ -58,6 +96,13 @@ impl MailUse {
     pub(crate) fn of(messages: &[Complete]) -> Self {
         let size = messages.iter().map(Complete::len).fold(0, u64::saturating_add);
         Self { size, messages: messages.len() as u64 }
+    }
+
+    fn minus(self, less: Self) -> Self {
+        Self {
+            size: self.size.saturating_sub(less.size),
+            messages: self.messages.saturating_sub(less.messages),
+        }
     }
 }
 
@@ -71,22 +116,54 @@ impl UserMail {
         if root.limits.is_unlimited() || room == MailUse::default() {
             return Ok(Reserved { root, room: MailUse::default() });
         }
-        let mut reserved = root.reserved();
         loop {
-            // Nothing is stored meanwhile without a reservation.
-            let used = self.used(cancel)?;
-            if root.limits.allows(used + *reserved, room) {
-                *reserved = *reserved + room;
+            let (count, mut state) = self.counted(cancel)?;
+            // What was released since the count began may have been stored behind its back.
+            let stored = state.released.minus(count.released);
+            if root.limits.allows(count.used + stored + state.reserved, room) {
+                state.reserved = state.reserved + room;
                 return Ok(Reserved { root, room });
             }
-            if *reserved == MailUse::default() || cancel.is_cancelled() {
+            let is_sure = stored == MailUse::default() && state.reserved == MailUse::default();
+            if is_sure || cancel.is_cancelled() {
                 let text = "The mail of the user would exceed the quota";
                 return Err(Refusal::new("OVERQUOTA", text));
             }
             // A message that is stored right now may be counted twice.
-            let waited = root.released.wait_timeout(reserved, QUOTA_WAIT);
-            reserved = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if stored == MailUse::default() {
+                drop(wait(&root.released, state));
+            }
         }
+    }
+
+    /// Returns a count of the mail that began after this call, with the state since. One session
+    /// counts, without the lock, and shares the result with those that came before it began.
+    fn counted(&self, cancel: &Cancel) -> Answer<(Count, MutexGuard<'_, QuotaState>)> {
+        let root = &self.quota;
+        let mut state = root.state();
+        let asked = state.counts;
+        loop {
+            if let Some(count) = state.latest.filter(|count| count.number > asked) {
+                return Ok((count, state));
+            }
+            if !state.is_counting || cancel.is_cancelled() {
+                break;
+            }
+            state = wait(&root.counted, state);
+        }
+        state.is_counting = true;
+        state.counts += 1;
+        let (number, released) = (state.counts, state.released);
+        drop(state);
+        let counting = Counting(root);
+        let used = self.used(cancel)?;
+        let count = Count { number, used, released };
+        // A count that was interrupted may lack what is new.
+        if !cancel.is_cancelled() {
+            root.state().latest = Some(count);
+        }
+        drop(counting);
+        Ok((count, root.state()))
     }
 
     /// Counts the mail of the user.

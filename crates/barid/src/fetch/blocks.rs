@@ -13,7 +13,7 @@ use super::fetched::{Fetched, Needs, ReadParts};
 use super::large::{FetchedLargeMessage, read_large};
 use super::preview::{row_preview, text_preview};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched, facts};
-use crate::email_ids::{EmailId, EmailIdEntry, EmailIds};
+use crate::email_ids::{EmailId, EmailIds, NewEmailIds};
 use crate::large::is_too_large;
 use crate::limits::{
     FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_LAZY_PREVIEWS_MAX,
@@ -22,7 +22,7 @@ use crate::limits::{
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
 use crate::turns::{BlockTurn, Turns};
-use crate::view::{check_of, has_moved};
+use crate::view::has_moved;
 use crate::{Error, Result, View};
 
 /// Result of a thread for a block.
@@ -41,14 +41,14 @@ struct FetchedBlock {
 pub(super) struct Learned {
     pub(super) sizes: Vec<(Uid, u64)>,
     pub(super) structures: NewStructures,
-    pub(super) email_ids: Vec<EmailIdEntry>,
+    pub(super) email_ids: NewEmailIds,
 }
 
 impl Learned {
     fn append(&mut self, other: Self) {
         self.sizes.extend(other.sizes);
         self.structures.append(other.structures);
-        self.email_ids.extend(other.email_ids);
+        self.email_ids.append(other.email_ids);
     }
 }
 
@@ -270,6 +270,33 @@ struct FetchedMessage {
     preview: Option<String>,
     /// The identifier of its content, if it is known.
     email_id: Option<EmailId>,
+    /// `true` if that is to be computed from the text, or to be stored.
+    learns_id: bool,
+}
+
+/// Facts of a message that are known before it is read.
+struct KnownMessage {
+    core: Core,
+    structure: Option<BodyStructure>,
+    email_id: Option<EmailId>,
+    /// `true` if the message must be read.
+    is_needed: bool,
+}
+
+impl KnownMessage {
+    fn of(order: &Order<'_>, row: u32) -> Result<Self> {
+        let Order { view, items, structures, email_ids, .. } = order;
+        let core = view.snapshot.core(row)?;
+        let structure = items.has_structure().then(|| structures.of(&core)).flatten();
+        let wants_id = items.has(&FetchItem::EmailId);
+        let email_id = if wants_id { email_ids.of(&core) } else { None };
+        let is_needed = items.needs_message()
+            || (items.has_structure() && structure.is_none())
+            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
+            || (items.has(&FetchItem::Envelope) && core.cut)
+            || (wants_id && email_id.is_none());
+        Ok(Self { core, structure, email_id, is_needed })
+    }
 }
 
 /// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
@@ -286,13 +313,10 @@ fn make(
     let mut made = FetchedBlock { out, ..FetchedBlock::default() };
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
-    let wants_id = items.has(&FetchItem::EmailId);
     view.summaries(&rows, &mut |summary| {
-        let Some(FetchedMessage { core, message, structure, large, preview, email_id }) =
-            all.next()
-        else {
-            return false;
-        };
+        let Some(fetched) = all.next() else { return false };
+        let FetchedMessage { core, message, structure, large, preview, email_id, learns_id } =
+            fetched;
         let is_known = structure.is_some();
         let stored = message.map(|message| view.text(&message, &room.read));
         room.wire.clear();
@@ -305,11 +329,12 @@ fn make(
         let preview = preview.or_else(|| in_memory.map(text_preview));
         let about = (*items, needs);
         let mut parts = ReadParts { large: large.as_ref(), preview, email_id };
-        if wants_id && order.email_ids.of(&core).is_none() {
+        if learns_id {
             let of_wire = || wire.filter(|_| large.is_none()).map(EmailId::of_wire);
             parts.email_id = email_id.or_else(of_wire);
-            let new = parts.email_id.map(|id| (core.uid, check_of(&core), id));
-            made.learned.email_ids.extend(new);
+            if let Some(id) = parts.email_id {
+                made.learned.email_ids.add(&core, id);
+            }
         }
         let fetched = Fetched::new(summary, wire, structure, about, parts);
         if summary.rfc822_size.is_none() {
@@ -347,26 +372,21 @@ fn read(
     room: &mut ReadRoom,
     made: &mut FetchedBlock,
 ) -> Result<(Vec<u32>, Vec<FetchedMessage>)> {
-    let Order { view, items, structures, email_ids, .. } = order;
+    let Order { view, items, .. } = order;
     let wants_id = items.has(&FetchItem::EmailId);
-    let mut known: Vec<(Core, Option<BodyStructure>, bool)> = Vec::with_capacity(block.len());
+    let mut known: Vec<KnownMessage> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
     for row in block {
-        let core = view.snapshot.core(*row)?;
-        let structure = items.has_structure().then(|| structures.of(&core)).flatten();
-        let lacks_id = wants_id && email_ids.of(&core).is_none();
-        let is_needed = items.needs_message()
-            || (items.has_structure() && structure.is_none())
-            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
-            || (items.has(&FetchItem::Envelope) && core.cut)
-            || lacks_id;
-        wanted.extend(is_needed.then_some((*row, core)));
-        known.push((core, structure, is_needed));
+        let message = KnownMessage::of(order, *row)?;
+        wanted.extend(message.is_needed.then_some((*row, message.core)));
+        known.push(message);
     }
     let mut messages = view.read_rows(&wanted, room)?.into_iter();
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
     let mut all: Vec<FetchedMessage> = Vec::with_capacity(block.len());
-    for (row, (core, structure, is_needed)) in block.iter().zip(known) {
+    for (row, known) in block.iter().zip(known) {
+        let KnownMessage { core, structure, email_id, is_needed } = known;
+        let learns_id = wants_id && email_id.is_none();
         let message = if is_needed { messages.next() } else { None };
         let knows_size = core.rfc822_size.is_some();
         let large = |view: &View, row| Ok((None, Some(read_large(view, row, items, knows_size)?)));
@@ -380,13 +400,12 @@ fn read(
             }
             read => read.map(|message| (message, None)),
         };
-        let known_id = email_ids.of(&core);
         let read = match read {
-            Ok((message, large @ Some(_))) if wants_id && known_id.is_none() => {
+            Ok((message, large @ Some(_))) if learns_id => {
                 let id = view.follow(*row, &mut |view, row| view.row_email_id(row))?;
                 id.map(|id| (message, large, Some(id)))
             }
-            read => read.map(|(message, large)| (message, large, known_id)),
+            read => read.map(|(message, large)| (message, large, email_id)),
         };
         let read = match read {
             // What is in memory need not be read again.
@@ -398,7 +417,15 @@ fn read(
         match read {
             Ok(((message, large, email_id), preview)) => {
                 rows.push(*row);
-                all.push(FetchedMessage { core, message, structure, large, preview, email_id });
+                all.push(FetchedMessage {
+                    core,
+                    message,
+                    structure,
+                    large,
+                    preview,
+                    email_id,
+                    learns_id,
+                });
             }
             Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),

@@ -169,4 +169,75 @@ fn too_many_mailboxes_overflow() {
     append(&mut other, "INBOX");
     one.check_announced("");
     one.check(&format!("NOTIFY SET (personal {ALL})"), "x NO [NOTIFICATIONOVERFLOW]");
+    // A command that is refused changes nothing.
+    one.check("UNSELECT", "x OK");
+    one.check(&format!("NOTIFY SET (mailboxes INBOX {ALL}) (personal (MailboxName))"), "x OK");
+    other.create("c");
+    one.check(&format!("NOTIFY SET (personal {ALL})"), "x NO [NOTIFICATIONOVERFLOW]");
+    append(&mut other, "INBOX");
+    let status = "* STATUS INBOX (MESSAGES 6 UIDNEXT 7 UIDVALIDITY 1 UNSEEN 0 HIGHESTMODSEQ 7)";
+    one.check_announced(&format!("* LIST (\\HasNoChildren) \"/\" c / {status}"));
+}
+
+#[test]
+fn a_client_is_not_told_of_its_own_names() {
+    let (mut one, mut other) = two();
+    let events = "(MailboxName SubscriptionChange MailboxMetadataChange)";
+    one.check(&format!("NOTIFY SET (personal {events})"), "x OK");
+    one.create("b");
+    one.check("SUBSCRIBE b", "x OK");
+    one.check("SETMETADATA b (/shared/x \"1\")", "x OK");
+    one.check_announced("");
+    one.check("RENAME b c", "x OK");
+    one.check("DELETE c", "x OK");
+    one.check("UNSUBSCRIBE b", "x OK");
+    one.check_announced("");
+    // Others undo what it has done, before and after it was looked at.
+    one.create("d");
+    one.check("SUBSCRIBE a", "x OK");
+    other.check("DELETE d", "x OK");
+    other.check("UNSUBSCRIBE a", "x OK");
+    let unsubscribed = "* LIST (\\HasNoChildren) \"/\" a";
+    one.check_announced(&format!("{unsubscribed} / * LIST (\\NonExistent) \"/\" d"));
+    one.create("d");
+    one.check_announced("");
+    other.check("SETMETADATA d (/shared/x \"1\")", "x OK");
+    one.check("SETMETADATA d (/shared/x \"2\" /shared/y \"2\")", "x OK");
+    other.check("SETMETADATA d (/shared/x \"3\")", "x OK");
+    one.check_announced("* METADATA d /shared/x");
+    // Changes of others at the same time are announced.
+    one.create("e");
+    other.create("f");
+    one.check_announced("* LIST (\\HasNoChildren) \"/\" f");
+    other.check("DELETE e", "x OK");
+    one.check_announced("* LIST (\\NonExistent) \"/\" e");
+}
+
+#[test]
+fn a_client_is_not_told_of_its_own_messages() {
+    let (mut one, mut other) = two();
+    one.select();
+    let set = format!("NOTIFY SET (selected (MessageNew (FLAGS) MessageExpunge)) (personal {ALL})");
+    one.check(&set, "x OK");
+    append(&mut one, "a");
+    let copied = one.send(b"x UID COPY 1:2 a\r\nx UID MOVE 3 a\r\n");
+    assert!(copied.contains("COPYUID") && copied.contains("* 3 EXPUNGE"), "{copied}");
+    one.check_announced("");
+    append(&mut one, "a");
+    append(&mut other, "a");
+    let numbers = "UIDVALIDITY 2 UNSEEN 0 HIGHESTMODSEQ";
+    one.check_announced(&format!("* STATUS a (MESSAGES 6 UIDNEXT 7 {numbers} 7)"));
+    append(&mut other, "a");
+    append(&mut one, "a");
+    one.check_announced(&format!("* STATUS a (MESSAGES 8 UIDNEXT 9 {numbers} 9)"));
+    // In the selected mailbox it learns the number of messages, and fetches what it wants itself.
+    let answer = one.send(b"x APPEND INBOX {6+}\r\ne: 5\r\n\r\n");
+    assert!(answer.contains("* 4 EXISTS\r\n") && !answer.contains("FETCH"), "{answer}");
+    append(&mut other, "INBOX");
+    one.check_announced("* 5 EXISTS / * 5 RECENT / * 5 FETCH (UID 6 FLAGS (\\Recent))");
+    // A mailbox that it renames has the same messages.
+    one.check("RENAME a b", "x OK");
+    one.check_announced("");
+    append(&mut other, "b");
+    one.check_announced(&format!("* STATUS b (MESSAGES 9 UIDNEXT 10 {numbers} 10)"));
 }

@@ -1,5 +1,6 @@
 //! Sessions of one user over mailboxes in a file system in memory.
 
+mod multi_search;
 mod notify;
 mod quota;
 
@@ -44,13 +45,13 @@ impl TestUser {
         Self { vfs, mail }
     }
 
-    pub(super) fn session(&self) -> Session<SessionAccount> {
+    pub(in crate::mail) fn session(&self, settings: SessionSettings) -> Session<SessionAccount> {
         let account = SessionAccount::new(Arc::clone(&self.mail), Cancel::new());
-        Session::new(account, SessionSettings::default(), Decoder::new())
+        Session::new(account, settings, Decoder::new())
     }
 
     pub(super) fn client(&self) -> Client {
-        Client(self.session())
+        Client(self.session(SessionSettings::default()))
     }
 }
 

@@ -1,8 +1,14 @@
 //! NOTIFY (RFC 5465) over mailboxes on a disk.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::Duration;
+
+use barid::vfs::{CallKind, MeanwhileVfs, MemVfs, Vfs as _};
 
 use super::TestUser;
+use crate::mail::UserMail;
 use crate::quota::Quota;
 
 const ALL: &str = "(MessageNew MessageExpunge FlagChange)";
@@ -102,4 +108,140 @@ fn mailboxes_of_other_programs_are_found_after_a_while() {
     let mut other = user.client();
     other.check("SETMETADATA found (/private/comment \"x\")", "x OK");
     assert_eq!(client.announced(), "* METADATA found /private/comment\r\n");
+}
+
+/// A user whose file system counts the calls of a kind for paths below the mail, and calls `act`
+/// before each.
+fn counting_user(kind: CallKind, act: impl Fn() + Send + Sync + 'static) -> (TestUser, Calls) {
+    let disk = MemVfs::new();
+    disk.create_dir_all(Path::new("/ann/Maildir"), 0o700).unwrap();
+    let calls = Calls::default();
+    let counted = Arc::clone(&calls);
+    let vfs = MeanwhileVfs::new(disk, move |of, path| {
+        if of == kind && path.starts_with("/ann/Maildir") {
+            counted.fetch_add(1, Ordering::Relaxed);
+            act();
+        }
+    });
+    (TestUser::in_vfs(Arc::new(vfs), Quota::default()), calls)
+}
+
+type Calls = Arc<AtomicUsize>;
+
+#[test]
+fn events_are_noted_while_the_tree_is_listed() {
+    let mail: &'static OnceLock<Arc<UserMail>> = Box::leak(Box::default());
+    let (sender, noted) = mpsc::channel();
+    let (sender, noted) = (Mutex::new(sender), Arc::new(Mutex::new(noted)));
+    let waited = Arc::clone(&noted);
+    let (user, _) = counting_user(CallKind::List, move || {
+        let Some(mail) = mail.get() else { return };
+        let sender = sender.lock().unwrap().clone();
+        std::thread::spawn(move || {
+            mail.followed.attributes_changed();
+            sender.send(()).unwrap();
+        });
+        let is_noted = waited.lock().unwrap().recv_timeout(Duration::from_secs(10));
+        assert!(is_noted.is_ok(), "the lock of the events is held");
+    });
+    let mut client = user.client();
+    assert!(mail.set(Arc::clone(&user.mail)).is_ok());
+    client.check("NOTIFY SET (personal (MailboxName))", "x OK");
+    drop(noted);
+}
+
+#[test]
+fn one_session_looks_for_all_and_opens_only_what_may_be_another() {
+    let (user, lists) = counting_user(CallKind::List, || ());
+    let mut other = user.client();
+    for number in 0..10 {
+        other.check(&format!("CREATE a{number}"), "x OK");
+    }
+    let events = "(MessageNew MessageExpunge FlagChange MailboxName SubscriptionChange)";
+    let mut sessions: Vec<_> = (0..5).map(|_| user.client()).collect();
+    for session in &mut sessions {
+        session.check(&format!("NOTIFY SET (personal {events})"), "x OK");
+    }
+    let count = |work: &mut dyn FnMut()| {
+        let before = lists.load(Ordering::Relaxed);
+        work();
+        lists.load(Ordering::Relaxed) - before
+    };
+    let one_list = count(&mut || other.check("LIST \"\" *", "x OK"));
+    assert!(one_list > 0);
+    other.check("SUBSCRIBE a1", "x OK");
+    let listed = count(&mut || {
+        for session in &mut sessions {
+            assert_eq!(session.announced().lines().count(), 1);
+        }
+    });
+    assert_eq!(listed, one_list);
+    // Nothing is opened after a change of a subscription, and one mailbox after a rename.
+    let (user, opened) = counting_user(CallKind::Open, || ());
+    let (mut one, mut other) = (user.client(), user.client());
+    for number in 0..50 {
+        other.check(&format!("CREATE a{number}"), "x OK");
+    }
+    one.check(&format!("NOTIFY SET (personal {events})"), "x OK");
+    let count = |work: &mut dyn FnMut()| {
+        let before = opened.load(Ordering::Relaxed);
+        work();
+        opened.load(Ordering::Relaxed) - before
+    };
+    let listing = count(&mut || other.check("LIST \"\" *", "x OK"));
+    other.check("SUBSCRIBE a1", "x OK");
+    let announcing = count(&mut || assert_eq!(one.announced().lines().count(), 1));
+    assert!(announcing <= listing + 5, "{announcing} after a subscription, {listing} for LIST");
+    other.check("RENAME a1 b", "x OK");
+    let announcing = count(&mut || assert!(one.announced().contains("OLDNAME")));
+    assert!(announcing <= listing + 20, "{announcing} after a rename, {listing} for LIST");
+}
+
+#[test]
+fn an_event_of_a_mailbox_that_cannot_be_read_comes_later() {
+    let user = TestUser::new(Quota::default());
+    let (mut one, mut other) = (user.client(), user.client());
+    other.check("CREATE a", "x OK");
+    other.check("CREATE b", "x OK");
+    one.check(&format!("NOTIFY SET (personal {ALL})"), "x OK");
+    other.append("a", &["A: b\r\n\r\n"]);
+    user.mail.release_mailboxes();
+    let (cur, away) = (Path::new("/ann/Maildir/.a/cur"), Path::new("/ann/away"));
+    user.vfs.rename(cur, away).unwrap();
+    assert_eq!(one.announced(), "");
+    assert_eq!(one.announced(), "");
+    user.vfs.rename(away, cur).unwrap();
+    assert!(one.announced().starts_with("* STATUS a (MESSAGES 1 "), "after it can be read again");
+    assert_eq!(one.announced(), "");
+}
+
+#[test]
+fn a_session_is_not_told_of_its_own_changes() {
+    let user = TestUser::new(Quota::default());
+    let (mut one, mut other) = (user.client(), user.client());
+    let events = "(MessageNew MessageExpunge FlagChange MailboxName SubscriptionChange \
+                  MailboxMetadataChange)";
+    one.check(&format!("NOTIFY SET (personal {events})"), "x OK");
+    one.check("CREATE a.b", "x OK");
+    one.check("SUBSCRIBE a.b", "x OK");
+    one.check("SETMETADATA a.b (/private/comment \"x\")", "x OK");
+    assert_eq!(one.announced(), "");
+    one.append("a.b", &["A: b\r\n\r\n", "A: c\r\n\r\n"]);
+    assert_eq!(one.announced(), "");
+    one.check("SELECT a.b", "x OK");
+    one.check("COPY 1 INBOX", "x OK");
+    one.check("MOVE 2 INBOX", "x OK");
+    assert_eq!(one.announced(), "");
+    one.check("UNSELECT", "x OK");
+    one.check("RENAME a c", "x OK");
+    assert_eq!(one.announced(), "");
+    other.append("c.b", &["A: b\r\n\r\n"]);
+    one.append("c.b", &["A: b\r\n\r\n"]);
+    assert!(one.announced().starts_with("* STATUS c.b (MESSAGES 3 "));
+    one.check("RENAME INBOX d", "x OK");
+    one.check("DELETE c.b", "x OK");
+    // It cannot know the numbers.
+    let text = one.announced();
+    assert!(text.starts_with("* STATUS d (MESSAGES 2 ") && text.lines().count() == 2, "{text}");
+    assert!(text.contains("* STATUS INBOX (MESSAGES 0 "), "{text}");
 }

@@ -1,10 +1,14 @@
 //! Quota in sessions.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use barid::Cancel;
+use barid::vfs::{CallKind, MeanwhileVfs, MemVfs, Vfs as _};
 
 use super::{Client, TestUser};
-use crate::quota::Quota;
+use crate::quota::{MailUse, Quota};
 
 fn kilobytes(size: u64) -> Quota {
     Quota { size: Some(size * 1024), messages: None }
@@ -118,4 +122,39 @@ fn sessions_at_once_do_not_exceed_the_quota_together() {
     });
     assert_eq!(stored, 40);
     check_use(&mut user.client(), "MESSAGE 40 40");
+}
+
+#[test]
+fn room_is_released_while_mail_is_counted() {
+    let disk = MemVfs::new();
+    disk.create_dir_all(Path::new("/ann/Maildir"), 0o700).unwrap();
+    let (to_releaser, asked) = mpsc::channel::<()>();
+    let (released, from_releaser) = mpsc::channel();
+    let channels = Arc::new(Mutex::new(Some((to_releaser, from_releaser))));
+    let (is_armed, arm) = mpsc::channel::<()>();
+    let arm = Mutex::new(arm);
+    let vfs = MeanwhileVfs::new(disk, move |kind, path| {
+        let is_list = kind == CallKind::List && path.starts_with("/ann/Maildir");
+        if !is_list || arm.lock().unwrap().try_recv().is_err() {
+            return;
+        }
+        let Some((to_releaser, from_releaser)) = channels.lock().unwrap().take() else { return };
+        to_releaser.send(()).unwrap();
+        let is_released = from_releaser.recv_timeout(Duration::from_secs(10));
+        assert!(is_released.is_ok(), "the lock of the quota is held");
+    });
+    let user = TestUser::in_vfs(Arc::new(vfs), Quota { size: None, messages: Some(3) });
+    let room = |messages| MailUse { size: 1, messages };
+    std::thread::scope(|scope| {
+        let reserved = user.mail.reserve(room(2), &Cancel::new()).unwrap();
+        scope.spawn(move || {
+            asked.recv().unwrap();
+            drop(reserved);
+            released.send(()).unwrap();
+        });
+        is_armed.send(()).unwrap();
+        // What was released meanwhile counts as stored, and then turns out not to be.
+        let all = user.mail.reserve(room(3), &Cancel::new()).unwrap();
+        drop(all);
+    });
 }

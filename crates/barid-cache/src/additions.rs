@@ -1,0 +1,95 @@
+//! Bytes that are appended to a derived column, so that it need not be written anew for a few.
+//!
+//! They stand behind its blocks (`docs/formats/cache.md`, "Derived columns"), each with a checksum
+//! that only this file and this offset give: what a crash or another process left half written, or
+//! what was overwritten, ends the additions and is recomputed by the caller.
+
+use barid_vfs::OpenOptions;
+use barid_vfs::le::{LeReader, PutLe};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::derived::Derived;
+use crate::error::{Error, Result};
+use crate::limits::ADDITIONS_LEN_MAX;
+use crate::snapshot::{Snapshot, Stored};
+
+/// Bytes before an addition: length u32, 0 u32, checksum u64.
+const ADDITION_HEAD_LEN: usize = 16;
+
+/// Lengths of a derived column with additions, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnLens {
+    /// The content that was written at once.
+    pub content: u64,
+    /// All additions.
+    pub additions: u64,
+}
+
+impl Derived {
+    /// Returns the additions, oldest first.
+    ///
+    /// # Errors
+    /// Returns an error of the file system.
+    pub fn additions(&self) -> Result<Vec<Vec<u8>>> {
+        Ok(self.scan_additions()?.0)
+    }
+
+    /// Returns the additions and their end in the file.
+    fn scan_additions(&self) -> Result<(Vec<Vec<u8>>, u64)> {
+        let start = self.content_end();
+        let file_len = self.file.metadata().map_err(Error::at(&self.path))?.size;
+        let mut bytes = vec![0; file_len.saturating_sub(start).min(ADDITIONS_LEN_MAX) as usize];
+        let read = self.file.read_full_at(&mut bytes, start).map_err(Error::at(&self.path))?;
+        bytes.truncate(read);
+        let (mut additions, mut at) = (Vec::new(), 0);
+        while let Some(addition) = self.addition_at(&bytes[at..], start + at as u64) {
+            at += ADDITION_HEAD_LEN + addition.len();
+            additions.push(addition.to_vec());
+        }
+        Ok((additions, start + at as u64))
+    }
+
+    /// Returns the addition at the beginning of `bytes`, which are at an offset of the file.
+    fn addition_at<'b>(&self, bytes: &'b [u8], offset: u64) -> Option<&'b [u8]> {
+        let mut take = LeReader(bytes);
+        let (len, _) = (take.u32()?, take.u32()?);
+        let checksum = take.u64()?;
+        let addition = take.take(len as usize)?;
+        (self.checksum_of_addition(addition, offset) == checksum).then_some(addition)
+    }
+
+    fn checksum_of_addition(&self, addition: &[u8], offset: u64) -> u64 {
+        xxh3_64_with_seed(addition, self.head_checksum.wrapping_add(offset))
+    }
+}
+
+impl Snapshot {
+    /// Appends bytes to the derived column `kind`, of whatever state of the cache. Nothing is
+    /// fsynced. Returns `None` if it does not exist or is damaged, if its additions are too long,
+    /// or if the snapshot lives in this process only; nothing is written then.
+    ///
+    /// Costs an open and a read of the earlier additions.
+    ///
+    /// # Errors
+    /// Returns an error of the file system; the earlier additions still exist.
+    pub fn append_derived(&self, kind: &str, bytes: &[u8]) -> Result<Option<ColumnLens>> {
+        if !matches!(self.stored, Stored::Yes) {
+            return Ok(None);
+        }
+        let column = Derived::open_with(&*self.vfs, &self.base.path, kind, OpenOptions::WRITE)?;
+        let Some(column) = column else { return Ok(None) };
+        let end = column.scan_additions()?.1;
+        let additions = end - column.content_end() + (ADDITION_HEAD_LEN + bytes.len()) as u64;
+        let Ok(len) = u32::try_from(bytes.len()) else { return Ok(None) };
+        if additions > ADDITIONS_LEN_MAX {
+            return Ok(None);
+        }
+        let mut out = Vec::with_capacity(ADDITION_HEAD_LEN + bytes.len());
+        out.put_u32(len);
+        out.put_u32(0);
+        out.put_u64(column.checksum_of_addition(bytes, end));
+        out.extend_from_slice(bytes);
+        column.file.write_all_at(&out, end).map_err(Error::at(&column.path))?;
+        Ok(Some(ColumnLens { content: column.len(), additions }))
+    }
+}
