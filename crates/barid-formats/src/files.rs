@@ -275,8 +275,11 @@ pub(crate) fn is_changing(metadata: &Metadata, now: Timestamp) -> bool {
 
 /// Returns the defect of a mailbox with messages that are left out because they are being written.
 pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
-    let messages = if count == 1 { "a message is" } else { "messages are" };
-    let what = format!("{messages} that seem to be still being written are not shown yet: {count}");
+    let messages = match count {
+        1 => "a message that seems to be still being written is",
+        _ => "messages that seem to be still being written are",
+    };
+    let what = format!("{messages} not shown yet: {count}");
     let defect = MailboxDefect { kind: DefectKind::Arriving, offset: 0, uid: None, what };
     (count > 0).then_some(defect)
 }

@@ -12,7 +12,7 @@ import time
 
 PORT, TLS_PORT, CERTIFICATE, USER, PASSWORD, HOME = sys.argv[1:7]
 PROFILE = os.path.join(HOME, 'profile')
-TIMEOUT = 60
+TIMEOUT = 90
 # Seconds after which Thunderbird has sent IDLE.
 QUIET = 4
 
@@ -265,32 +265,40 @@ def work(tb):
       parameters.type = Ci.nsIMsgCompType.New;
       parameters.format = Ci.nsIMsgCompFormat.PlainText;
       parameters.identity = MailServices.accounts.defaultAccount.defaultIdentity;
-      MailServices.compose.OpenComposeWindowWithParams(null, parameters);
-      let window;
-      // The timer is started last; a draft that is saved before the text is there gets lost.
-      await until("window", () => {
-        window = Services.wm.getMostRecentWindow("msgcompose");
-        return window?.gAutoSaveTimeout && window.GetCurrentEditorElement()
-          ?.contentDocument?.body?.textContent.includes("a draft");
-      });
-      await new Promise(resolve => setTimeout(resolve, 1000));
+      const opened = async () => {
+        MailServices.compose.OpenComposeWindowWithParams(null, parameters);
+        let window;
+        // The timer is started last; a draft that is saved before the text is there gets lost.
+        await until("window", () => {
+          window = Services.wm.getMostRecentWindow("msgcompose");
+          return window?.gAutoSaveTimeout && window.GetCurrentEditorElement()
+            ?.contentDocument?.body?.textContent.includes("a draft");
+        });
+        await new Promise(resolve => setTimeout(resolve, 1000));
+        return window;
+      };
       const is_saved = () => {
         const drafts = find("Drafts");
         drafts?.updateFolder(null);
         return drafts && has(drafts, "Grüße");
       };
-      // Now and then Thunderbird sends nothing, to whatever server; a person saves again.
+      // Now and then Thunderbird sends nothing, to whatever server, and may never end its attempt; a
+      // person writes the message again.
       for (let attempt = 0; attempt < 3; attempt++) {
+        const window = await opened();
         await window.SaveAsDraft();
-        // An update of the folder before that would be in the way of the copy.
-        await until("end of saving", () => !window.gSaveOperationInProgress);
-        for (let second = 0; second < 12 && !is_saved(); second++) {
+        for (let second = 0; second < 12; second++) {
+          // An update of the folder before the end of saving would be in the way of the copy.
+          if (!window.gSaveOperationInProgress && is_saved()) break;
           await new Promise(resolve => setTimeout(resolve, 1000));
         }
+        window.gContentChanged = false;
+        window.close();
+        await until("end of window",
+                    () => Services.wm.getMostRecentWindow("msgcompose") != window);
         if (is_saved()) break;
       }
       await appears("Drafts", "Grüße");
-      window.close();
     ''')
     # The folder is still on the screen; its connection waits with IDLE after two quiet seconds.
     time.sleep(QUIET)

@@ -1,5 +1,6 @@
 //! SELECT, EXAMINE, CLOSE, UNSELECT (RFC 9051 §6.3.2, §6.4, RFC 7162 §3.2.5).
 
+use barid_query::search::ranges_contain;
 use barid_types::{Flag, ModSeq, Uid, UidSet};
 
 use super::reply::Reply;
@@ -151,13 +152,8 @@ impl<A: Account> Session<A> {
         let changes = selected.newest.changes_since_modseq(modseq)?;
         let uidnext = numbers.uidnext.get();
         let ranges = known.uids.as_ref().map(|uids| uids.resolve(uidnext.saturating_sub(1).max(1)));
-        let is_known = |uid: Uid| match &ranges {
-            Some(ranges) => {
-                let at = ranges.partition_point(|range| range.1 < uid.get());
-                ranges.get(at).is_some_and(|range| range.0 <= uid.get())
-            }
-            None => true,
-        };
+        let is_known =
+            |uid: Uid| ranges.as_ref().is_none_or(|ranges| ranges_contain(ranges, uid.get()));
         let vanished = match &ranges {
             Some(ranges) => intersection(&changes.vanished, ranges),
             None => changes.vanished,
