@@ -60,8 +60,8 @@ pub const JWKS_KEYS_MAX: usize = 100;
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest time between two requests of a key set because of unknown keys.
 pub const JWKS_RETRY_TIME: Duration = Duration::from_secs(60);
-/// Time after a request of a key set that failed in which tokens that need another one are refused
-/// for the time being.
+/// Time after a failed request of a key set in which it is not requested again; tokens that need
+/// other keys are refused temporarily.
 pub const JWKS_FAILURE_TIME: Duration = Duration::from_secs(10);
 
 /// Number of users of a folder that are served with one password.

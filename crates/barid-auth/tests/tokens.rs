@@ -88,7 +88,8 @@ fn keys_are_fetched_when_needed() {
     let jwks = Jwks::new(options, Arc::<Prepared>::clone(&fetcher), Arc::<MemVfs>::clone(&vfs));
     let check = |seed| jwks.check(BearerToken(&token(seed, &vfs)));
     let good = || Ok("ann@example.org".to_owned());
-    // No answer, then one that is not a key set, then keys. Between failures nobody is asked.
+    // No answer, then one that is not a key set, then keys. Soon after a failure there is no
+    // request.
     let failed = || {
         assert!(check(1).is_err());
         assert!(check(1).is_err());

@@ -1,8 +1,9 @@
-//! Bytes that are appended to a derived column, so that it need not be written anew for a few.
+//! Additions to a derived column: bytes appended to its file, so that a few new values do not
+//! rewrite all of it.
 //!
-//! They stand behind its blocks (`docs/formats/cache.md`, "Derived columns"), each with a checksum
-//! that only this file and this offset give: what a crash or another process left half written, or
-//! what was overwritten, ends the additions and is recomputed by the caller.
+//! They follow its blocks (`docs/formats/cache.md`, "Derived columns"). The checksum of each one
+//! depends on the file and the offset. An addition that was written in part, or overwritten, does
+//! not match its checksum and ends the additions; the caller recomputes the missing values.
 
 use barid_vfs::OpenOptions;
 use barid_vfs::le::{LeReader, PutLe};
@@ -19,7 +20,7 @@ const ADDITION_HEAD_LEN: usize = 16;
 /// Lengths of a derived column with additions, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnLens {
-    /// The content that was written at once.
+    /// The content, without the additions.
     pub content: u64,
     /// All additions.
     pub additions: u64,
@@ -49,7 +50,7 @@ impl Derived {
         Ok((additions, start + at as u64))
     }
 
-    /// Returns the addition at the beginning of `bytes`, which are at an offset of the file.
+    /// Returns the addition at the start of `bytes`, which were read at `offset` of the file.
     fn addition_at<'b>(&self, bytes: &'b [u8], offset: u64) -> Option<&'b [u8]> {
         let mut take = LeReader(bytes);
         let (len, _) = (take.u32()?, take.u32()?);
@@ -64,9 +65,10 @@ impl Derived {
 }
 
 impl Snapshot {
-    /// Appends bytes to the derived column `kind`, of whatever state of the cache. Nothing is
-    /// fsynced. Returns `None` if it does not exist or is damaged, if its additions are too long,
-    /// or if the snapshot lives in this process only; nothing is written then.
+    /// Appends bytes to the derived column `kind`, whatever the state of the cache from which it
+    /// was computed. Nothing is fsynced. Returns `None` and writes nothing if the column does not
+    /// exist or is damaged, if its additions would be too long, or if the snapshot exists in this
+    /// process only.
     ///
     /// Costs an open and a read of the earlier additions.
     ///

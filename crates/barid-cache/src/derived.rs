@@ -133,7 +133,7 @@ impl Derived {
         }))
     }
 
-    /// Returns the offset in the file behind the content.
+    /// Returns the offset in the file at which the content ends.
     pub(crate) fn content_end(&self) -> u64 {
         HEAD_LEN as u64 + self.len + self.len.div_ceil(PAYLOAD_LEN) * BLOCK_HEAD_LEN
     }

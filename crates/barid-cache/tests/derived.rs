@@ -101,7 +101,7 @@ fn additions_end_where_one_is_torn() {
             assert_eq!(additions(&snapshot, "ids"), [b"first"], "cut at {end}");
             file.write_all_at(&whole, 0).unwrap();
         }
-        // A length of 0 u32 behind it proves nothing and is not compared.
+        // The zero u32 after the length is not covered by the checksum.
         for at in
             (start as usize..whole.len()).filter(|at| !(4..8).contains(&(at - start as usize)))
         {
@@ -109,11 +109,11 @@ fn additions_end_where_one_is_torn() {
             assert_eq!(additions(&snapshot, "ids"), [b"first"], "byte {at}");
             file.write_all_at(&whole, 0).unwrap();
         }
-        // The next one takes the place of the torn one, and what is behind it is never read.
+        // The next one overwrites the torn one, and bytes after it are never read.
         file.set_len(whole.len() as u64 - 1).unwrap();
         snapshot.append_derived("ids", b"2").unwrap().unwrap();
         assert_eq!(additions(&snapshot, "ids"), [&b"first"[..], b"2"]);
-        // An addition of another place, or file, is none.
+        // An addition copied from another offset is not valid.
         snapshot.append_derived("ids", b"first").unwrap().unwrap();
         let copied =
             disk.read(&path, u64::MAX).unwrap()[start as usize - 21..start as usize].to_vec();

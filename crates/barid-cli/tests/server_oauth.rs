@@ -174,9 +174,9 @@ fn signed_tokens_are_verified_by_the_keys_of_the_issuer() {
 }
 
 /// Sends tokens to a server whose issuer accepts connections and never answers, and returns the
-/// time that the login with a password takes then.
+/// time that a login with a password takes meanwhile.
 fn password_login_beside_tokens(settings: &str, token: &str) -> Duration {
-    // The kernel accepts what nobody takes.
+    // The kernel establishes connections although nobody accepts them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let server = Server::start_with_files(&[("users/secret", "s3cret\n")], &|path| {
@@ -192,12 +192,12 @@ fn password_login_beside_tokens(settings: &str, token: &str) -> Duration {
     for stranger in &mut strangers {
         stranger.send(&format!("t AUTHENTICATE OAUTHBEARER {}\r\n", oauthbearer(token)));
     }
-    // Their tokens are before the password.
+    // Their tokens arrive before the password.
     std::thread::sleep(Duration::from_millis(500));
     let start = Instant::now();
     ann.ok("LOGIN ann secret");
     let time = start.elapsed();
-    // Those that do not wait for the issuer are told so.
+    // Tokens beyond those that wait for the issuer are refused.
     let denied = strangers.pop().unwrap().answer("t");
     assert!(denied.contains("t NO [UNAVAILABLE]"), "{denied}");
     time

@@ -371,7 +371,7 @@ fn a_link_in_the_place_of_a_folder_does_not_lead_to_another_user() {
             kill(pid);
         }
         wait_for("the end of the workers", || server.workers().is_empty().then_some(()));
-        // As a process of ann could, which may write in her folder.
+        // A process of ann could do the same: it can write to her folder.
         let before = path(&format!("{folder}.before"));
         fs::rename(path(folder), &before).unwrap();
         symlink(path(target), path(folder)).unwrap();

@@ -52,8 +52,9 @@ impl FolderTree {
         Ok(self.selected(names, command, &patterns))
     }
 
-    /// Returns all mailboxes, folders and subscriptions, ascending by name. A subscription without
-    /// mailbox does not `exist`. One search of the tree, however many names are subscribed to.
+    /// Returns all mailboxes, folders and subscriptions, ascending by name. `exists` is `false` for
+    /// a subscription without a mailbox. Searches the tree once, however many subscriptions there
+    /// are.
     ///
     /// # Errors
     /// As [`FolderTree::list`].

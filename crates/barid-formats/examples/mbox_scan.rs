@@ -70,7 +70,7 @@ fn scan(path: &Path, threads: usize, times: u32) -> Result<(), Box<dyn Error>> {
             ledger: &mut ledger,
             read_only: false,
             full_check: false,
-            is_repeated: false,
+            will_rescan: false,
             threads,
             progress: None,
         };

@@ -230,7 +230,7 @@ impl<K: Kind> World<K> {
             ledger: &mut ledger,
             read_only: self.read_only,
             full_check: self.full_check,
-            is_repeated: false,
+            will_rescan: false,
             threads: self.threads,
             progress: None,
         };

@@ -41,7 +41,7 @@ fn scan(vfs: &Arc<dyn Vfs>, path: &Path, format: FormatName) -> ScanReport {
         ledger: &mut ledger,
         read_only: false,
         full_check: false,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

@@ -117,7 +117,7 @@ fn scan(mailbox: &dyn Storage) -> Cached {
         ledger: &mut ledger,
         read_only: true,
         full_check: false,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

@@ -27,7 +27,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Response code of too many mailboxes to follow (RFC 5465 §5.8).
+    /// Response code for too many mailboxes to follow (RFC 5465 §5.8).
     pub const NOTIFICATION_OVERFLOW: &str = "NOTIFICATIONOVERFLOW";
 
     /// Creates a refusal with a response code.
@@ -281,17 +281,23 @@ pub trait Account: Send {
     /// Follows the messages of these mailboxes and no others, for [`Account::changed`].
     ///
     /// # Errors
-    /// `NOTIFICATIONOVERFLOW` if there are too many; those of the last call are followed then.
+    /// `NOTIFICATIONOVERFLOW` if there are too many; those of the previous call stay followed.
     fn follow(&mut self, names: &[String]) -> Answer<()> {
         let _ = names;
         Ok(())
     }
 
     /// Returns the followed mailboxes that may have changed since they were returned last, or were
-    /// followed. Costs nothing without changes, unless a mailbox could not be opened: that is tried
-    /// again.
+    /// followed. Costs nothing without changes, unless a mailbox could not be opened, which is
+    /// tried again.
     fn changed(&mut self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns `true` if a mailbox that could not be read may be tried again now: that may take
+    /// long, since another program may have locked it, and delays the next command.
+    fn may_try_again(&mut self) -> bool {
+        true
     }
 
     /// Returns the names of all mailboxes, with the changes that this session has made; with

@@ -28,8 +28,10 @@ pub const BAD_COMMANDS_MAX: u32 = 20;
 pub const BAD_COMMANDS_BEFORE_LOGIN_MAX: u32 = 3;
 /// Searches of a session whose results are kept up to date.
 pub const CONTEXTS_MAX: usize = 16;
-/// Changes by a session itself that NOTIFY leaves out; more are announced as those of others are.
+/// Changes by a session itself that NOTIFY leaves out; more are announced like those of others.
 pub const OWN_CHANGES_MAX: usize = 1000;
+/// Renames among them: each may concern all mailboxes.
+pub const OWN_RENAMES_MAX: usize = 16;
 /// Messages of one MULTIAPPEND.
 pub const APPENDS_MAX: usize = 10_000;
 /// Memory of the keywords of all messages of one MULTIAPPEND, in bytes: a dozen for each of

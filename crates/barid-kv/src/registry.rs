@@ -37,8 +37,8 @@ pub fn find(name: &str) -> Result<&'static dyn Kv> {
     })
 }
 
-/// Returns the name of the store of which a library has left an unfinished file under `name`;
-/// `None` if it is no such file.
+/// Returns the name of the store whose library has left an unfinished file under `name`; `None` if
+/// it is not such a file.
 pub fn store_of_unfinished(name: &[u8]) -> Option<&[u8]> {
     let mut prefixes = STORES.iter().filter_map(|store| store.unfinished_prefix());
     prefixes.find_map(|prefix| name.strip_prefix(prefix.as_bytes()))

@@ -292,7 +292,7 @@ impl Store {
         files::gone(&lock, vfs.remove_file(&lock))
     }
 
-    /// Removes what a killed process left of the creation of a store at `path`.
+    /// Removes the file that a killed process left when it created a store at `path`.
     fn remove_unfinished(&self, path: &Path) -> Result<()> {
         let Some(prefix) = self.choice.kv.unfinished_prefix() else { return Ok(()) };
         let Some(name) = path.file_name() else { return Ok(()) };

@@ -122,7 +122,7 @@ impl<'f> StorageHandle<'f> {
             ledger: &mut ledger,
             read_only: false,
             full_check,
-            is_repeated: false,
+            will_rescan: false,
             threads: 2,
             progress: None,
         };

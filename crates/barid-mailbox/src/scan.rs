@@ -154,10 +154,10 @@ pub struct ScanContext<'a> {
     pub read_only: bool,
     /// `true` to trust no stamp and no tail, and compare every message.
     pub full_check: bool,
-    /// `true` if the caller scans again before long. A name that another program's rename hides at
-    /// this very moment may then be missing until that scan, which the stamp must ask for; what is
-    /// known never is.
-    pub is_repeated: bool,
+    /// `true` if the caller will soon scan again. A name that another program's rename hides at
+    /// this very moment may then be missing until that scan, which the stamp must require; known
+    /// messages are never missing.
+    pub will_rescan: bool,
     /// Maximum number of threads; 0 for as many as there are cores.
     pub threads: usize,
     /// Called now and then with the progress of the scan: bytes or messages done, and their total.

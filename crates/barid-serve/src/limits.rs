@@ -87,11 +87,12 @@ pub(crate) const LMTP_CONNECTIONS_MAX: usize = 200;
 pub(crate) const LMTP_QUESTIONS_MAX: usize = 1024;
 /// Processes that deliver at once.
 pub(crate) const DELIVERIES_MAX: usize = 64;
-/// Of these, processes that deliver to one user. They wait for each other's locks anyway.
-pub(crate) const USER_DELIVERIES_MAX: usize = 8;
-/// Bytes of the result that a process tells which has delivered a message.
+/// Of these, processes that deliver to one user: more than the 20 connections that Postfix makes to
+/// one destination.
+pub(crate) const USER_DELIVERIES_MAX: usize = 24;
+/// Bytes of the report of a process that delivers.
 pub(crate) const DELIVERY_RESULT_LEN_MAX: u64 = 64 * 1024;
-/// Different warnings of processes that deliver that are logged.
+/// Distinct warnings of processes that deliver; more are not logged.
 pub(crate) const DELIVERY_WARNINGS_MAX: usize = 16;
 /// Time in which a recipient is looked up.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -127,7 +128,7 @@ pub(crate) const LOGIN_JOBS_MAX: usize = 1024;
 pub(crate) const BEFORE_LOGIN_PART: usize = 8;
 /// Threads that wait for PAM, or compute hashes.
 pub(crate) const LOGIN_THREADS: usize = 16;
-/// Tokens that are checked at once, which may wait for their issuer; the other threads are left for
+/// Tokens that are checked at once. Each may wait for its issuer; the other threads stay free for
 /// passwords.
 pub(crate) const TOKEN_CHECKS_MAX: usize = 8;
 /// Bytes of the message with which a session is passed on, in which the input that a client has
@@ -182,7 +183,7 @@ pub(crate) const WATCH_ANSWER_LEN: usize = 4096;
 pub(crate) const WATCH_RETRY: Duration = Duration::from_millis(50);
 /// Answers of a watcher that a worker has not taken. Workers wait for each.
 pub(crate) const WATCH_ANSWERS_MAX: usize = 16;
-/// Shortest time between two links to a watcher that a worker gets because it asks for one.
+/// Shortest time between two links to a watcher that a worker gets on request.
 pub(crate) const WATCHER_LINK_PERIOD: Duration = Duration::from_secs(1);
 /// Time in which a watcher must answer a worker, which asks for another link then.
 pub(crate) const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

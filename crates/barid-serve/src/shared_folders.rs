@@ -1,4 +1,4 @@
-//! Folders that root makes for processes of other users, below its own.
+//! Folders that root creates for processes of other users, below its own.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use crate::config::{ServerConfig, ServerSettings};
 
-/// Creates the folders of virtual users, whose processes cannot create them where root owns what is
-/// above. Only root, whose uid is `own`, needs them.
+/// Creates the folders of virtual users, whose processes cannot create them where root owns the
+/// parent. Does nothing unless `own`, the uid of this process, is that of root.
 ///
 /// # Errors
 /// A [`MailOwner`](crate::config::MailOwner) that does not exist; errors of the file system.

@@ -252,13 +252,13 @@ pub(crate) fn bind_unix(path: &Path, mode: u32) -> Result<UnixSocket, SocketErro
     Ok(UnixSocket { listener: bound.map_err(SocketError::at(path.display()))?, lock })
 }
 
-/// Changes the mode of a Unix socket, and its group; without one that of this process.
+/// Changes the mode and the group of a Unix socket; without `gid`, to the group of this process.
 ///
 /// # Errors
 /// A path that is not a socket; errors of the system.
 pub(crate) fn set_access(path: &Path, mode: u32, gid: Option<u32>) -> Result<(), SocketError> {
     let at = |error: rustix::io::Errno| SocketError::at(path.display())(error.into());
-    // Not by the path, in whose place there may be something else at each call.
+    // Not by the path, which may refer to another file at each call.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(at)?;
     let kind = rustix::fs::fstat(&file).map_err(at)?.st_mode;

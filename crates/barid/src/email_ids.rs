@@ -12,8 +12,8 @@ use barid_message::{CrlfPieces, wire_message};
 use sha2::{Digest as _, Sha256};
 
 use crate::Result;
-use crate::kept_values::{KeptValues, NewValues, ValueKind};
 use crate::limits::EMAIL_IDS_LEN_MAX;
+use crate::stored_values::{NewValues, StoredValues, ValueKind};
 use crate::view::View;
 
 /// Bytes of an identifier.
@@ -67,9 +67,9 @@ impl fmt::Display for EmailId {
     }
 }
 
-/// Identifiers that are known.
+/// Known identifiers.
 #[derive(Debug, Default)]
-pub(crate) struct EmailIds(Arc<KeptValues>);
+pub(crate) struct EmailIds(Arc<StoredValues>);
 
 /// New identifiers, to be stored.
 #[derive(Debug, Default)]
@@ -97,12 +97,12 @@ impl NewEmailIds {
 impl View {
     /// Returns the known identifiers; they are read once while the mailbox is open.
     pub(crate) fn email_ids(&self) -> EmailIds {
-        EmailIds(self.values_in(&self.email_ids_in_memory, &EMAIL_IDS))
+        EmailIds(self.cached_values(&self.email_ids_in_memory, &EMAIL_IDS))
     }
 
     /// Keeps and stores new identifiers.
     pub(crate) fn keep_email_ids(&self, new: &NewEmailIds) {
-        self.keep_values_in(&self.email_ids_in_memory, &EMAIL_IDS, &new.0);
+        self.add_stored_values(&self.email_ids_in_memory, &EMAIL_IDS, &new.0);
     }
 
     /// Computes the identifier of the message of a row piece by piece.

@@ -154,18 +154,18 @@ pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
 /// Maximum bytes of the identifiers of content that are kept of a mailbox: 2 million messages.
 pub(crate) const EMAIL_IDS_LEN_MAX: usize = 40 * 1024 * 1024;
 
-/// Values of messages that were appended to their file are written anew with the others when they
-/// exceed this part of them...
+/// Fraction (1/n) of the stored values of messages that added values must exceed before all are
+/// written anew. They must also exceed [`VALUES_ADDED_LEN_MIN`] or [`VALUES_ADDED_MIN`].
 pub(crate) const VALUES_ADDED_PART: usize = 16;
 
-/// ... and these bytes of a file,
+/// Bytes of the values added to a file that never cause all to be written anew.
 pub(crate) const VALUES_ADDED_LEN_MIN: u64 = 64 * 1024;
 
-/// ... or this number in memory.
+/// Number of the values added in memory that never cause all to be merged.
 pub(crate) const VALUES_ADDED_MIN: usize = 2048;
 
-/// Attempts to add values in memory while other threads add some; the last one gives up, and the
-/// values are computed again.
+/// Attempts to add values in memory while other threads add some; after the last one they are not
+/// added, and are computed again when they are needed.
 pub(crate) const VALUES_MERGES_MAX: u32 = 8;
 
 /// Bytes of the messages of one block that is read for a copy; a larger message is a block of its

@@ -260,8 +260,8 @@ impl Mailbox {
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
     }
 
-    /// Returns `true` if a mailbox that is kept open is as it was read, but so shortly ago that an
-    /// equal stamp does not prove that yet. A later refresh reads it again.
+    /// Returns `true` if a mailbox that is kept open has the stamp with which it was read, but so
+    /// recently that an equal stamp proves nothing yet. A later refresh reads it again.
     fn was_just_read(&self, stamp: &Stamp) -> bool {
         let nanos = self.storage.stamp_rules().unsettled_nanos(stamp);
         self.options.is_kept_open

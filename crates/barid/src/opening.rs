@@ -386,7 +386,7 @@ impl<'a> Opening<'a> {
             ledger: self.ledger,
             read_only: self.options.read_only || self.in_a_change,
             full_check,
-            is_repeated: self.options.is_kept_open,
+            will_rescan: self.options.is_kept_open,
             threads: self.options.thread_count(),
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
         };

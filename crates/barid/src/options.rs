@@ -105,9 +105,9 @@ pub struct OpenOptions {
     pub read_only: bool,
     /// `true` to trust no stamp and read every message.
     pub full_check: bool,
-    /// `true` for a mailbox that is refreshed again and again: a change by another program within a
-    /// few milliseconds of a refresh may be missing until the next one, which then costs less. A
-    /// mailbox of [`crate::Mailboxes`] is always refreshed so.
+    /// `true` for a mailbox that is refreshed again and again. A refresh then costs less, but a
+    /// change by another program within a few milliseconds of it may be missing until the next one.
+    /// Always `true` for a mailbox of [`crate::Mailboxes`].
     pub is_kept_open: bool,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,

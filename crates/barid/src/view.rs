@@ -13,10 +13,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::caches::CacheFigures;
 use crate::error::damaged_file;
-use crate::kept_values::ValuesInMemory;
 use crate::limits::{FOLLOWED_GROWTH_MAX, FOLLOWS_MAX};
 use crate::opening::{CachePlace, is_superseded};
 use crate::shown::Shown;
+use crate::stored_values::ValueCache;
 use crate::{Error, Mailbox, MailboxFigures, OpenOptions, Result};
 
 /// A mailbox as it was at one moment: its messages, flags and texts.
@@ -40,8 +40,8 @@ pub struct View {
     pub(crate) identity: Arc<Identity>,
     /// Set once the kept restart points of a compressed mailbox were passed to the storage.
     pub(crate) has_restart_points: Arc<OnceLock<()>>,
-    /// Identifiers of content that are known.
-    pub(crate) email_ids_in_memory: Arc<ValuesInMemory>,
+    /// Known identifiers of content.
+    pub(crate) email_ids_in_memory: Arc<ValueCache>,
     pub(crate) spec: Arc<MailboxSpec>,
     pub(crate) newest: Newest,
 }

@@ -44,8 +44,8 @@ impl JwksOptions {
 /// once a minute if a token has a key that is not among them.
 ///
 /// Anybody can invent a token with an unknown key. One thread at a time fetches keys; while it
-/// does, and for [`JWKS_FAILURE_TIME`] after it has failed, tokens that need other keys than the
-/// known ones are refused for the time being, so that no threads wait for an issuer that does not
+/// does, and for [`JWKS_FAILURE_TIME`] after it has failed, tokens that need keys other than the
+/// known ones are refused temporarily, so that no more threads wait for an issuer that does not
 /// answer.
 pub struct Jwks {
     options: JwksOptions,
@@ -58,7 +58,7 @@ pub struct Jwks {
 #[derive(Default)]
 struct KeyState {
     keys: Option<(Arc<KeySet>, Timestamp)>,
-    /// The end of the last attempt to fetch them.
+    /// Time at which the last attempt to fetch them ended.
     tried: Option<Timestamp>,
     /// `true` if that attempt failed.
     has_failed: bool,
@@ -118,11 +118,11 @@ impl Jwks {
         Ok(keys)
     }
 
-    /// Fetches the keys because the known ones do not suffice, unless that has failed just now.
+    /// Fetches the keys because the known ones do not suffice, unless an attempt failed lately.
     fn fetch_again(&self, now: Timestamp) -> Result<Arc<KeySet>> {
         let has_failed = self.state().has_failed_within(now, JWKS_FAILURE_TIME);
         if has_failed {
-            return Err(self.unavailable("the keys could not be fetched some seconds ago"));
+            return Err(self.unavailable("fetching the keys failed a few seconds ago"));
         }
         self.fetch()
     }
@@ -152,8 +152,8 @@ impl Jwks {
         }
     }
 
-    /// Returns keys among which one may be that was unknown before; `None` if the issuer has been
-    /// asked lately, and has no such key.
+    /// Fetches the keys again, because the issuer may have added some; returns `None` if it has
+    /// answered lately.
     fn newer_keys(&self, now: Timestamp) -> Result<Option<Arc<KeySet>>> {
         let has_answered = {
             let state = self.state();

@@ -71,15 +71,15 @@ pub(super) struct MaildirListing {
 
 const NEVER: u8 = u8::MAX;
 
-/// Lists the directories that are `wanted` (`new`, `cur`), as often as needed; if the caller will
-/// list them again before long (`is_repeated`), no more often than known names are missing.
+/// Lists the directories that are `wanted` (`new`, `cur`), as often as needed. If the caller will
+/// soon list them again (`will_rescan`), it repeats a pass only while known names are missing.
 pub(super) fn list(
     vfs: &dyn Vfs,
     dirs: &Dirs,
     before: &KnownMaildir,
     stamp: &FileStamps,
     wanted: [bool; 2],
-    is_repeated: bool,
+    will_rescan: bool,
 ) -> Result<MaildirListing> {
     let rows = before.rows.len();
     let mut listing = MaildirListing {
@@ -98,7 +98,7 @@ pub(super) fn list(
         news: false,
     };
     if wanted != [false; 2] {
-        let gone = listing.passes(vfs, dirs, before, stamp, wanted, is_repeated)?;
+        let gone = listing.passes(vfs, dirs, before, stamp, wanted, will_rescan)?;
         if gone != [false; 2] {
             listing.mark_gone(before, gone);
         }
@@ -117,7 +117,7 @@ impl MaildirListing {
         before: &KnownMaildir,
         stamp: &FileStamps,
         mut wanted: [bool; 2],
-        is_repeated: bool,
+        will_rescan: bool,
     ) -> Result<[bool; 2]> {
         let mut stamp = *stamp;
         let (mut quiet_passes, mut passes_without_news) = (0, 0);
@@ -143,7 +143,7 @@ impl MaildirListing {
             if !missing {
                 // Within one clock tick a rename does not change the stamp, but may hide a new
                 // name.
-                let may_have_moved = !is_repeated && (!stamp.is_settled(1) || changed[1]);
+                let may_have_moved = !will_rescan && (!stamp.is_settled(1) || changed[1]);
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
                 if !(wanted[1] && may_have_moved) || passes_without_news >= believed_after {
                     return Ok([false; 2]);

@@ -65,7 +65,7 @@ impl MaildirScan<'_> {
         let wanted = self.wanted(&stamp, context.full_check);
         let vfs = self.maildir.vfs.as_ref();
         let mut listing =
-            list::list(vfs, self.dirs, self.before, &stamp, wanted, context.is_repeated)?;
+            list::list(vfs, self.dirs, self.before, &stamp, wanted, context.will_rescan)?;
         let held = arriving::hold_back(self.dirs, &mut listing, &stamp);
         let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
             return Ok(None);

@@ -49,7 +49,7 @@ fn ours(mailbox: &Box_) -> Vec<Seen> {
         ledger: &mut ledger,
         read_only: false,
         full_check: true,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

@@ -182,7 +182,7 @@ impl View {
             ledger: &mut ledger,
             read_only: true,
             full_check: true,
-            is_repeated: false,
+            will_rescan: false,
             threads: 1,
             progress: None,
         };

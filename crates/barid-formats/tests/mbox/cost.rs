@@ -93,7 +93,7 @@ fn one_message_appended_costs_a_few_calls() {
             ledger,
             read_only: false,
             full_check: false,
-            is_repeated: false,
+            will_rescan: false,
             threads: 2,
             progress: None,
         };

@@ -133,7 +133,7 @@ impl Box_ {
             ledger: &mut ledger,
             read_only: false,
             full_check: false,
-            is_repeated: false,
+            will_rescan: false,
             threads: 2,
             progress: None,
         };

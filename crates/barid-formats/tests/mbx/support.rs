@@ -64,7 +64,7 @@ impl World {
             ledger: &mut ledger,
             read_only: self.read_only,
             full_check: self.full_check,
-            is_repeated: false,
+            will_rescan: false,
             threads: 2,
             progress: None,
         };

@@ -47,7 +47,7 @@ impl MixBox {
             ledger: &mut ledger,
             read_only: false,
             full_check,
-            is_repeated: false,
+            will_rescan: false,
             threads: 2,
             progress: None,
         };

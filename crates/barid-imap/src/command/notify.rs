@@ -39,16 +39,16 @@ impl MailboxFilter {
     }
 }
 
-/// Filters by which the first one that a mailbox belongs to is found without trying each.
+/// An index that finds the first filter to which a mailbox belongs, without trying each.
 #[derive(Clone, Debug, Default)]
 pub struct FilterIndex {
-    /// The first filter of a name, in itself and for those below it.
+    /// The first filters that contain a name, for the mailbox itself and for those below it.
     by_name: HashMap<String, NamedFilters>,
     all: Option<usize>,
     subscribed: Option<usize>,
 }
 
-/// The first filters that have a name.
+/// Numbers of the first filters that contain a name, by the mailboxes that they match.
 #[derive(Clone, Copy, Debug, Default)]
 struct NamedFilters {
     itself: Option<usize>,
@@ -57,7 +57,7 @@ struct NamedFilters {
 }
 
 impl FilterIndex {
-    /// Creates the index; the filters of the selected mailbox match none.
+    /// Creates the index; the filters of the selected mailbox match no mailbox.
     pub fn new<'f>(filters: impl IntoIterator<Item = &'f MailboxFilter>) -> Self {
         let mut index = Self::default();
         for (number, filter) in filters.into_iter().enumerate() {

@@ -57,8 +57,8 @@ pub enum Next {
     Idle,
     /// Compresses everything from here on (RFC 4978), starting with unread input.
     Compress,
-    /// Returns to the state before login (RFC 8437). What was sent until here is compressed if the
-    /// connection was, and nothing more (§4.1).
+    /// Returns to the state before login (RFC 8437). Output up to here is compressed if the
+    /// connection is; later output is not (§4.1).
     Unauthenticate,
     /// Closes the connection.
     Close,
@@ -143,7 +143,7 @@ pub struct Session<A: Account> {
     append_refused: Option<Refusal>,
     /// Messages of the APPEND being read.
     append_count: u32,
-    /// Its mailbox.
+    /// The mailbox of that APPEND.
     append_to: Option<MailboxName>,
     bad_commands: u32,
     is_compressed: bool,

@@ -12,8 +12,8 @@ use crate::command::{FilterIndex, ListCommand, MailboxFilter, MailboxName, Multi
 use crate::wire::encode_utf7;
 
 impl<A: Account> Session<A> {
-    /// Searches mailbox after mailbox, and answers for each that has results. One that cannot be
-    /// searched has a reason instead, and the command fails once the others are answered.
+    /// Searches mailbox after mailbox, and answers for each that has results. For one that cannot
+    /// be searched it reports the reason, and the command fails once the others are answered.
     pub(super) fn multi_search(
         &mut self,
         tag: &str,
@@ -65,8 +65,8 @@ impl<A: Account> Session<A> {
         }
     }
 
-    /// Writes the reason why a mailbox has no result: a message that cannot be read is not left out
-    /// in silence.
+    /// Writes the reason why a mailbox has no result, so that a message that cannot be read is not
+    /// left out silently.
     fn write_failed(&self, name: &MailboxName, refusal: &Refusal, reply: &mut Reply<'_>) {
         let is_utf8 = self.enabled.utf8 || self.enabled.rev2;
         let shown = if is_utf8 { name.0.clone() } else { encode_utf7(&name.0) };
@@ -95,7 +95,7 @@ impl<A: Account> Session<A> {
             return self.write_found((tag, name), command, (&view, &rows), reply);
         }
         self.search_in_other(tag, command, name, reply).map_err(|refusal| Refusal {
-            // The session itself does not use the mailbox.
+            // The session does not depend on a mailbox that is not selected.
             is_fatal: false,
             ..refusal
         })

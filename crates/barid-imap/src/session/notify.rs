@@ -16,7 +16,7 @@ use crate::command::{
 };
 use crate::fetch::FetchItems;
 
-/// Events that a client wants to be told of; none by default, as after NOTIFY NONE.
+/// Events that a client has requested; none by default, as after NOTIFY NONE.
 #[derive(Default)]
 pub(super) struct Notifying {
     /// The groups of mailboxes that are not selected.
@@ -25,7 +25,7 @@ pub(super) struct Notifying {
     pub(super) selected: SelectedEvents,
     /// Names and metadata as the client knows them.
     pub(super) names: Arc<AccountNames>,
-    /// `true` if the account has returned names since that were not announced.
+    /// `true` if the account has since returned names that were not announced.
     is_behind: bool,
     /// Mailboxes of which messages are followed, as the client knows them.
     states: BTreeMap<String, KnownState>,
@@ -93,8 +93,8 @@ impl KnownState {
         }
     }
 
-    /// Returns `true` if the difference to an earlier state is that of messages which were added.
-    fn is_by_adding(&self, before: &Self, added: u64) -> bool {
+    /// Returns `true` if the state differs from an earlier one only by `added` messages.
+    fn differs_only_by_added(&self, before: &Self, added: u64) -> bool {
         added > 0
             && self.uidvalidity == before.uidvalidity
             && self.messages == before.messages + added
@@ -129,8 +129,8 @@ impl Notifying {
         Some(&self.groups.get(group)?.events)
     }
 
-    /// Gives the mailboxes that the session has renamed itself the state that they had before;
-    /// returns their new names.
+    /// Moves the states of mailboxes that the session itself has renamed to their new names, and
+    /// returns these.
     fn rename_states(&mut self, separator: char) -> Vec<String> {
         let mut renamed = Vec::new();
         for (from, to) in self.own.renames().filter(|(from, _)| *from != MailboxName::INBOX) {
@@ -171,7 +171,7 @@ impl<A: Account> Session<A> {
     }
 
     /// Replaces the events that are announced; with STATUS, announces the state of all mailboxes.
-    /// If the command is refused, the events are those of before.
+    /// If the command is refused, the previous events stay in force.
     pub(super) fn notify(&mut self, set: Option<NotifySet>, reply: &mut Reply<'_>) -> Answer<Done> {
         let set = set.unwrap_or_default();
         let status = set.status;
@@ -259,7 +259,7 @@ impl<A: Account> Session<A> {
                 notifying = Notifying::default();
                 self.account.follow(&[])
             }
-            // A tree that cannot be read now is looked at again.
+            // A tree that cannot be read now is read again later.
             Ok(()) | Err(_) => Ok(()),
         };
         self.notifying = Some(notifying);
@@ -275,7 +275,9 @@ impl<A: Account> Session<A> {
         }
         changed.extend(self.account.changed());
         // One at a time: it may be locked by another program for long.
-        changed.extend(notifying.unread.pop_front());
+        if !notifying.unread.is_empty() && self.account.may_try_again() {
+            changed.extend(notifying.unread.pop_front());
+        }
         let added = notifying.own.take_all_added();
         changed.extend(added.keys().cloned());
         let mut seen = BTreeSet::new();
@@ -289,8 +291,8 @@ impl<A: Account> Session<A> {
         Ok(())
     }
 
-    /// Follows the mailboxes of other names than before; returns those that are new, or have other
-    /// names.
+    /// Follows the mailboxes of the changed names; returns those that are new, and those that the
+    /// session has renamed.
     fn follow_names(
         &mut self,
         notifying: &mut Notifying,
@@ -308,14 +310,14 @@ impl<A: Account> Session<A> {
         notifying.unread.retain(|name| names.contains(name.as_str()));
         let is_new = |name: &&String| !notifying.states.contains_key(*name);
         let new: Vec<String> = followed.iter().filter(is_new).cloned().collect();
-        // An empty mailbox has nothing to be told of.
+        // With this state, an empty mailbox is not announced.
         notifying.states.extend(new.iter().map(|name| (name.clone(), KnownState::default())));
         changed.extend(new);
         Ok(changed)
     }
 
-    /// Announces the state of a mailbox if it has changed as its group says, and not only by the
-    /// messages that the session has added itself. Returns `false` if it cannot be read.
+    /// Announces the state of a mailbox if its group requests the change, and if that is more than
+    /// the messages that the session itself has added. Returns `false` if it cannot be read.
     fn announce_state(
         &mut self,
         notifying: &mut Notifying,
@@ -330,7 +332,8 @@ impl<A: Account> Session<A> {
         notifying.states.insert(mailbox.0.clone(), state);
         let Some(events) = self.events_of(notifying, name) else { return true };
         let is_new = before == KnownState::default() && state.messages == 0;
-        let is_known = is_new || state.is_by_adding(&before, added) || self.is_selected(name);
+        let is_known =
+            is_new || state.differs_only_by_added(&before, added) || self.is_selected(name);
         if !is_known && state.has_event(&before, events) {
             self.write_notification(&mailbox, values, events.flags, reply);
         }

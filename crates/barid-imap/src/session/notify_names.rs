@@ -1,5 +1,5 @@
-//! NOTIFY (RFC 5465): mailboxes that were created, renamed, removed, subscribed to or not, and
-//! metadata.
+//! NOTIFY (RFC 5465): mailboxes that were created, renamed, removed, subscribed or unsubscribed,
+//! and changed metadata.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::backend::{Account, AccountNames, ListedMailbox, MetadataEntries, Name
 use crate::command::{ListCommand, ListReturn, rest_below};
 
 impl<A: Account> Session<A> {
-    /// Announces the names, subscriptions and metadata that are different, except where the session
+    /// Announces the names, subscriptions and metadata that have changed, except where the session
     /// itself has changed them.
     pub(super) fn announce_names(
         &self,
@@ -69,7 +69,7 @@ impl<A: Account> Session<A> {
         self.announce_metadata(notifying, now, reply);
     }
 
-    /// Announces the names of entries that have other values (RFC 5464 §4.4.2).
+    /// Announces the metadata entries whose values have changed (RFC 5464 §4.4.2).
     fn announce_metadata(&self, notifying: &Notifying, now: &AccountNames, reply: &mut Reply<'_>) {
         let separator = self.account.separator();
         let before = &notifying.names.metadata;
@@ -121,7 +121,7 @@ fn before_rename(notifying: &Notifying, name: &str, separator: char) -> Option<S
     old
 }
 
-/// Returns the command whose answer an announced name has the form of.
+/// Returns the command whose response format is used to announce a name.
 fn list_command() -> ListCommand {
     let returns = ListReturn { subscribed: true, children: true, ..ListReturn::default() };
     ListCommand { response: "LIST", returns, is_extended: true, ..ListCommand::default() }

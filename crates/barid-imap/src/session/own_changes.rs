@@ -1,13 +1,13 @@
-//! Changes that a session makes itself, of which NOTIFY does not inform its client (RFC 5465 §5).
+//! Changes that a session itself makes, which NOTIFY does not report to its client (RFC 5465 §5).
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::backend::AccountNames;
 use crate::command::{Command, MailboxName, rest_below};
-use crate::limits::OWN_CHANGES_MAX;
+use crate::limits::{OWN_CHANGES_MAX, OWN_RENAMES_MAX};
 
-/// Changes by the session since it announced events last.
+/// Changes by the session since it last announced events.
 #[derive(Default)]
 pub(super) struct OwnChanges {
     names: Vec<OwnNameChange>,
@@ -59,7 +59,7 @@ impl OwnChange {
     }
 }
 
-/// A name as far as its changes are announced.
+/// State of a name, as far as its changes are announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NameState {
     pub(super) exists: bool,
@@ -76,10 +76,12 @@ impl NameState {
 }
 
 impl OwnChanges {
-    /// Notes the change of a command that has succeeded. Beyond a number of changes they are
-    /// announced as those of others are.
+    /// Notes the change of a command that has succeeded. Beyond [`OWN_CHANGES_MAX`] changes or
+    /// [`OWN_RENAMES_MAX`] renames, those of names and metadata are forgotten, and announced like
+    /// those of others.
     pub(super) fn note(&mut self, change: OwnChange) {
-        if self.names.len() + self.metadata.len() >= OWN_CHANGES_MAX {
+        let changes = self.names.len() + self.metadata.len();
+        if changes >= OWN_CHANGES_MAX || self.renames().count() >= OWN_RENAMES_MAX {
             return self.clear_names();
         }
         match change.0 {
@@ -115,7 +117,7 @@ impl OwnChanges {
         self.metadata.clear();
     }
 
-    /// Returns the names that the client knows to be different from those `before`.
+    /// Returns the names that the client's own changes concern, in their state after these changes.
     pub(super) fn known_names(
         &self,
         before: &AccountNames,
@@ -127,16 +129,16 @@ impl OwnChanges {
             match change {
                 OwnNameChange::Created(name) => {
                     state(&mut known, before, name.trim_end_matches(separator)).exists = true;
-                    parents_exist(&mut known, (before, now), name, separator);
+                    note_parents(&mut known, (before, now), name, separator);
                 }
-                // A name with others below it stays as one that cannot be selected.
+                // A name with others below it stays, but cannot be selected.
                 OwnNameChange::Deleted(name) => {
                     let is_left =
                         now.mailbox(name).is_some_and(|one| one.exists && !one.is_selectable);
                     state(&mut known, before, name).exists = is_left;
                 }
                 OwnNameChange::Renamed(from, to) => {
-                    parents_exist(&mut known, (before, now), to, separator);
+                    note_parents(&mut known, (before, now), to, separator);
                     // INBOX stays, and loses its messages.
                     match from == MailboxName::INBOX {
                         true => state(&mut known, before, to).exists = true,
@@ -159,7 +161,7 @@ impl OwnChanges {
         })
     }
 
-    /// Returns `true` if the client knows the value of an entry of metadata.
+    /// Returns `true` if the session itself has set a metadata entry to this value.
     pub(super) fn has_set(&self, mailbox: &str, entry: &str, value: Option<&[u8]>) -> bool {
         if self.metadata.is_empty() {
             return false;
@@ -177,8 +179,8 @@ fn state<'k>(
     known.entry(name.to_owned()).or_insert_with(|| NameState::of(before, name))
 }
 
-/// Notes that the names above one exist, as far as they do now.
-fn parents_exist(
+/// Notes that the parents of a name exist, if they exist now.
+fn note_parents(
     known: &mut BTreeMap<String, NameState>,
     (before, now): (&AccountNames, &AccountNames),
     name: &str,
@@ -192,7 +194,7 @@ fn parents_exist(
     }
 }
 
-/// Notes that the names at and below one have others.
+/// Notes that a name and those below it were renamed.
 fn rename_below(
     known: &mut BTreeMap<String, NameState>,
     before: &AccountNames,

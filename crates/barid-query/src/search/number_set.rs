@@ -63,7 +63,8 @@ impl NumberSet {
     }
 }
 
-/// Returns `true` if ranges as those of [`NumberSet::resolve`] contain a number; O(log ranges).
+/// Returns `true` if ranges such as those of [`NumberSet::resolve`] contain a number; O(log
+/// ranges).
 #[must_use]
 pub fn ranges_contain(ranges: &[(u32, u32)], number: u32) -> bool {
     let at = ranges.partition_point(|range| range.1 < number);

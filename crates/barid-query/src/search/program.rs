@@ -106,8 +106,8 @@ pub enum SearchKey {
 }
 
 impl SearchKey {
-    /// Returns the UIDs that a key names as ascending ranges that do not touch, with `*` as
-    /// `greatest`; `None` for a key that names none.
+    /// Returns the UIDs that a key selects, as ascending ranges that do not touch, with `*` as
+    /// `greatest`; `None` for a key that is not a set of UIDs.
     #[must_use]
     pub fn uid_ranges(&self, greatest: u32) -> Option<Vec<(u32, u32)>> {
         let range = |first: Option<u32>, last: u32| {

@@ -196,7 +196,7 @@ impl ServerConfig {
         let templates = [inbox, state_dir, cache_dir, &self.rawlog].map(Option::as_ref);
         for template in templates.into_iter().chain([wordlist, Some(&location.root)]).flatten() {
             let fixed = template.fixed_part();
-            // The last name may go on with a variable, or be that of a file.
+            // The last component may continue with a variable, or be a file.
             folders.extend(fixed.rsplit_once('/').map(|(folder, _)| PathBuf::from(folder)));
             folders.extend(template.is_fixed().then(|| PathBuf::from(fixed)));
         }

@@ -227,7 +227,7 @@ mod tests {
     fn the_reference_and_the_example_have_every_key() {
         let mut keys = 0;
         for section in SECTIONS {
-            let brackets = if section.is_repeated { ("[[", "]]") } else { ("[", "]") };
+            let brackets = if section.will_rescan { ("[[", "]]") } else { ("[", "]") };
             let heading = format!("\n## `{}{}{}`\n", brackets.0, section.name, brackets.1);
             let (_, text) = REFERENCE.split_once(&heading).expect(&heading);
             let text = text.split("\n## ").next().unwrap();

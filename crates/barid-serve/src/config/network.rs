@@ -82,7 +82,7 @@ pub enum ListenAddress {
 pub struct UnixAddress {
     /// The path.
     pub path: PathBuf,
-    /// The programs that can connect.
+    /// Its permissions, which decide who can connect.
     pub access: SocketAccess,
 }
 
@@ -114,7 +114,7 @@ impl SocketAccess {
 impl ListenAddress {
     /// Returns `true` if both are the same address of TCP, or sockets with the same path.
     #[must_use]
-    pub fn is_same_place(&self, other: &Self) -> bool {
+    pub fn is_same_endpoint(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tcp(one), Self::Tcp(other)) => one == other,
             (Self::Unix(one), Self::Unix(other)) => one.path == other.path,
@@ -286,7 +286,7 @@ pub(super) fn listeners(root: &Section<'_>, tls: &[TlsPair]) -> Vec<Listener> {
         }
         // Port 0 is any that is free, and another one each time.
         let is_any = matches!(&address, ListenAddress::Tcp(tcp) if tcp.port() == 0);
-        if !is_any && listeners.iter().any(|listener| listener.address.is_same_place(&address)) {
+        if !is_any && listeners.iter().any(|listener| listener.address.is_same_endpoint(&address)) {
             section.problem_here(format_args!("{address} stands in the file twice"));
         }
         listeners.push(Listener { protocol, address });

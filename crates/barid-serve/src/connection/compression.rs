@@ -10,7 +10,7 @@ use crate::limits::GIVEN_BACK_LEN_MAX;
 pub(super) struct Deflate {
     compress: Compress,
     decompress: Decompress,
-    /// Bytes behind the end of the client's stream, which are not compressed.
+    /// Bytes after the end of the client's stream, which are not compressed.
     plain: Option<Vec<u8>>,
 }
 
@@ -26,7 +26,7 @@ impl Deflate {
         }
     }
 
-    /// Ends the compression; returns the bytes behind the end of the client's stream.
+    /// Ends the compression; returns the bytes after the end of the client's stream.
     pub(super) fn into_plain(self) -> Vec<u8> {
         self.plain.unwrap_or_default()
     }
@@ -50,11 +50,11 @@ impl Deflate {
         }
     }
 
-    /// Decompresses bytes of the client, and passes pieces of a bounded size on; keeps those behind
-    /// the end of its stream.
+    /// Decompresses bytes of the client, and passes on pieces of a bounded size; keeps the bytes
+    /// after the end of its stream.
     ///
     /// # Errors
-    /// Bytes that are not deflated; too many behind the end; whatever `take` returns.
+    /// Bytes that are not deflated; too many after the end; whatever `take` returns.
     pub(super) fn decompress(
         &mut self,
         bytes: &[u8],
@@ -88,7 +88,7 @@ impl Deflate {
     fn keep_plain(&mut self, bytes: &[u8]) -> io::Result<()> {
         let plain = self.plain.get_or_insert_default();
         if (plain.len() + bytes.len()) as u64 > GIVEN_BACK_LEN_MAX {
-            let text = "too much input behind the end of the compression";
+            let text = "too much input after the end of the compressed stream";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         plain.extend_from_slice(bytes);

@@ -68,7 +68,8 @@ impl LmtpServer {
     /// clients can connect.
     ///
     /// # Errors
-    /// An address that cannot be used; folders of users that cannot be made; errors of `announce`.
+    /// An address that cannot be used; folders of users that cannot be created; errors of
+    /// `announce`.
     pub fn serve(
         self: &Arc<Self>,
         announce: &mut dyn FnMut(&[String]) -> io::Result<()>,

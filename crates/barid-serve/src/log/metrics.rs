@@ -61,7 +61,7 @@ metrics! {
     commands, "counter", "barid_commands_total", "Commands that were answered.";
     bytes_in, "counter", "barid_bytes_received_total", "Bytes that clients sent.";
     bytes_out, "counter", "barid_bytes_sent_total", "Bytes that were sent to clients.";
-    delivered, "counter", "barid_delivered_total", "Messages that were delivered.";
+    delivered, "counter", "barid_delivered_total", "Deliveries that were stored.";
     delivered_spam, "counter", "barid_delivered_spam_total",
         "Messages that were delivered as spam.";
     duplicates, "counter", "barid_duplicates_total",

@@ -218,6 +218,10 @@ impl Account for SessionAccount {
         self.follows.changed()
     }
 
+    fn may_try_again(&mut self) -> bool {
+        self.follows.may_try_again()
+    }
+
     fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
         self.follows.names(if_changed)
     }

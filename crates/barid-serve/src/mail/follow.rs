@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use barid::vfs::Timestamp;
 use barid::{SharedMailbox, Subscription};
 use barid_imap::backend::{AccountNames, Answer, NamesChange, Refusal};
 use barid_imap::command::MailboxName;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::names::{FoundNames, NamesStep, SeenNames};
 use super::user::{UserMail, refused_folder};
-use crate::limits::FOLLOWED_MAX;
+use crate::limits::{FOLLOWED_MAX, NAMES_PERIOD};
 
 /// The followed mailboxes of a user.
 #[derive(Default)]
@@ -33,8 +34,8 @@ struct FollowedState {
     log: BTreeMap<u64, String>,
     sessions: HashMap<u64, Arc<Notify>>,
     last_session: u64,
-    /// Followed mailboxes whose names may mean others since sessions of the user have changed the
-    /// tree.
+    /// Followed mailboxes whose names may refer to other mailboxes, because sessions of the user
+    /// have changed the tree.
     touched: BTreeSet<String>,
 }
 
@@ -70,8 +71,8 @@ impl Followed {
         self.state().wake(None);
     }
 
-    /// Notes that names, and those below them, may mean other mailboxes; `renamed` is the old and
-    /// the new name of a rename.
+    /// Notes that names, and those below them, may refer to other mailboxes; `renamed` is the old
+    /// and the new name of a rename.
     pub(crate) fn names_changed(
         &self,
         names: &[&MailboxName],
@@ -85,7 +86,7 @@ impl Followed {
         state.wake(None);
     }
 
-    /// Returns the followed mailboxes whose names can be selected in one of two lists only.
+    /// Returns the followed mailboxes that can be selected in only one of two lists of names.
     fn other_names(&self, before: &AccountNames, now: &AccountNames) -> Vec<String> {
         let is_selectable = |names: &AccountNames, name: &str| {
             names.mailbox(name).is_some_and(|listed| listed.is_selectable)
@@ -124,6 +125,8 @@ pub(crate) struct SessionFollows {
     names: BTreeSet<String>,
     /// Mailboxes that could not be opened.
     failed: VecDeque<String>,
+    /// Times at which one was tried again: to open it, and to read its state.
+    tried: [Option<Timestamp>; 2],
     /// Number of the latest change that was seen.
     change: u64,
     seen: SeenNames,
@@ -132,10 +135,11 @@ pub(crate) struct SessionFollows {
 impl SessionFollows {
     pub(crate) fn new(user: Arc<UserMail>, wake: Arc<Notify>) -> Self {
         let (names, failed) = (BTreeSet::new(), VecDeque::new());
-        Self { user, number: 0, wake, names, failed, change: 0, seen: SeenNames::default() }
+        let (tried, seen) = ([None; 2], SeenNames::default());
+        Self { user, number: 0, wake, names, failed, tried, change: 0, seen }
     }
 
-    /// Follows these mailboxes and no others; changes nothing if they are too many.
+    /// Follows these mailboxes and no others; changes nothing if there are too many.
     pub(crate) fn follow(&mut self, names: &[String]) -> Answer<()> {
         if names.len() > FOLLOWED_MAX {
             let text = format!("At most {FOLLOWED_MAX} mailboxes can be followed");
@@ -176,11 +180,13 @@ impl SessionFollows {
         is_open
     }
 
-    /// Returns the followed mailboxes that have changed since the last call, and those that could
-    /// not be opened before.
+    /// Returns the followed mailboxes that have changed since the last call, and one that could not
+    /// be opened before and now can.
     pub(crate) fn changed(&mut self) -> Vec<String> {
         // One at a time: it may be locked by another program for long.
-        let failed = self.failed.pop_front();
+        let may_try =
+            !self.failed.is_empty() && may_try_again(self.user.vfs.now(), &mut self.tried[0]);
+        let failed = if may_try { self.failed.pop_front() } else { None };
         let opened = failed.filter(|name| self.follow_one(name.clone()));
         let state = self.user.followed.state();
         let since = state.log.range(self.change + 1..);
@@ -190,15 +196,22 @@ impl SessionFollows {
         changed
     }
 
-    /// Returns the names of all mailboxes, or `None` if the session knows them, or is woken later.
+    /// Returns `true` if the state of a mailbox that could not be read may be read again now.
+    pub(crate) fn may_try_again(&mut self) -> bool {
+        may_try_again(self.user.vfs.now(), &mut self.tried[1])
+    }
+
+    /// Returns the names of all mailboxes; `None` if the session knows them, or if another session
+    /// is listing them and will wake it.
     pub(crate) fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
         let followed = &self.user.followed;
         match followed.names.begin(self.user.vfs.now(), if_changed) {
             NamesStep::Known => {}
-            NamesStep::Busy => return Ok(None),
-            NamesStep::Look(look) => {
+            // What was found before, and this session has not seen.
+            NamesStep::Busy => return Ok(followed.names.since(&mut self.seen, true)),
+            NamesStep::List(listing) => {
                 let touched = std::mem::take(&mut followed.state().touched);
-                let found = match look.run(&self.user.folders) {
+                let found = match listing.run(&self.user.folders) {
                     Ok(found) => found,
                     Err(error) => {
                         followed.state().touched.extend(touched);
@@ -214,6 +227,17 @@ impl SessionFollows {
         }
         Ok(followed.names.since(&mut self.seen, if_changed))
     }
+}
+
+/// Returns `true` once per period: what another program has locked would delay each command.
+fn may_try_again(now: Timestamp, tried: &mut Option<Timestamp>) -> bool {
+    let period = i64::try_from(NAMES_PERIOD.as_nanos()).unwrap_or(i64::MAX);
+    let is_soon = |tried: Timestamp| (0..period).contains(&(now.unix_nanos - tried.unix_nanos));
+    if tried.is_some_and(is_soon) {
+        return false;
+    }
+    *tried = Some(now);
+    true
 }
 
 impl Drop for SessionFollows {
@@ -264,7 +288,7 @@ impl UserMail {
         })
     }
 
-    /// Follows the mailboxes that these names mean now, where they meant others.
+    /// Follows the mailboxes to which these names refer now, where they referred to others.
     fn follow_again(self: &Arc<Self>, names: impl Iterator<Item = String>) {
         for name in names {
             // One that is gone is followed until the sessions have announced it.

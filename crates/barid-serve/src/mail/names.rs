@@ -1,7 +1,7 @@
 //! The names of all mailboxes of a user, for the sessions that announce their changes (RFC 5465).
 //!
-//! One session looks for all: the tree is listed without a lock, and a session that comes meanwhile
-//! is woken once there is something new.
+//! One session looks at the tree for all. It lists it without a lock, and wakes sessions that ask
+//! meanwhile if there is something new.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,23 +20,23 @@ pub(super) struct FoundNames(Mutex<KnownNames>);
 #[derive(Default)]
 struct KnownNames {
     names: Arc<AccountNames>,
-    /// Number of times that other names were found.
+    /// Number of times that the names were found changed.
     version: u64,
-    /// The look that found the names.
-    latest: Option<Look>,
-    /// Number of looks that have begun.
-    looks: u64,
-    /// `true` while a session looks for all.
-    is_looking: bool,
+    /// The listing that found the names.
+    latest: Option<TreeListing>,
+    /// Number of listings that have begun.
+    listings: u64,
+    /// `true` while a session lists the tree for all sessions.
+    is_listing: bool,
     /// Number of changes that sessions of the user have made.
     changes: u64,
     /// Number of all renames, and the latest ones.
     renames: (u64, VecDeque<(String, String)>),
 }
 
-/// A look at the tree, with the time and the number of changes at its beginning.
+/// A listing of the tree, with the time and the number of changes at its beginning.
 #[derive(Clone, Copy)]
-struct Look {
+struct TreeListing {
     number: u64,
     at: Timestamp,
     changes: u64,
@@ -44,18 +44,18 @@ struct Look {
 
 /// The next step of a session that wants the names.
 pub(super) enum NamesStep<'n> {
-    /// The known names are new enough.
+    /// The known names are recent enough.
     Known,
-    /// Another session looks, and wakes the others.
+    /// Another session listings, and wakes the others.
     Busy,
-    /// The session looks.
-    Look(RunningLook<'n>),
+    /// The session lists the tree.
+    List(RunningListing<'n>),
 }
 
-/// A look that has begun; one that is dropped has found nothing.
-pub(super) struct RunningLook<'n> {
+/// A listing that has begun; one that is dropped has found nothing.
+pub(super) struct RunningListing<'n> {
     names: &'n FoundNames,
-    look: Look,
+    listing: TreeListing,
     /// The names before, with their version.
     before: Arc<AccountNames>,
     version: u64,
@@ -63,8 +63,8 @@ pub(super) struct RunningLook<'n> {
     is_for_all: bool,
 }
 
-/// Result of a look.
-pub(super) struct LookResult {
+/// Result of a listing.
+pub(super) struct ListingResult {
     /// The names before, and now.
     pub(super) before: Arc<AccountNames>,
     pub(super) now: Arc<AccountNames>,
@@ -98,34 +98,34 @@ impl FoundNames {
         }
     }
 
-    /// Begins a look, unless the known names are new enough: they have all changes by sessions of
-    /// the user, and those by other programs until a moment ago. With `may_wait` a look of another
-    /// session is enough.
+    /// Begins a listing, unless the known names are recent enough: they include all changes by
+    /// sessions of the user, and those by other programs until a moment ago. With `may_wait` a
+    /// listing by another session is enough.
     pub(super) fn begin(&self, now: Timestamp, may_wait: bool) -> NamesStep<'_> {
         let mut known = self.known();
         let period = i64::try_from(NAMES_PERIOD.as_nanos()).unwrap_or(i64::MAX);
-        let is_new = known.latest.is_some_and(|look| {
-            let age = now.unix_nanos - look.at.unix_nanos;
-            look.changes == known.changes && (0..period).contains(&age)
+        let is_new = known.latest.is_some_and(|listing| {
+            let age = now.unix_nanos - listing.at.unix_nanos;
+            listing.changes == known.changes && (0..period).contains(&age)
         });
         if is_new {
             return NamesStep::Known;
         }
-        if known.is_looking && may_wait {
+        if known.is_listing && may_wait {
             return NamesStep::Busy;
         }
-        known.looks += 1;
-        let is_for_all = !std::mem::replace(&mut known.is_looking, true);
-        NamesStep::Look(RunningLook {
+        known.listings += 1;
+        let is_for_all = !std::mem::replace(&mut known.is_listing, true);
+        NamesStep::List(RunningListing {
             names: self,
-            look: Look { number: known.looks, at: now, changes: known.changes },
+            listing: TreeListing { number: known.listings, at: now, changes: known.changes },
             before: Arc::clone(&known.names),
             version: known.version,
             is_for_all,
         })
     }
 
-    /// Returns the names, and the renames that a session has not seen; `None` with `if_changed` if
+    /// Returns the names, and the renames that a session has not seen; with `if_changed`, `None` if
     /// it has seen the names.
     pub(super) fn since(&self, seen: &mut SeenNames, if_changed: bool) -> Option<NamesChange> {
         let known = self.known();
@@ -141,24 +141,24 @@ impl FoundNames {
     }
 }
 
-impl RunningLook<'_> {
+impl RunningListing<'_> {
     /// Lists the tree.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub(super) fn run(self, folders: &FolderTree) -> Result<LookResult, barid_folders::Error> {
+    pub(super) fn run(self, folders: &FolderTree) -> Result<ListingResult, barid_folders::Error> {
         let mailboxes = folders.list_all()?;
         let found = AccountNames { mailboxes, metadata: folders.all_metadata()? };
         let is_same = found == *self.before;
         Ok(self.end(Arc::new(found), is_same))
     }
 
-    fn end(self, found: Arc<AccountNames>, is_same: bool) -> LookResult {
+    fn end(self, found: Arc<AccountNames>, is_same: bool) -> ListingResult {
         let mut known = self.names.known();
-        let is_latest = known.latest.is_none_or(|latest| latest.number < self.look.number);
+        let is_latest = known.latest.is_none_or(|latest| latest.number < self.listing.number);
         let is_new = is_latest && (!is_same || known.version != self.version);
         if is_latest {
-            known.latest = Some(self.look);
+            known.latest = Some(self.listing);
         }
         let before = if is_new {
             known.version += 1;
@@ -166,16 +166,16 @@ impl RunningLook<'_> {
         } else {
             Arc::clone(&known.names)
         };
-        let must_wake = is_new || known.changes != self.look.changes;
+        let must_wake = is_new || known.changes != self.listing.changes;
         drop(known);
-        LookResult { before, now: found, must_wake }
+        ListingResult { before, now: found, must_wake }
     }
 }
 
-impl Drop for RunningLook<'_> {
+impl Drop for RunningListing<'_> {
     fn drop(&mut self) {
         if self.is_for_all {
-            self.names.known().is_looking = false;
+            self.names.known().is_listing = false;
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct QuotaRoot {
 struct QuotaState {
     /// Mail that is being stored. It may be in the mailboxes already.
     reserved: MailUse,
-    /// Sum of all room that was released. Mail of that room may be in the mailboxes.
+    /// Sum of all room that was released. The mail for it may be in the mailboxes.
     released: MailUse,
     /// Number of counts that have begun.
     counts: u64,
@@ -86,7 +86,7 @@ impl QuotaRoot {
     }
 }
 
-/// Waits until something changes, for a short time at most.
+/// Waits until `changed` is notified, at most for [`QUOTA_WAIT`].
 fn wait<'s>(changed: &Condvar, state: MutexGuard<'s, QuotaState>) -> MutexGuard<'s, QuotaState> {
     changed.wait_timeout(state, QUOTA_WAIT).unwrap_or_else(PoisonError::into_inner).0
 }
@@ -118,7 +118,7 @@ impl UserMail {
         }
         loop {
             let (count, mut state) = self.counted(cancel)?;
-            // What was released since the count began may have been stored behind its back.
+            // Mail whose room was released since the count began may be missing from it.
             let stored = state.released.minus(count.released);
             if root.limits.allows(count.used + stored + state.reserved, room) {
                 state.reserved = state.reserved + room;
@@ -136,8 +136,8 @@ impl UserMail {
         }
     }
 
-    /// Returns a count of the mail that began after this call, with the state since. One session
-    /// counts, without the lock, and shares the result with those that came before it began.
+    /// Returns a count of the mail that began after this call, with the current state. One session
+    /// counts, without the lock, and shares the result with those that asked before it began.
     fn counted(&self, cancel: &Cancel) -> Answer<(Count, MutexGuard<'_, QuotaState>)> {
         let root = &self.quota;
         let mut state = root.state();
@@ -158,7 +158,7 @@ impl UserMail {
         let counting = Counting(root);
         let used = self.used(cancel)?;
         let count = Count { number, used, released };
-        // A count that was interrupted may lack what is new.
+        // A count that was interrupted may lack new mail.
         if !cancel.is_cancelled() {
             root.state().latest = Some(count);
         }

@@ -78,8 +78,8 @@ pub(super) fn descriptors() -> u64 {
 }
 
 /// Confines this thread, and all that it starts, to files below some folders, without TCP and
-/// without signals to processes outside. Folders that do not exist are left out; those that are
-/// open may be written. Returns the reason why it is not confined, or not completely.
+/// without signals to processes outside. Folders of `allowed` that do not exist are left out; the
+/// open folders `writable` may be written. Returns the reason why it is not confined.
 pub(super) fn files(
     allowed: &[(PathBuf, Access)],
     writable: Vec<OwnedFd>,

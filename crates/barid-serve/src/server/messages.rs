@@ -387,14 +387,14 @@ pub(crate) enum FromLmtp {
         address: String,
     },
     /// A delivery has ended.
-    Ended(DeliveryEnd),
+    Ended(DeliveryOutcome),
 }
 
 /// The end of a delivery to one recipient, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum DeliveryEnd {
+pub(crate) enum DeliveryOutcome {
     Stored,
-    /// It had been delivered before.
+    /// The message had been delivered before.
     Duplicate,
     /// The mail server is to try again.
     Deferred,
@@ -450,8 +450,8 @@ pub(crate) enum DeliveryResult {
 pub(crate) enum ToWorker {
     /// First, with the text of the configuration.
     Settings(Box<WorkerSettings>),
-    /// A link to the watcher of the uid.
-    Watcher,
+    /// A link to the watcher of the uid, the one with this number.
+    Watcher { number: u64 },
     /// The socket of a session.
     Session { session: SessionId },
     /// Ends a session.
@@ -473,7 +473,7 @@ pub(crate) struct WorkerSettings {
 /// From the supervisor to the watcher of a uid.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToWatcher {
-    /// A link to the worker with a number, in place of the one that it had.
+    /// A link to the worker with this number, which replaces its previous one.
     Worker { number: u64 },
 }
 
@@ -509,8 +509,10 @@ pub(crate) enum WatchAnswer {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
     Log(LogLine),
-    /// Asks for a link to a watcher, because the one that it had does not answer.
-    WatcherLost,
+    /// Asks for a link to a watcher, because the one with this number does not answer.
+    WatcherLost {
+        number: u64,
+    },
     /// The worker has the socket of a session.
     Began {
         session: SessionId,

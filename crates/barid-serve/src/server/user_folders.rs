@@ -1,8 +1,8 @@
-//! The folders of a user, opened for the rules of his process.
+//! The folders of a user, opened for the Landlock rules of the user's process.
 //!
-//! A process that was captured may write in the folders of its user, and so replace a folder in
-//! them by a link to that of another user. The next process of the user must not get access there:
-//! users may have one uid, so that nothing but the rules of Landlock is between them.
+//! A captured process can write in the folders of its user, and so replace a folder in them with a
+//! link to one of another user. The next process of the user must not get access there: users may
+//! have one uid, so that only the rules of Landlock separate them.
 
 use std::ffi::OsString;
 use std::io;
@@ -52,7 +52,7 @@ impl UserFolders {
         self.writable.iter().map(|path| self.open(path, Missing::Create)).collect()
     }
 
-    /// Opens a folder, for nothing but rules about it.
+    /// Opens a folder, for use in rules only.
     ///
     /// # Errors
     /// As [`UserFolders::open_all`].
@@ -61,17 +61,16 @@ impl UserFolders {
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
-    /// Returns the part of a path that the configuration names, as far as no process of a user may
+    /// Returns the part of a path that the configuration names, as far as no process of a user can
     /// replace it.
     fn named_part<'p>(&self, path: &'p Path) -> &'p Path {
-        let longest = |all: &mut dyn Iterator<Item = &PathBuf>| {
-            all.map(|one| one.as_os_str().len()).max().unwrap_or(0)
-        };
-        let named = longest(&mut self.named.iter().filter(|named| path.starts_with(named)));
+        let depth = |path: &Path| path.components().count();
+        let named = self.named.iter().filter(|named| path.starts_with(named));
+        let named = named.map(|one| depth(one)).max().unwrap_or(0);
         let above = self.writable.iter().filter(|one| path.starts_with(one) && *one != path);
-        let above = above.map(|one| one.as_os_str().len()).min();
-        let len = named.min(above.unwrap_or(usize::MAX));
-        let part = path.ancestors().find(|part| part.as_os_str().len() <= len);
+        let above = above.map(|one| depth(one)).min();
+        let depth_max = named.min(above.unwrap_or(usize::MAX));
+        let part = path.ancestors().find(|part| depth(part) <= depth_max);
         part.unwrap_or(Path::new("/"))
     }
 }
@@ -103,9 +102,9 @@ fn open_below(path: &Path, base: &Path, missing: Missing) -> io::Result<OwnedFd>
     Ok(dir)
 }
 
-/// Flags of a descriptor that stands for a folder; `DIRECTORY` also mounts an automount.
+/// Flags of a descriptor that refers to a folder; `DIRECTORY` also triggers an automount.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Flags of a descriptor that stands for anything, also for a link.
+/// Flags of a descriptor that refers to any file, also to a link.
 const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Returns the names in a path, the last one first.
@@ -120,7 +119,7 @@ fn names(path: &Path) -> Vec<OsString> {
 /// The file behind a name.
 enum Step {
     Folder(OwnedFd),
-    /// A link that may be followed, and where it leads.
+    /// The target of a link that may be followed.
     Link(PathBuf),
 }
 
@@ -180,6 +179,7 @@ mod tests {
         check(&["/srv/m/ann"], &["/srv/m"], "/srv/m/ann", "/srv/m");
         check(&["/srv/m/ann"], &["/srv/m", "/srv"], "/srv/m/ann", "/srv/m");
         check(&["/srv/mail"], &["/srv/m"], "/srv/mail", "/");
+        check(&["/srv/m/ann"], &["/srv//////m"], "/srv/m/ann", "/srv/m");
         check(&["/home/ann"], &[], "/home/ann", "/");
         // A folder of all users that each of them can write.
         check(&["/srv/m"], &["/srv/m"], "/srv/m", "/srv/m");

@@ -120,7 +120,7 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Begins the link to a worker, in place of the one that it had.
+    /// Begins the link to a worker, which replaces its previous one.
     fn begin(&mut self, worker: u64, link: Link) -> io::Result<()> {
         let before = self.workers.iter().find(|(_, one)| one.worker == worker);
         if let Some(token) = before.map(|(token, _)| *token) {

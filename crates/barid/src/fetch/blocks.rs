@@ -270,7 +270,7 @@ struct FetchedMessage {
     preview: Option<String>,
     /// The identifier of its content, if it is known.
     email_id: Option<EmailId>,
-    /// `true` if that is to be computed from the text, or to be stored.
+    /// `true` if the identifier is requested and was not known; it is then stored.
     learns_id: bool,
 }
 

@@ -243,8 +243,10 @@ impl Shared {
 
     /// Scans the mailbox anew, unless there is a newer view than `tried` by then.
     fn rescan(self: &Arc<Self>, tried: &View) -> Result<View> {
+        // A stamp that proves nothing yet is reason enough for another look.
+        let full_check = !tried.is_settling();
         self.with_mailbox(&Cancel::new(), |mailbox| match mailbox.has_snapshot_of(tried) {
-            true => mailbox.rescan(true),
+            true => mailbox.rescan(full_check),
             false => Ok(()),
         })?;
         Ok(self.view())

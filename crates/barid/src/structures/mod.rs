@@ -5,8 +5,8 @@ mod codec;
 use barid_cache::Core;
 use barid_types::BodyStructure;
 
-use crate::kept_values::{KeptValues, NewValues, ValueKind};
 use crate::limits::{STRUCTURE_LEN_MAX, STRUCTURES_LEN_MAX};
+use crate::stored_values::{NewValues, StoredValues, ValueKind};
 use crate::view::View;
 
 const STRUCTURES: ValueKind =
@@ -14,7 +14,7 @@ const STRUCTURES: ValueKind =
 
 /// Structures, by UID.
 #[derive(Debug, Default)]
-pub(crate) struct Structures(KeptValues);
+pub(crate) struct Structures(StoredValues);
 
 /// New structures, to be stored.
 #[derive(Debug, Default)]

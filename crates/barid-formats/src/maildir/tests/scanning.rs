@@ -606,7 +606,7 @@ fn uids_that_another_process_gives_out_meanwhile_are_noticed() {
         ledger: &mut ledger,
         read_only: true,
         full_check: false,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

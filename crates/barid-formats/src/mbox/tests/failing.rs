@@ -73,7 +73,7 @@ fn a_file_that_is_cut_meanwhile_is_an_error() {
         ledger: &mut ledger,
         read_only: false,
         full_check: false,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

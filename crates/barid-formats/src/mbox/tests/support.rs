@@ -233,7 +233,7 @@ impl World {
             ledger: &mut ledger,
             read_only: false,
             full_check: self.full_check,
-            is_repeated: false,
+            will_rescan: false,
             threads: self.threads,
             progress: None,
         };

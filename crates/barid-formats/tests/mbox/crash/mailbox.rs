@@ -48,7 +48,7 @@ pub(super) fn scan(vfs: &Arc<dyn Vfs>, spec: &Spec, folder: &str) -> Result<Cach
         ledger: &mut ledger,
         read_only: false,
         full_check: false,
-        is_repeated: false,
+        will_rescan: false,
         threads: 1,
         progress: None,
     };

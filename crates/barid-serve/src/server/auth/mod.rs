@@ -3,8 +3,8 @@
 mod chain;
 mod exchanges;
 mod fetch;
+mod limited_token_check;
 mod pam;
-mod token_share;
 
 use std::io;
 use std::path::PathBuf;
@@ -22,9 +22,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use self::chain::UserChain;
 use self::exchanges::{Exchanges, Job};
 use self::fetch::HttpClient;
+use self::limited_token_check::LimitedTokenCheck;
 use self::pam::PamChildren;
 pub(super) use self::pam::run_pam;
-use self::token_share::TokenShare;
 use super::confine::{self, Access, Network};
 use super::link::{Link, Polled};
 use super::messages::{AuthSettings, FromAuth, Level, LogLine, LoginLinkId, ToAuth, ToLogin};
@@ -165,7 +165,7 @@ impl Verification {
         let mut keys = None;
         if let Some(oauth) = &users.oauth {
             let (check, of_check) = tokens(oauth, &*vfs, &host)?;
-            (sasl.tokens, keys) = (Some(Arc::new(TokenShare::new(check)) as _), of_check);
+            (sasl.tokens, keys) = (Some(Arc::new(LimitedTokenCheck::new(check)) as _), of_check);
         }
         Ok((Self { sasl: Arc::new(sasl), limiter, rules }, keys))
     }

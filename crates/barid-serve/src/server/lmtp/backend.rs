@@ -13,7 +13,7 @@ use crate::delivery::{DeliveryError, DeliveryErrorKind, SpooledMessage};
 use crate::limits::{DELIVERY_RESULT_LEN_MAX, LOOKUP_TIMEOUT};
 use crate::lmtp::reply_of;
 use crate::server::messages::{
-    DeliveryEnd, DeliveryReport, DeliveryResult, FromLmtp, Level, LmtpAnswer, LogLine,
+    DeliveryOutcome, DeliveryReport, DeliveryResult, FromLmtp, Level, LmtpAnswer, LogLine,
     MessagePrelude,
 };
 
@@ -82,12 +82,12 @@ impl<'a> RemoteBackend<'a> {
             Ok(DeliveryResult::Stored { mailbox, notes }) => {
                 let notes = [&[mailbox], notes.as_slice()].concat().join("; ");
                 self.log(Level::Info, format!("delivered to {address} from {sender}: {notes}"));
-                self.process.count(DeliveryEnd::Stored);
+                self.process.count(DeliveryOutcome::Stored);
                 LmtpReply::new(250, "2.0.0", "delivered")
             }
             Ok(DeliveryResult::Duplicate) => {
                 self.log(Level::Info, format!("delivered before to {address} from {sender}"));
-                self.process.count(DeliveryEnd::Duplicate);
+                self.process.count(DeliveryOutcome::Duplicate);
                 LmtpReply::new(250, "2.0.0", "delivered before")
             }
             Ok(DeliveryResult::Failed { kind, text }) => {
@@ -103,7 +103,11 @@ impl<'a> RemoteBackend<'a> {
         self.log(Level::Warning, text);
         let reply = reply_of(error);
         let is_deferred = (400..500).contains(&reply.code);
-        self.process.count(if is_deferred { DeliveryEnd::Deferred } else { DeliveryEnd::Refused });
+        self.process.count(if is_deferred {
+            DeliveryOutcome::Deferred
+        } else {
+            DeliveryOutcome::Refused
+        });
         reply
     }
 }

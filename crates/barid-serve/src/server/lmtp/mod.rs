@@ -25,7 +25,7 @@ pub(super) use self::deliver::run_deliver;
 use super::confine::{self, Access, Network};
 use super::link::Link;
 use super::messages::{
-    DeliveryEnd, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine, LostSocket, ToLmtp,
+    DeliveryOutcome, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine, LostSocket, ToLmtp,
 };
 use super::system_calls;
 use crate::delivery::DeliveryError;
@@ -79,7 +79,7 @@ impl LmtpProcess {
         }
     }
 
-    fn count(&self, end: DeliveryEnd) {
+    fn count(&self, end: DeliveryOutcome) {
         // Without a supervisor the process ends.
         let _ = self.supervisor.send(&FromLmtp::Ended(end), None);
     }

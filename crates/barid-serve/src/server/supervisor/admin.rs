@@ -165,7 +165,7 @@ impl Supervisor {
             ("auth_restarts_total", "counter", "Restarts of auth", restarts(&self.auth)),
             ("lmtp_restarts_total", "counter", "Restarts of lmtp", restarts(&self.lmtp.service)),
             ("deliveries", "gauge", "Processes that deliver", delivering),
-            ("delivered_total", "counter", "Messages that were delivered", deliveries.stored),
+            ("delivered_total", "counter", "Deliveries that were stored", deliveries.stored),
             (
                 "duplicates_total",
                 "counter",

@@ -15,7 +15,7 @@ use crate::delivery::{DeliveryError, DeliveryErrorKind};
 use crate::limits::{DELIVERIES_MAX, LMTP_QUESTIONS_MAX, STOP_TIMEOUT, USER_DELIVERIES_MAX};
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{
-    DeliveryEnd, DeliveryOrderText, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine,
+    DeliveryOrderText, DeliveryOutcome, FromLmtp, Level, LmtpAnswer, LmtpProcessSettings, LogLine,
     LostSocket, RecipientText, ToAuth, ToDelivery, ToLmtp,
 };
 use crate::server::setup::Protocol;
@@ -42,12 +42,12 @@ pub(super) struct DeliveryCounters {
 }
 
 impl DeliveryCounters {
-    fn of(&mut self, end: DeliveryEnd) -> &mut u64 {
+    fn of(&mut self, end: DeliveryOutcome) -> &mut u64 {
         match end {
-            DeliveryEnd::Stored => &mut self.stored,
-            DeliveryEnd::Duplicate => &mut self.duplicate,
-            DeliveryEnd::Deferred => &mut self.deferred,
-            DeliveryEnd::Refused => &mut self.refused,
+            DeliveryOutcome::Stored => &mut self.stored,
+            DeliveryOutcome::Duplicate => &mut self.duplicate,
+            DeliveryOutcome::Deferred => &mut self.deferred,
+            DeliveryOutcome::Refused => &mut self.refused,
         }
     }
 }
@@ -192,7 +192,7 @@ impl Supervisor {
         if running().count() >= DELIVERIES_MAX || self.stopping.is_some() {
             return Err(busy());
         }
-        // One whose mail cannot be written must not keep that of others waiting.
+        // A user whose mail cannot be written must not delay the mail of others.
         if running().filter(|one| **one == user.name).count() >= USER_DELIVERIES_MAX {
             let text = format!("user {}: too many deliveries at once", user.name);
             return Err(DeliveryError::temporary(text));

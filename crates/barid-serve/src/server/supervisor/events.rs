@@ -446,7 +446,9 @@ impl Supervisor {
                     let user = Some(worker.account.name.clone());
                     self.log.line("worker", &LogLine { user, peer: None, ..line });
                 }
-                Ok(Polled::Message((FromWorker::WatcherLost, _))) => self.watcher_lost(token),
+                Ok(Polled::Message((FromWorker::WatcherLost { number }, _))) => {
+                    self.watcher_lost(token, number);
+                }
                 Ok(Polled::Message((FromWorker::Began { session }, _))) => {
                     self.session_began(token, session);
                 }

@@ -20,10 +20,10 @@ pub(super) struct OpenListener {
 }
 
 impl OpenListener {
-    /// Returns `true` if a setup is that of the listener, with whatever permissions.
+    /// Returns `true` if a setup is that of the listener, whatever its permissions.
     fn is_at(&self, setup: &ListenerSetup) -> bool {
         let ListenerSetup { address, protocol } = &self.setup;
-        *protocol == setup.protocol && address.is_same_place(&setup.address)
+        *protocol == setup.protocol && address.is_same_endpoint(&setup.address)
     }
 
     fn change_access(&mut self, setup: &ListenerSetup) -> io::Result<()> {
@@ -101,7 +101,8 @@ impl Listeners {
     /// be opened, nothing is changed.
     ///
     /// # Errors
-    /// An address that cannot be used, or a socket whose permissions cannot be changed, with it.
+    /// An address that cannot be used, or a socket whose permissions cannot be changed; the error
+    /// names it.
     pub(super) fn change(&mut self, wanted: &[ListenerSetup]) -> io::Result<Changed> {
         let mut opened = Vec::new();
         for setup in wanted {

@@ -103,7 +103,7 @@ pub(super) fn spawn(role: Role, account: Account, link: OwnedFd) -> io::Result<(
 pub(super) struct Ending {
     child: Child,
     pub(super) name: String,
-    /// The user to whom it delivers.
+    /// The user to whom it delivers; `None` if it is not a delivery.
     pub(super) recipient: Option<String>,
     /// `true` if the supervisor wants it.
     pub(super) is_expected: bool,
@@ -156,8 +156,8 @@ impl Restarts {
     /// Counts a death: the first costs nothing, further ones twice as long each time, up to
     /// `longest`.
     pub(super) fn died(&mut self, now: Instant, longest: Duration) {
-        let is_repeated = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
-        self.delay = match (is_repeated, self.delay) {
+        let will_rescan = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
+        self.delay = match (will_rescan, self.delay) {
             (false, _) => Duration::ZERO,
             (true, Duration::ZERO) => RESTART_DELAY.min(longest),
             (true, delay) => (delay * 2).min(longest),

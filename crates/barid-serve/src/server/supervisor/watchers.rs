@@ -58,17 +58,18 @@ impl Supervisor {
         }
     }
 
-    /// Links a worker again that has lost its watcher. One that has died is started before. A
-    /// worker that asks too often waits.
-    pub(super) fn watcher_lost(&mut self, token: u64) {
+    /// Links a worker that has lost its link again, unless it was given another since. A watcher
+    /// that has died is started first. A worker that asks too often waits.
+    pub(super) fn watcher_lost(&mut self, token: u64, number: u64) {
         let Some(worker) = self.workers.all.get_mut(&token) else { return };
-        if worker.shares_watcher && worker.watcher_links.ask(Instant::now()) {
+        let links = &mut worker.watcher_links;
+        if worker.shares_watcher && links.is_newest(number) && links.ask(Instant::now()) {
             let ids = worker.ids;
             self.link_watcher(ids, token);
         }
     }
 
-    /// Links the workers that had asked too often.
+    /// Links the workers that had asked too often and have waited.
     fn link_waiting(&mut self, now: Instant) {
         let mut due = Vec::new();
         for (token, worker) in &mut self.workers.all {
@@ -90,7 +91,8 @@ impl Supervisor {
         };
         let (here, there) = Link::pair()?;
         watcher.link.send(&ToWatcher::Worker { number }, Some(there))?;
-        worker.process.link.send(&ToWorker::Watcher, Some(here.into()))
+        let number = worker.watcher_links.give();
+        worker.process.link.send(&ToWorker::Watcher { number }, Some(here.into()))
     }
 
     /// Starts watchers that have died, and ends those that nobody needs.

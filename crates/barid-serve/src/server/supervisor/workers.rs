@@ -34,22 +34,36 @@ pub(super) struct WorkerProcess {
     pub(super) is_old: bool,
 }
 
-/// The links to watchers that a worker gets because it asks for one.
+/// The links to watchers that a worker was given; of those that it requested, at most one per
+/// period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WatcherLinks {
+    /// Number of the newest link.
+    newest: u64,
     last: Option<Instant>,
-    /// `true` if it has asked, and has not got one yet.
+    /// `true` if it has requested a link and has not got it yet.
     is_wanted: bool,
 }
 
 impl WatcherLinks {
-    /// Counts a question; returns `true` if it is to be answered now, and not later.
+    /// Returns the number of the link that the worker is given now.
+    pub(super) fn give(&mut self) -> u64 {
+        self.newest += 1;
+        self.newest
+    }
+
+    /// Returns `true` if the worker was given no link since that one.
+    pub(super) fn is_newest(&self, number: u64) -> bool {
+        self.newest == number
+    }
+
+    /// Notes a request; returns `true` if a link is due now, and not later.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
         self.is_wanted = true;
         self.take_due(now)
     }
 
-    /// Returns `true` if a question is to be answered now that could not be before.
+    /// Returns `true` if a requested link is due now; the request is then done.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let has_waited =
             self.last.is_none_or(|last| now.duration_since(last) >= WATCHER_LINK_PERIOD);
@@ -283,6 +297,10 @@ mod tests {
             }
         }
         assert_eq!(given, [0, 1000, 2000, 3000]);
+        let number = links.give();
+        assert!(links.is_newest(number));
+        links.give();
+        assert!(!links.is_newest(number), "its loss is no news");
         // The last question is answered although it is not repeated.
         assert!(!links.take_due(start + Duration::from_millis(3999)));
         assert!(links.take_due(start + Duration::from_millis(4000)));

@@ -80,9 +80,9 @@ pub(super) fn run_worker(link: Link) -> io::Result<()> {
     // The link is read by a thread of its own, so that it is read whatever the sessions do.
     std::thread::Builder::new().name("link".to_owned()).spawn(move || {
         while let Ok(Some((message, fd))) = heard.receive::<ToWorker>() {
-            if let ToWorker::Watcher = message {
+            if let ToWorker::Watcher { number } = message {
                 let mut next = next_watcher.lock().unwrap_or_else(PoisonError::into_inner);
-                *next = fd.map(Link::from);
+                *next = fd.map(|fd| (number, Link::from(fd)));
             } else if sender.send((message, fd)).is_err() {
                 return;
             }
@@ -132,8 +132,8 @@ fn prepare(
 /// `more`, if it exists; returns the options for his mail.
 ///
 /// # Errors
-/// A user without a folder, or with one that is reached by a link that he may have placed; errors
-/// of the file system.
+/// A user without a folder, or a folder behind a link that the user may have placed; errors of the
+/// file system.
 pub(super) fn confine_to_user(
     config: &ServerConfig,
     user: &User,
@@ -218,7 +218,7 @@ impl Worker {
                 Some((ToWorker::Session { session }, None)) => {
                     let _ = self.link.send(&FromWorker::Refused { session }, None);
                 }
-                Some((ToWorker::Settings(_) | ToWorker::Watcher, _)) => {}
+                Some((ToWorker::Settings(_) | ToWorker::Watcher { .. }, _)) => {}
                 // The supervisor ends workers, and they end with it.
                 Some((ToWorker::Stop, _)) | None => break,
             }

@@ -16,8 +16,8 @@ use crate::limits::WATCH_ANSWER_TIMEOUT;
 use crate::server::link::{Link, Polled};
 use crate::server::messages::{FromWorker, WatchAnswer, WatchOrder};
 
-/// The place where the link to the next watcher process is put.
-pub(super) type NextWatcher = Arc<Mutex<Option<Link>>>;
+/// The place where the link to the next watcher process is put, with its number.
+pub(super) type NextWatcher = Arc<Mutex<Option<(u64, Link)>>>;
 
 /// A watch by another process. While there is none, nothing is reported; when there is another
 /// one, everything may have changed.
@@ -26,6 +26,8 @@ pub(super) struct RemoteWatch {
     next: NextWatcher,
     supervisor: Arc<Link>,
     link: Option<Link>,
+    /// Number of the link, or of the last one.
+    number: u64,
     /// Our numbers by those of the watcher, and the reverse. Ours are used once, whichever watcher
     /// there is.
     ours: HashMap<i32, WatchId>,
@@ -38,22 +40,22 @@ pub(super) struct RemoteWatch {
 impl RemoteWatch {
     pub(super) fn new(next: NextWatcher, supervisor: Arc<Link>) -> Self {
         let (ours, theirs, happened) = (HashMap::new(), HashMap::new(), Vec::new());
-        Self { next, supervisor, link: None, ours, theirs, last: 0, happened }
+        Self { next, supervisor, link: None, number: 0, ours, theirs, last: 0, happened }
     }
 
     /// Gives the watcher up, and asks the supervisor for a link to it, or to the next one.
     fn lose(&mut self) {
         if self.link.take().is_some() {
             // Without a supervisor the worker ends.
-            let _ = self.supervisor.send(&FromWorker::WatcherLost, None);
+            let _ = self.supervisor.send(&FromWorker::WatcherLost { number: self.number }, None);
         }
     }
 
     /// Uses a new watcher, if there is one.
     fn renew(&mut self) {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(link) = next {
-            self.link = Some(link);
+        if let Some((number, link)) = next {
+            (self.link, self.number) = (Some(link), number);
             self.ours.clear();
             self.theirs.clear();
             // Whoever hears this adds his files again.

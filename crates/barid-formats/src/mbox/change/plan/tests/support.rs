@@ -299,7 +299,7 @@ impl World {
             ledger: &mut ledger,
             read_only: false,
             full_check: true,
-            is_repeated: false,
+            will_rescan: false,
             threads: 1,
             progress: None,
         };

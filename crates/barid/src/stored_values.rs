@@ -2,7 +2,7 @@
 //!
 //! They are found by UID and UIDVALIDITY, so they outlive the rows of the cache; the hash of the
 //! header and the length of the body prove that a message is the one that was read. New values are
-//! appended to the file, which is written anew when they are many. The file may vanish at any
+//! appended to the file, which is written anew when there are many. The file may vanish at any
 //! moment and contains only requested values (`docs/formats/derived.md`).
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const HEAD_LEN: usize = 8;
 /// Bytes of an entry: UID, check, end of its value.
 const ENTRY_LEN: usize = 12;
 
-/// A kind of values.
+/// A kind of stored values.
 #[derive(Debug)]
 pub(crate) struct ValueKind {
     /// The name of the file.
@@ -169,15 +169,15 @@ impl ValueTable {
     }
 }
 
-/// Known values, by UID. A copy shares those that were written at once.
+/// Known values, by UID. A clone shares the values that were written at once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KeptValues {
+pub(crate) struct StoredValues {
     table: Arc<ValueTable>,
     /// Newer values, with their checks.
     added: BTreeMap<u32, (u32, Vec<u8>)>,
 }
 
-impl KeptValues {
+impl StoredValues {
     /// Returns the value of a message, if it is known. O(log values).
     pub(crate) fn of(&self, core: &Core) -> Option<&[u8]> {
         let uid = core.uid.get();
@@ -195,8 +195,8 @@ impl KeptValues {
         self.added.extend(values.map(|value| (value.uid, (value.check, value.bytes.to_vec()))));
     }
 
-    /// Serializes the values of messages for which `is_there` is `true`, within the limit of the
-    /// kind.
+    /// Serializes the values of messages for which `is_there` is `true`; only the newest, within
+    /// the limit of the kind.
     fn to_bytes(
         &self,
         kind: &ValueKind,
@@ -218,17 +218,17 @@ impl KeptValues {
             end += value.bytes.len();
             end <= kind.len_max
         };
-        let kept = all.iter().take_while(fits).count();
-        ValueTable::bytes_of(&all[..kept], uidvalidity)
+        let kept = all.iter().rev().take_while(fits).count();
+        ValueTable::bytes_of(&all[all.len() - kept..], uidvalidity)
     }
 }
 
 /// Values that are read from their file once, and kept as long as the mailbox is open.
 #[derive(Debug, Default)]
-pub(crate) struct ValuesInMemory(Mutex<Option<(u32, Arc<KeptValues>)>>);
+pub(crate) struct ValueCache(Mutex<Option<(u32, Arc<StoredValues>)>>);
 
-impl ValuesInMemory {
-    fn get(&self, uidvalidity: u32) -> Option<Arc<KeptValues>> {
+impl ValueCache {
+    fn get(&self, uidvalidity: u32) -> Option<Arc<StoredValues>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|(of, _)| *of == uidvalidity)?;
         Some(Arc::clone(&known.1))
@@ -238,8 +238,8 @@ impl ValuesInMemory {
     fn replace(
         &self,
         uidvalidity: u32,
-        before: Option<&Arc<KeptValues>>,
-        values: Arc<KeptValues>,
+        before: Option<&Arc<StoredValues>>,
+        values: Arc<StoredValues>,
     ) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = known.as_ref().filter(|(of, _)| *of == uidvalidity).map(|(_, values)| values);
@@ -256,17 +256,17 @@ impl ValuesInMemory {
 
 impl View {
     /// Loads the stored values; none if the file is missing or damaged.
-    pub(crate) fn stored_values(&self, kind: &ValueKind) -> KeptValues {
-        let (kept, uidvalidity) = (self.kept_values(kind), self.uidvalidity());
+    pub(crate) fn stored_values(&self, kind: &ValueKind) -> StoredValues {
+        let (kept, uidvalidity) = (self.values_file(kind), self.uidvalidity());
         let Some((content, additions)) = kept.load_with_additions(kind.file_len_max()) else {
-            return KeptValues::default();
+            return StoredValues::default();
         };
         let table = content.and_then(|content| ValueTable::from_bytes(content, uidvalidity));
         if table.is_none() {
-            // Nothing more is added to a file of which only the additions can be used.
+            // Nothing more may be added to a file whose content is damaged.
             kept.remove();
         }
-        let mut values = KeptValues::of_table(table.unwrap_or_default());
+        let mut values = StoredValues::of_table(table.unwrap_or_default());
         for addition in additions {
             if let Some(table) = ValueTable::from_bytes(addition, uidvalidity) {
                 values.add(table.values());
@@ -283,7 +283,7 @@ impl View {
         let mut values: Vec<Value<'_>> = new.values().collect();
         values.sort_by_key(|value| value.uid);
         let addition = ValueTable::bytes_of(&values, self.uidvalidity());
-        let kept = self.kept_values(kind);
+        let kept = self.values_file(kind);
         if let Some(lens) = kept.append(&addition) {
             let additions_max = VALUES_ADDED_LEN_MIN.max(lens.content / VALUES_ADDED_PART as u64);
             if lens.additions <= additions_max {
@@ -299,7 +299,7 @@ impl View {
 
     /// Returns values that stay in memory as long as the mailbox is open; loads them the first
     /// time.
-    pub(crate) fn values_in(&self, memory: &ValuesInMemory, kind: &ValueKind) -> Arc<KeptValues> {
+    pub(crate) fn cached_values(&self, memory: &ValueCache, kind: &ValueKind) -> Arc<StoredValues> {
         let uidvalidity = self.uidvalidity();
         if let Some(known) = memory.get(uidvalidity) {
             return known;
@@ -310,17 +310,12 @@ impl View {
     }
 
     /// Adds new values to those in memory, and stores them.
-    pub(crate) fn keep_values_in(
-        &self,
-        memory: &ValuesInMemory,
-        kind: &ValueKind,
-        new: &NewValues,
-    ) {
+    pub(crate) fn add_stored_values(&self, memory: &ValueCache, kind: &ValueKind, new: &NewValues) {
         if new.is_empty() {
             return;
         }
         for _ in 0..VALUES_MERGES_MAX {
-            let before = self.values_in(memory, kind);
+            let before = self.cached_values(memory, kind);
             let after = self.with_new_values(kind, &before, new);
             if memory.replace(self.uidvalidity(), Some(&before), Arc::new(after)) {
                 break;
@@ -332,23 +327,23 @@ impl View {
     fn with_new_values(
         &self,
         kind: &ValueKind,
-        before: &KeptValues,
+        before: &StoredValues,
         new: &NewValues,
-    ) -> KeptValues {
+    ) -> StoredValues {
         let mut values = before.clone();
         values.add(new.values());
-        // One that was added needs more memory than one of the table.
+        // An added value needs more memory than one in the table.
         if values.added.len() > VALUES_ADDED_MIN.max(values.table.count / VALUES_ADDED_PART)
             && let Some(bytes) = self.bytes_of_values(kind, &values)
             && let Some(table) = ValueTable::from_bytes(bytes, self.uidvalidity())
         {
-            return KeptValues::of_table(table);
+            return StoredValues::of_table(table);
         }
         values
     }
 
     /// Serializes values without those of messages that are gone.
-    fn bytes_of_values(&self, kind: &ValueKind, values: &KeptValues) -> Option<Vec<u8>> {
+    fn bytes_of_values(&self, kind: &ValueKind, values: &StoredValues) -> Option<Vec<u8>> {
         let uids = self.uids().ok()?;
         let is_there = |uid: u32| uids.binary_search(&uid).is_ok();
         Some(values.to_bytes(kind, self.uidvalidity(), &is_there))
@@ -358,7 +353,7 @@ impl View {
         self.snapshot.meta().uidvalidity.get()
     }
 
-    fn kept_values(&self, kind: &ValueKind) -> DerivedSnapshot<'_> {
+    fn values_file(&self, kind: &ValueKind) -> DerivedSnapshot<'_> {
         DerivedSnapshot::new(&self.place, &self.snapshot, kind.name.to_owned())
     }
 }
@@ -379,7 +374,7 @@ mod tests {
         new
     }
 
-    fn check(view: &View, values: &KeptValues, row: u32, expected: Option<&str>) {
+    fn check(view: &View, values: &StoredValues, row: u32, expected: Option<&str>) {
         let found = values.of(&view.snapshot.core(row).unwrap());
         assert_eq!(found, expected.map(str::as_bytes), "{row}");
     }
@@ -403,12 +398,12 @@ mod tests {
     #[test]
     fn values_in_memory_are_those_of_the_file() {
         let (mailbox, _) = test_mailbox::maildir(20);
-        let (view, memory) = (mailbox.view(), ValuesInMemory::default());
+        let (view, memory) = (mailbox.view(), ValueCache::default());
         for row in 0..20 {
             let new = new_values(&view, row..row + 1, "a");
-            view.keep_values_in(&memory, &KIND, &new);
+            view.add_stored_values(&memory, &KIND, &new);
         }
-        let (stored, known) = (view.stored_values(&KIND), view.values_in(&memory, &KIND));
+        let (stored, known) = (view.stored_values(&KIND), view.cached_values(&memory, &KIND));
         for row in 0..20 {
             check(&view, &stored, row, Some("a"));
             check(&view, &known, row, Some("a"));
