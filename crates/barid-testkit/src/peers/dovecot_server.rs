@@ -291,7 +291,7 @@ fn configuration(
          }}\n\
          protocol imap {{\n  imap_metadata = yes\n}}\n\
          service anvil {{\n  chroot =\n}}\n\
-         service imap {{\n  process_limit = {sessions_max}\n}}\n\
+         service imap {{\n  process_limit = {sessions_max}\n  vsz_limit = 2 G\n}}\n\
          service imap-login {{\n  chroot =\n  service_count = {login_service_count}\n\
            inet_listener imap {{\n    port = {port}\n  }}\n\
            inet_listener imaps {{\n    port = {tls_port}\n    ssl = yes\n  }}\n\
