@@ -227,7 +227,7 @@ fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
     assert_eq!(Sender::connect(&server).send(&["ann"], &message(0)).pop().unwrap(), delivered);
     // Deliveries to a user wait for each other for a minute.
     let path = server.world.path("ann/.local/state/barid/deliveries.lock");
-    let lock = rustix::fs::open(path, OFlags::RDWR, Mode::empty()).unwrap();
+    let lock = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap();
     rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
     let mut hanging: Vec<Sender<TcpStream>> = (0..MOST).map(|_| Sender::connect(&server)).collect();
     for (number, sender) in (1..).zip(&mut hanging) {
@@ -242,7 +242,8 @@ fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
     let replies = sender.send(&["ann", "bob"], &message(100));
     assert_eq!(replies[4], "451 4.3.0 user ann: too many deliveries at once");
     assert_eq!(replies[5], delivered);
-    drop(lock);
+    // Closing is not enough: a program that another test starts now may have the descriptor, too.
+    rustix::fs::flock(&lock, FlockOperation::Unlock).unwrap();
     for sender in &mut hanging {
         assert_eq!(sender.reply(), delivered);
     }
