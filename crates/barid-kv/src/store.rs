@@ -137,7 +137,7 @@ impl Store {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // A library would apply the log of an earlier store to the new one.
                     files::remove_companion_files(vfs, path, self.choice.kv.companions())?;
-                    self.remove_unfinished(path)?;
+                    self.remove_unfinished()?;
                 }
                 Err(error) => return Err(Error::at(path)(error)),
                 Ok(_) => return Err(Error::at(path)(ErrorKind::AlreadyExists.into())),
@@ -204,8 +204,8 @@ impl Store {
     fn copy(&self) -> Result<()> {
         let (vfs, companions) = (&*self.vfs, self.choice.kv.companions());
         let copy = Self { path: beside(&self.path, COPY), ..self.clone() };
-        files::remove(vfs, &copy.path, companions)?;
-        self.copy_to(&copy).inspect_err(|_| drop(files::remove(vfs, &copy.path, companions)))?;
+        copy.remove_files()?;
+        self.copy_to(&copy).inspect_err(|_| drop(copy.remove_files()))?;
         seal::remove(vfs, &self.path)?;
         files::replace(vfs, &copy.path, &self.path, companions)?;
         match self.durable {
@@ -284,21 +284,25 @@ impl Store {
     pub fn remove(&self) -> Result<()> {
         let (vfs, path) = (&*self.vfs, &*self.path);
         seal::remove(vfs, path)?;
-        for path in [path, &beside(path, COPY)] {
-            files::remove(vfs, path, self.choice.kv.companions())?;
-            self.remove_unfinished(path)?;
-        }
+        self.remove_files()?;
+        Self { path: beside(path, COPY), ..self.clone() }.remove_files()?;
         let lock = beside(path, LOCK);
         files::gone(&lock, vfs.remove_file(&lock))
     }
 
-    /// Removes the file that a killed process left when it created a store at `path`.
-    fn remove_unfinished(&self, path: &Path) -> Result<()> {
+    /// Removes all files of the store itself, also those of a creation that was killed.
+    fn remove_files(&self) -> Result<()> {
+        files::remove(&*self.vfs, &self.path, self.choice.kv.companions())?;
+        self.remove_unfinished()
+    }
+
+    /// Removes the file that a killed process left when it created the store.
+    fn remove_unfinished(&self) -> Result<()> {
         let Some(prefix) = self.choice.kv.unfinished_prefix() else { return Ok(()) };
-        let Some(name) = path.file_name() else { return Ok(()) };
+        let Some(name) = self.path.file_name() else { return Ok(()) };
         let mut unfinished = OsString::from(prefix);
         unfinished.push(name);
-        let at = path.with_file_name(unfinished);
+        let at = self.path.with_file_name(unfinished);
         files::gone(&at, self.vfs.remove_file(&at))
     }
 }

@@ -78,13 +78,22 @@ mod tests {
         }
         let folder = outside::tests::Folder::new();
         let store = folder.store("store", Choice { kv: &Bdb, builtin: None });
-        let unfinished = store.path().with_file_name("__db.store");
-        let leave = || folder.vfs.open(&unfinished, OpenOptions::create(0o600)).map(drop).unwrap();
-        leave();
+        let [unfinished, of_copy] =
+            ["__db.store", "__db.store.copy"].map(|name| store.path().with_file_name(name));
+        let leave = |path| folder.vfs.open(path, OpenOptions::create(0o600)).map(drop).unwrap();
+        leave(&unfinished);
         store.create().unwrap().close().unwrap();
         store.read().unwrap();
-        leave();
+        leave(&of_copy);
+        let mut batch = Batch::new();
+        batch.put(b"a", b"b");
+        let mut writer = store.write().unwrap();
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        leave(&unfinished);
         store.remove().unwrap();
-        assert!(folder.vfs.symlink_metadata(&unfinished).is_err());
+        for path in [&unfinished, &of_copy] {
+            assert!(folder.vfs.symlink_metadata(path).is_err(), "{}", path.display());
+        }
     }
 }
