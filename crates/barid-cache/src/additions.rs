@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::limits::ADDITIONS_LEN_MAX;
 use crate::snapshot::{Snapshot, Stored};
 
-/// Bytes before an addition: length u32, 0 u32, checksum u64.
+/// Bytes before an addition: length u64, checksum u64.
 const ADDITION_HEAD_LEN: usize = 16;
 
 /// Lengths of a derived column with additions, in bytes.
@@ -32,30 +32,31 @@ impl Derived {
     /// # Errors
     /// Returns an error of the file system.
     pub fn additions(&self) -> Result<Vec<Vec<u8>>> {
-        Ok(self.scan_additions()?.0)
+        let mut additions = Vec::new();
+        self.scan_additions(&mut |addition| additions.push(addition.to_vec()))?;
+        Ok(additions)
     }
 
-    /// Returns the additions and their end in the file.
-    fn scan_additions(&self) -> Result<(Vec<Vec<u8>>, u64)> {
+    /// Visits the additions, oldest first; returns their end in the file.
+    fn scan_additions(&self, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let start = self.content_end();
         let file_len = self.file.metadata().map_err(Error::at(&self.path))?.size;
         let mut bytes = vec![0; file_len.saturating_sub(start).min(ADDITIONS_LEN_MAX) as usize];
         let read = self.file.read_full_at(&mut bytes, start).map_err(Error::at(&self.path))?;
         bytes.truncate(read);
-        let (mut additions, mut at) = (Vec::new(), 0);
+        let mut at = 0;
         while let Some(addition) = self.addition_at(&bytes[at..], start + at as u64) {
             at += ADDITION_HEAD_LEN + addition.len();
-            additions.push(addition.to_vec());
+            visit(addition);
         }
-        Ok((additions, start + at as u64))
+        Ok(start + at as u64)
     }
 
     /// Returns the addition at the start of `bytes`, which were read at `offset` of the file.
     fn addition_at<'b>(&self, bytes: &'b [u8], offset: u64) -> Option<&'b [u8]> {
         let mut take = LeReader(bytes);
-        let (len, _) = (take.u32()?, take.u32()?);
-        let checksum = take.u64()?;
-        let addition = take.take(len as usize)?;
+        let (len, checksum) = (take.u64()?, take.u64()?);
+        let addition = take.take(usize::try_from(len).ok()?)?;
         (self.checksum_of_addition(addition, offset) == checksum).then_some(addition)
     }
 
@@ -80,15 +81,13 @@ impl Snapshot {
         }
         let column = Derived::open_with(&*self.vfs, &self.base.path, kind, OpenOptions::WRITE)?;
         let Some(column) = column else { return Ok(None) };
-        let end = column.scan_additions()?.1;
+        let end = column.scan_additions(&mut |_| {})?;
         let additions = end - column.content_end() + (ADDITION_HEAD_LEN + bytes.len()) as u64;
-        let Ok(len) = u32::try_from(bytes.len()) else { return Ok(None) };
         if additions > ADDITIONS_LEN_MAX {
             return Ok(None);
         }
         let mut out = Vec::with_capacity(ADDITION_HEAD_LEN + bytes.len());
-        out.put_u32(len);
-        out.put_u32(0);
+        out.put_u64(bytes.len() as u64);
         out.put_u64(column.checksum_of_addition(bytes, end));
         out.extend_from_slice(bytes);
         column.file.write_all_at(&out, end).map_err(Error::at(&column.path))?;

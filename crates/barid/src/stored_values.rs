@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barid_cache::Core;
+use barid_cache::{ColumnLens, Core};
 use barid_types::Uid;
 use barid_vfs::le::{LeReader, PutLe};
 
@@ -284,14 +284,17 @@ impl View {
         values.sort_by_key(|value| value.uid);
         let addition = ValueTable::bytes_of(&values, self.uidvalidity());
         let kept = self.values_file(kind);
-        if let Some(lens) = kept.append(&addition) {
-            let additions_max = VALUES_ADDED_LEN_MIN.max(lens.content / VALUES_ADDED_PART as u64);
-            if lens.additions <= additions_max {
-                return;
-            }
+        let appended = kept.append(&addition);
+        let is_short = |lens: ColumnLens| {
+            lens.additions <= VALUES_ADDED_LEN_MIN.max(lens.content / VALUES_ADDED_PART as u64)
+        };
+        if appended.is_some_and(is_short) {
+            return;
         }
         let mut all = self.stored_values(kind);
-        all.add(values.into_iter());
+        if appended.is_none() {
+            all.add(values.into_iter());
+        }
         if let Some(bytes) = self.bytes_of_values(kind, &all) {
             kept.store(bytes);
         }
@@ -407,6 +410,45 @@ mod tests {
         for row in 0..20 {
             check(&view, &stored, row, Some("a"));
             check(&view, &known, row, Some("a"));
+        }
+    }
+
+    #[test]
+    fn many_added_values_are_stored_anew_without_those_of_messages_that_are_gone() {
+        const LARGE: ValueKind =
+            ValueKind { name: "large-values", value_len_max: 50_000, len_max: 90_000 };
+        let (mut mailbox, uids) = test_mailbox::maildir(50);
+        let view = mailbox.view();
+        let add = |view: &View, row: u32, text: &str| {
+            let (mut new, core) = (NewValues::default(), view.snapshot.core(row).unwrap());
+            new.add(&LARGE, &core, |out| out.extend_from_slice(text.as_bytes()));
+            view.store_values(&LARGE, &new);
+        };
+        let long = "l".repeat(40_000);
+        for row in 0..40 {
+            add(&view, row, if row == 3 { &long } else { "a" });
+        }
+        test_mailbox::change(&mut mailbox, &uids[..1], &[]);
+        let view = mailbox.view();
+        let assert_all_in_table = || {
+            let kept = view.values_file(&LARGE).load_with_additions(u64::MAX).unwrap();
+            assert_eq!(kept.1, Vec::<Vec<u8>>::new());
+        };
+        add(&view, 4, "b");
+        add(&view, 45, &long);
+        assert_all_in_table();
+        let values = view.stored_values(&LARGE);
+        assert!(values.table.of(uids[0].get()).is_none());
+        for (row, expected) in [(1, "a"), (2, &*long), (3, "a"), (4, "b"), (38, "a"), (45, &long)] {
+            check(&view, &values, row, Some(expected));
+        }
+        // Of more values than fit, the newest stay.
+        add(&view, 46, &long);
+        add(&view, 47, &long);
+        assert_all_in_table();
+        let values = view.stored_values(&LARGE);
+        for (row, expected) in [(4, None), (45, None), (46, Some(&*long)), (47, Some(&*long))] {
+            check(&view, &values, row, expected);
         }
     }
 

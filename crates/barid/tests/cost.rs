@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid::{Cancel, ChangeOptions, Flag, Mailbox, MailboxSpec, Mailboxes, OpenOptions, Uid};
-use barid_vfs::{CallKind, CountingVfs, Counts, Host as _, MemVfs, OpenOptions as OpenFile, Vfs};
+use barid_vfs::{
+    CallKind, CountingVfs, Counts, Host as _, MemVfs, OpenOptions as OpenFile, Timestamp, Vfs,
+};
 
 use crate::arena::{Arena, add, flag, later, memory, now};
 use crate::world::World;
@@ -127,14 +129,35 @@ fn a_flag_in_a_shared_maildir_lists_it_once() {
     let cost = vfs.counts().since(&before);
     assert_eq!(cost.of(CallKind::List), 1, "{cost:?}");
 
-    arena.deliver(1);
+    // Whole milliseconds would be those of a file system with a coarser clock.
+    const TICK_NANOS: i64 = 10_000_037;
+    vfs.inner().set_granularity(Duration::from_nanos(TICK_NANOS.unsigned_abs()));
+    vfs.inner().set_now(Timestamp { unix_nanos: 170_000_000_001 * TICK_NANOS });
+    let refreshed = || {
+        let before = vfs.counts();
+        shared.refresh(&cancel).unwrap();
+        let listings = vfs.counts().since(&before).of(CallKind::List);
+        let unseen = shared.update(&cancel, |mailbox, _| Ok(mailbox.status().unseen)).unwrap();
+        (unseen, listings)
+    };
+    let (unseen, _) = refreshed();
+    // Another program marks messages as read.
+    let cur = Path::new("/box/cur");
+    let mut names = Vec::new();
+    let visit = &mut |name: &[u8], _| names.push(String::from_utf8(name.to_vec()).unwrap());
+    vfs.open_dir(cur).unwrap().list(visit).unwrap();
+    let mut new = names.iter().filter(|name| name.ends_with(":2,"));
+    let mut mark_one = || {
+        let name = new.next().unwrap();
+        vfs.rename(&cur.join(name), &cur.join(format!("{name}S"))).unwrap();
+    };
+    mark_one();
+    assert_eq!(refreshed(), (unseen - 1, 1));
+    mark_one();
+    assert_eq!(refreshed(), (unseen - 1, 0), "no time shows the second one");
     vfs.sleep(Duration::from_millis(30));
-    assert_eq!(shared.refresh(&cancel).unwrap().len(), 51);
-    let before = vfs.counts();
-    vfs.sleep(Duration::from_secs(5));
-    shared.refresh(&cancel).unwrap();
-    shared.refresh(&cancel).unwrap();
-    assert!(vfs.counts().since(&before).of(CallKind::List) <= 2);
+    assert_eq!(refreshed(), (unseen - 2, 1));
+    assert_eq!(refreshed(), (unseen - 2, 0));
 }
 
 /// Returns an mbox of the given number of messages that barid has written once, and the counter of

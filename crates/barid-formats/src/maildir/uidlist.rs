@@ -401,7 +401,7 @@ pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Re
 }
 
 /// Reads the first line, which is short unless it has many fields of others.
-fn read_header(file: &dyn File, path: &Path) -> Result<Option<UidListHeader>> {
+pub(super) fn read_header(file: &dyn File, path: &Path) -> Result<Option<UidListHeader>> {
     let mut start = [0; HEADER_LINE_MAX];
     for len in [SHORT_HEADER_LINE_LEN, HEADER_LINE_MAX] {
         let len = file.read_full_at(&mut start[..len], 0).map_err(Error::at(path))?;

@@ -7,8 +7,8 @@ use barid_mailbox::{Error, Result};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{OpenOptions, Vfs};
 
-use super::layout::{HEADER_LINE_MAX, UIDLIST, UIDLIST_LEN_MAX};
-use super::uidlist::{self, UidListHeader, first_line};
+use super::layout::{UIDLIST, UIDLIST_LEN_MAX};
+use super::uidlist::{self, UidListHeader, first_line, read_header};
 use super::uids::take_lock;
 
 /// Returns the UIDVALIDITY of `dovecot-uidlist`; `None` if there is no such file or its first line
@@ -20,9 +20,7 @@ pub(super) fn stored(vfs: &dyn Vfs, maildir: &Path) -> Result<Option<UidValidity
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::at(&path)(source)),
     };
-    let mut bytes = vec![0; HEADER_LINE_MAX];
-    let len = file.read_full_at(&mut bytes, 0).map_err(Error::at(&path))?;
-    Ok(first_line(&bytes[..len]).map(|(header, _)| header.uidvalidity))
+    Ok(read_header(&*file, &path)?.map(|header| header.uidvalidity))
 }
 
 /// Changes the UIDVALIDITY; messages keep their UIDs. Returns `false` without a list of version 3,

@@ -262,16 +262,13 @@ fn work(
 
 /// A message of a block, as far as it was read.
 struct FetchedMessage {
-    core: Core,
+    known: KnownMessage,
     message: Option<ReadMessage>,
-    structure: Option<BodyStructure>,
     /// The parts that were read, if the message is too large.
     large: Option<FetchedLargeMessage>,
     preview: Option<String>,
-    /// The identifier of its content, if it is known.
+    /// The identifier of its content, if the message is too large and the identifier was not known.
     email_id: Option<EmailId>,
-    /// `true` if the identifier is requested and was not known; it is then stored.
-    learns_id: bool,
 }
 
 /// Facts of a message that are known before it is read.
@@ -279,6 +276,8 @@ struct KnownMessage {
     core: Core,
     structure: Option<BodyStructure>,
     email_id: Option<EmailId>,
+    /// `true` if the identifier is requested and not known; it is then stored.
+    learns_id: bool,
     /// `true` if the message must be read.
     is_needed: bool,
 }
@@ -290,12 +289,13 @@ impl KnownMessage {
         let structure = items.has_structure().then(|| structures.of(&core)).flatten();
         let wants_id = items.has(&FetchItem::EmailId);
         let email_id = if wants_id { email_ids.of(&core) } else { None };
+        let learns_id = wants_id && email_id.is_none();
         let is_needed = items.needs_message()
             || (items.has_structure() && structure.is_none())
             || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
             || (items.has(&FetchItem::Envelope) && core.cut)
-            || (wants_id && email_id.is_none());
-        Ok(Self { core, structure, email_id, is_needed })
+            || learns_id;
+        Ok(Self { core, structure, email_id, learns_id, is_needed })
     }
 }
 
@@ -315,8 +315,8 @@ fn make(
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
     view.summaries(&rows, &mut |summary| {
         let Some(fetched) = all.next() else { return false };
-        let FetchedMessage { core, message, structure, large, preview, email_id, learns_id } =
-            fetched;
+        let FetchedMessage { known, message, large, preview, email_id } = fetched;
+        let KnownMessage { core, structure, learns_id, .. } = known;
         let is_known = structure.is_some();
         let stored = message.map(|message| view.text(&message, &room.read));
         room.wire.clear();
@@ -328,7 +328,7 @@ fn make(
         let in_memory = stored.as_deref().filter(|_| order.previews && preview.is_none());
         let preview = preview.or_else(|| in_memory.map(text_preview));
         let about = (*items, needs);
-        let mut parts = ReadParts { large: large.as_ref(), preview, email_id };
+        let mut parts = ReadParts { large: large.as_ref(), preview, email_id: known.email_id };
         if learns_id {
             let of_wire = || wire.filter(|_| large.is_none()).map(EmailId::of_wire);
             parts.email_id = email_id.or_else(of_wire);
@@ -373,7 +373,6 @@ fn read(
     made: &mut FetchedBlock,
 ) -> Result<(Vec<u32>, Vec<FetchedMessage>)> {
     let Order { view, items, .. } = order;
-    let wants_id = items.has(&FetchItem::EmailId);
     let mut known: Vec<KnownMessage> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
     for row in block {
@@ -385,10 +384,8 @@ fn read(
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
     let mut all: Vec<FetchedMessage> = Vec::with_capacity(block.len());
     for (row, known) in block.iter().zip(known) {
-        let KnownMessage { core, structure, email_id, is_needed } = known;
-        let learns_id = wants_id && email_id.is_none();
-        let message = if is_needed { messages.next() } else { None };
-        let knows_size = core.rfc822_size.is_some();
+        let message = if known.is_needed { messages.next() } else { None };
+        let knows_size = known.core.rfc822_size.is_some();
         let large = |view: &View, row| Ok((None, Some(read_large(view, row, items, knows_size)?)));
         let read = match message.transpose() {
             Err(error) if is_too_large(&error) => view.follow(*row, &mut { large })?,
@@ -401,11 +398,11 @@ fn read(
             read => read.map(|message| (message, None)),
         };
         let read = match read {
-            Ok((message, large @ Some(_))) if learns_id => {
+            Ok((message, large @ Some(_))) if known.learns_id => {
                 let id = view.follow(*row, &mut |view, row| view.row_email_id(row))?;
                 id.map(|id| (message, large, Some(id)))
             }
-            read => read.map(|(message, large)| (message, large, email_id)),
+            read => read.map(|(message, large)| (message, large, None)),
         };
         let read = match read {
             // What is in memory need not be read again.
@@ -417,19 +414,11 @@ fn read(
         match read {
             Ok(((message, large, email_id), preview)) => {
                 rows.push(*row);
-                all.push(FetchedMessage {
-                    core,
-                    message,
-                    structure,
-                    large,
-                    preview,
-                    email_id,
-                    learns_id,
-                });
+                all.push(FetchedMessage { known, message, large, preview, email_id });
             }
             Err(Error::NoSuchMessage { uid, .. }) => made.gone.push(uid),
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
-            Err(error) => made.unreadable.push((core.uid, error)),
+            Err(error) => made.unreadable.push((known.core.uid, error)),
         }
     }
     Ok((rows, all))
