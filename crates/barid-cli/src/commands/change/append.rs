@@ -106,6 +106,8 @@ struct Batch<'a> {
     at: AppendPosition,
     /// The first waiting message.
     first: Option<AppendPosition>,
+    /// `true` once the large files that come later were checked.
+    are_files_checked: bool,
     report: Report,
 }
 
@@ -125,6 +127,7 @@ pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Ou
         waiting_len: 0,
         at: AppendPosition::default(),
         first: None,
+        are_files_checked: false,
         report: Report::default(),
     };
     let done = batch.take_all(context).and_then(|()| batch.write(context, None));
@@ -166,7 +169,6 @@ impl Batch<'_> {
         if self.args.files.is_empty() {
             return self.take_file(context, OsStr::new("-"));
         }
-        self.check_files()?;
         let (args, stop) = (self.args, Arc::clone(&self.session.stop));
         for (at, file) in args.files.iter().enumerate() {
             self.at = AppendPosition { file: at, uid: None };
@@ -183,11 +185,14 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Checks the large files before the first one is appended.
-    fn check_files(&self) -> anyhow::Result<()> {
-        let is_large =
-            |file: &OsString| !self.args.mbox && file != "-" && one_message::is_large(file);
-        for (at, file) in self.args.files.iter().enumerate().filter(|(_, file)| is_large(file)) {
+    /// Checks the large files that are not read yet, before the first message is appended.
+    fn check_files(&mut self) -> anyhow::Result<()> {
+        if std::mem::replace(&mut self.are_files_checked, true) || self.args.mbox {
+            return Ok(());
+        }
+        let left = self.args.files.iter().enumerate().skip(self.at.file + 1);
+        let is_large = |file: &OsString| file != "-" && one_message::is_large(file);
+        for (at, file) in left.filter(|(_, file)| is_large(file)) {
             let message = one_message::read_file(file)?;
             self.check_large(AppendPosition { file: at, uid: None }, &message, message.rest())?;
         }
@@ -253,6 +258,7 @@ impl Batch<'_> {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        self.check_files()?;
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_len = 0;
         if self.session.is_stopped() {
