@@ -14,7 +14,7 @@ use barid_types::{Flag, FlagSet, Keyword};
 
 pub use self::append::{AppendMessage, AppendPart};
 pub use self::list::{ListCommand, ListReturn, ListSelection, StatusItem};
-pub(crate) use self::notify::rest_below;
+pub(crate) use self::notify::renamed;
 pub use self::notify::{
     EventGroup, FilterIndex, MailboxFilter, MultiSearch, NotifyEvents, NotifySet,
 };

@@ -27,9 +27,15 @@ pub enum MailboxFilter {
 }
 
 /// Returns the rest of a name behind that of a mailbox which it is below, or which it is.
-pub(crate) fn rest_below<'n>(name: &'n str, of: &str, separator: char) -> Option<&'n str> {
+fn rest_below<'n>(name: &'n str, of: &str, separator: char) -> Option<&'n str> {
     let rest = name.strip_prefix(of)?;
     if rest.is_empty() { Some("") } else { rest.strip_prefix(separator) }
+}
+
+/// Returns the name that a mailbox has after a rename; `None` if it is not concerned.
+pub(crate) fn renamed(name: &str, from: &str, to: &str, separator: char) -> Option<String> {
+    rest_below(name, from, separator)?;
+    Some(format!("{to}{}", &name[from.len()..]))
 }
 
 impl MailboxFilter {

@@ -1,5 +1,7 @@
 //! Commands about mailboxes and their names (RFC 9051 §6.3, RFC 5258, RFC 5819, RFC 6154).
 
+use std::borrow::Cow;
+
 use super::acl::OWNER_RIGHTS;
 use super::reply::Reply;
 use super::{Done, Session};
@@ -182,20 +184,25 @@ impl<A: Account> Session<A> {
 
     /// Writes the name of a mailbox: in modified UTF-7 unless the client has enabled UTF-8.
     pub(super) fn mailbox_name(&self, name: &str, reply: &mut Reply<'_>) {
-        let utf8 = self.enabled.utf8 || self.enabled.rev2;
-        let encoded;
-        let name = if utf8 {
-            name
-        } else {
-            encoded = encode_utf7(name);
-            &encoded
-        };
+        let name = &*self.encoded_name(name);
         let is_atom = |byte: u8| byte > b' ' && byte < 0x7f && !b"(){%*\"\\]".contains(&byte);
         let is_nil = name.eq_ignore_ascii_case("NIL");
         if !name.is_empty() && name.bytes().all(is_atom) && !is_nil {
             return reply.push(name);
         }
-        reply.string(name, utf8);
+        reply.string(name, self.has_utf8_names());
+    }
+
+    fn has_utf8_names(&self) -> bool {
+        self.enabled.utf8 || self.enabled.rev2
+    }
+
+    /// Returns the name of a mailbox as the client sees it.
+    pub(super) fn encoded_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match self.has_utf8_names() {
+            true => Cow::Borrowed(name),
+            false => Cow::Owned(encode_utf7(name)),
+        }
     }
 }
 

@@ -417,7 +417,7 @@ impl<A: Account> Session<A> {
         self.note_added(&mailbox, count);
         append(self).inspect_err(|_| {
             if let Some(notifying) = &mut self.notifying {
-                notifying.own.take_added(&mailbox.0);
+                notifying.own.forget_added(&mailbox, count as u64);
             }
         })
     }

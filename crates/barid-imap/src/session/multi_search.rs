@@ -9,7 +9,6 @@ use super::search::{asks_modseq, part_of, write_esearch_of};
 use super::{Done, Session};
 use crate::backend::{Account, Answer, ListedMailbox, MailView, Mailbox, Refusal};
 use crate::command::{FilterIndex, ListCommand, MailboxFilter, MailboxName, MultiSearch};
-use crate::wire::encode_utf7;
 
 impl<A: Account> Session<A> {
     /// Searches mailbox after mailbox, and answers for each that has results. For one that cannot
@@ -47,8 +46,13 @@ impl<A: Account> Session<A> {
         for name in &names {
             match self.search_in(tag, command, name, reply) {
                 Ok(()) => {}
-                Err(refusal) if refusal.is_fatal || refusal.is_bad() => return Err(refusal),
+                // The session does not depend on a mailbox that is not selected.
                 Err(refusal) => {
+                    let is_fatal = refusal.is_fatal && self.is_selected(&name.0);
+                    let refusal = Refusal { is_fatal, ..refusal };
+                    if is_fatal || refusal.is_bad() {
+                        return Err(refusal);
+                    }
                     self.write_failed(name, &refusal, reply);
                     failed.get_or_insert(refusal);
                 }
@@ -68,8 +72,7 @@ impl<A: Account> Session<A> {
     /// Writes the reason why a mailbox has no result, so that a message that cannot be read is not
     /// left out silently.
     fn write_failed(&self, name: &MailboxName, refusal: &Refusal, reply: &mut Reply<'_>) {
-        let is_utf8 = self.enabled.utf8 || self.enabled.rev2;
-        let shown = if is_utf8 { name.0.clone() } else { encode_utf7(&name.0) };
+        let shown = self.encoded_name(&name.0);
         reply.refuse(None, "NO", refusal.code, &format!("{shown}: {}", refusal.text));
     }
 
@@ -87,27 +90,13 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
     ) -> Answer<()> {
         let search = &command.search;
-        if self.selected.as_ref().is_some_and(|selected| selected.name == *name) {
+        if self.is_selected(&name.0) {
             let rows = self.matching_rows(search, None, reply)?;
             self.save_result(search, &rows)?;
             self.begin_context(tag, search, None, &rows, reply)?;
             let view = self.selected_mut()?.newest.clone();
             return self.write_found((tag, name), command, (&view, &rows), reply);
         }
-        self.search_in_other(tag, command, name, reply).map_err(|refusal| Refusal {
-            // The session does not depend on a mailbox that is not selected.
-            is_fatal: false,
-            ..refusal
-        })
-    }
-
-    fn search_in_other(
-        &mut self,
-        tag: &str,
-        command: &MultiSearch,
-        name: &MailboxName,
-        reply: &mut Reply<'_>,
-    ) -> Answer<()> {
         let view = match self.account.open(name, true) {
             Ok(mailbox) => mailbox.view(),
             // A mailbox that is gone, or cannot be selected, is left out (RFC 7377 §2.2).
@@ -115,7 +104,7 @@ impl<A: Account> Session<A> {
             Err(refusal) => return Err(refusal),
         };
         // The saved result is one of the selected mailbox.
-        let rows = view.search(&command.search.program, &UidSet::new())?;
+        let rows = view.search(&search.program, &UidSet::new())?;
         self.write_found((tag, name), command, (&view, &rows), reply)
     }
 

@@ -12,7 +12,7 @@ use crate::backend::{
 };
 use crate::command::{
     EventGroup, FilterIndex, MailboxFilter, MailboxName, NotifyEvents, NotifySet, StatusItem,
-    rest_below,
+    renamed,
 };
 use crate::fetch::FetchItems;
 
@@ -132,18 +132,17 @@ impl Notifying {
     /// Moves the states of mailboxes that the session itself has renamed to their new names, and
     /// returns these.
     fn rename_states(&mut self, separator: char) -> Vec<String> {
-        let mut renamed = Vec::new();
-        for (from, to) in self.own.renames().filter(|(from, _)| *from != MailboxName::INBOX) {
-            let is_below = |name: &&String| rest_below(name, from, separator).is_some();
-            let below: Vec<String> = self.states.keys().filter(is_below).cloned().collect();
-            for name in below {
-                let state = self.states.remove(&name);
-                let new = format!("{to}{}", &name[from.len()..]);
-                renamed.push(new.clone());
+        let mut all = Vec::new();
+        for (from, to) in self.own.renames() {
+            let new_name = |old: &String| Some((old.clone(), renamed(old, from, to, separator)?));
+            let below: Vec<(String, String)> = self.states.keys().filter_map(new_name).collect();
+            for (old, new) in below {
+                let state = self.states.remove(&old);
+                all.push(new.clone());
                 self.states.extend(state.map(|state| (new, state)));
             }
         }
-        renamed
+        all
     }
 
     /// Returns the mailboxes of which messages are followed.
@@ -218,7 +217,7 @@ impl<A: Account> Session<A> {
         notifying.states.insert(mailbox.0, state);
     }
 
-    fn is_selected(&self, name: &str) -> bool {
+    pub(super) fn is_selected(&self, name: &str) -> bool {
         self.selected.as_ref().is_some_and(|selected| selected.name.0 == name)
     }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use super::Session;
 use super::notify::Notifying;
-use super::own_changes::NameState;
+use super::own_changes::AnnouncedState;
 use super::reply::Reply;
 use crate::backend::{Account, AccountNames, ListedMailbox, MetadataEntries, NamesChange};
-use crate::command::{ListCommand, ListReturn, rest_below};
+use crate::command::{ListCommand, ListReturn, renamed};
 
 impl<A: Account> Session<A> {
     /// Announces the names, subscriptions and metadata that have changed, except where the session
@@ -22,35 +22,35 @@ impl<A: Account> Session<A> {
         let separator = self.account.separator();
         let (before, now) = (&*notifying.names, &*change.names);
         let known = notifying.own.known_names(before, now, separator);
-        let state_before =
-            |name: &str| known.get(name).copied().unwrap_or_else(|| NameState::of(before, name));
-        let old_name = |name: &str| {
-            let old = change.renames.iter().rev().find_map(|(from, to)| {
-                rest_below(name, to, separator).map(|_| format!("{from}{}", &name[to.len()..]))
-            });
-            old.filter(|old| state_before(old).exists && !NameState::of(now, old).exists)
+        let state_before = |name: &str| {
+            known.get(name).copied().unwrap_or_else(|| AnnouncedState::of(before, name))
         };
-        let mut renamed = BTreeSet::new();
+        let old_name = |name: &str| {
+            let mut renames = change.renames.iter().rev();
+            let old = renames.find_map(|(from, to)| renamed(name, to, from, separator));
+            old.filter(|old| state_before(old).exists && !AnnouncedState::of(now, old).exists)
+        };
+        let mut old_names = BTreeSet::new();
         for one in &now.mailboxes {
             let name = one.name.as_str();
             let before = state_before(name);
             let is_new = one.exists && !before.exists;
-            if !is_new && one.is_subscribed == before.is_subscribed {
+            let is_other = one.is_subscribed != before.is_subscribed;
+            if !is_new && !is_other {
                 continue;
             }
             let is_either = one.is_subscribed || before.is_subscribed;
             let Some(events) = notifying.events(name, is_either, separator) else { continue };
-            let is_other = one.is_subscribed != before.is_subscribed;
             if is_new && events.names || is_other && events.subscriptions {
                 let old = if is_new { old_name(name) } else { None };
                 self.write_listed(&list_command(), one, old.as_deref(), reply);
-                renamed.extend(old);
+                old_names.extend(old);
             }
         }
         let listed = before.mailboxes.iter().map(|one| one.name.as_str());
         let own = known.keys().map(String::as_str).filter(|name| before.mailbox(name).is_none());
         for name in listed.chain(own) {
-            let (before, after) = (state_before(name), NameState::of(now, name));
+            let (before, after) = (state_before(name), AnnouncedState::of(now, name));
             let is_gone = before.exists && !after.exists;
             let is_dropped = before.is_subscribed && now.mailbox(name).is_none();
             if !is_gone && !is_dropped {
@@ -58,7 +58,7 @@ impl<A: Account> Session<A> {
             }
             let events = notifying.events(name, before.is_subscribed, separator);
             let Some(events) = events else { continue };
-            if is_gone && events.names && !renamed.contains(name)
+            if is_gone && events.names && !old_names.contains(name)
                 || is_dropped && events.subscriptions
             {
                 let is_subscribed = after.is_subscribed;
@@ -111,12 +111,9 @@ impl<A: Account> Session<A> {
 /// Returns the name that a mailbox had before the session renamed it.
 fn before_rename(notifying: &Notifying, name: &str, separator: char) -> Option<String> {
     let mut old: Option<String> = None;
-    let renames: Vec<(&str, &str)> = notifying.own.renames().collect();
-    for (from, to) in renames.into_iter().rev() {
+    for (from, to) in notifying.own.renames().rev() {
         let name = old.as_deref().unwrap_or(name);
-        if let Some(rest) = rest_below(name, to, separator).map(|_| &name[to.len()..]) {
-            old = Some(format!("{from}{rest}"));
-        }
+        old = renamed(name, to, from, separator).or(old);
     }
     old
 }

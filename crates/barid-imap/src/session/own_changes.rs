@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::backend::AccountNames;
-use crate::command::{Command, MailboxName, rest_below};
+use crate::command::{Command, MailboxName, renamed};
 use crate::limits::{OWN_CHANGES_MAX, OWN_RENAMES_MAX};
 
 /// Changes by the session since it last announced events.
@@ -61,12 +61,12 @@ impl OwnChange {
 
 /// State of a name, as far as its changes are announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct NameState {
+pub(super) struct AnnouncedState {
     pub(super) exists: bool,
     pub(super) is_subscribed: bool,
 }
 
-impl NameState {
+impl AnnouncedState {
     pub(super) fn of(names: &AccountNames, name: &str) -> Self {
         names.mailbox(name).map_or(Self::default(), |listed| Self {
             exists: listed.exists,
@@ -97,6 +97,13 @@ impl OwnChanges {
         }
     }
 
+    /// Forgets messages that were to be added to a mailbox, and were not.
+    pub(super) fn forget_added(&mut self, mailbox: &MailboxName, count: u64) {
+        if let Some(added) = self.added.get_mut(&mailbox.0) {
+            *added = added.saturating_sub(count);
+        }
+    }
+
     /// Returns the number of messages that were added to a mailbox, and forgets it.
     pub(super) fn take_added(&mut self, mailbox: &str) -> u64 {
         self.added.remove(mailbox).unwrap_or_default()
@@ -123,7 +130,7 @@ impl OwnChanges {
         before: &AccountNames,
         now: &AccountNames,
         separator: char,
-    ) -> BTreeMap<String, NameState> {
+    ) -> BTreeMap<String, AnnouncedState> {
         let mut known = BTreeMap::new();
         for change in &self.names {
             match change {
@@ -153,10 +160,12 @@ impl OwnChanges {
         known
     }
 
-    /// Returns the old and the new names of mailboxes that were renamed.
-    pub(super) fn renames(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// Returns the old and the new names of mailboxes that were renamed; INBOX never is.
+    pub(super) fn renames(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
         self.names.iter().filter_map(|change| match change {
-            OwnNameChange::Renamed(from, to) => Some((from.as_str(), to.as_str())),
+            OwnNameChange::Renamed(from, to) if from != MailboxName::INBOX => {
+                Some((from.as_str(), to.as_str()))
+            }
             _ => None,
         })
     }
@@ -172,23 +181,23 @@ impl OwnChanges {
 }
 
 fn state<'k>(
-    known: &'k mut BTreeMap<String, NameState>,
+    known: &'k mut BTreeMap<String, AnnouncedState>,
     before: &AccountNames,
     name: &str,
-) -> &'k mut NameState {
-    known.entry(name.to_owned()).or_insert_with(|| NameState::of(before, name))
+) -> &'k mut AnnouncedState {
+    known.entry(name.to_owned()).or_insert_with(|| AnnouncedState::of(before, name))
 }
 
 /// Notes that the parents of a name exist, if they exist now.
 fn note_parents(
-    known: &mut BTreeMap<String, NameState>,
+    known: &mut BTreeMap<String, AnnouncedState>,
     (before, now): (&AccountNames, &AccountNames),
     name: &str,
     separator: char,
 ) {
     for (end, _) in name.trim_end_matches(separator).rmatch_indices(separator) {
         let parent = &name[..end];
-        if NameState::of(now, parent).exists {
+        if AnnouncedState::of(now, parent).exists {
             state(known, before, parent).exists = true;
         }
     }
@@ -196,23 +205,20 @@ fn note_parents(
 
 /// Notes that a name and those below it were renamed.
 fn rename_below(
-    known: &mut BTreeMap<String, NameState>,
+    known: &mut BTreeMap<String, AnnouncedState>,
     before: &AccountNames,
     (from, to): (&str, &str),
     separator: char,
 ) {
     let start = before.mailboxes.partition_point(|listed| listed.name.as_str() < from);
     let listed = before.mailboxes[start..].iter().map(|listed| listed.name.as_str());
-    let below: Vec<String> = listed
+    let below: Vec<(String, String)> = listed
         .take_while(|name| name.starts_with(from))
         .chain(known.keys().map(String::as_str))
-        .filter(|name| rest_below(name, from, separator).is_some())
-        .map(str::to_owned)
+        .filter_map(|name| Some((name.to_owned(), renamed(name, from, to, separator)?)))
         .collect();
-    for name in below {
-        let old = state(known, before, &name);
-        if std::mem::take(&mut old.exists) {
-            let new = format!("{to}{}", &name[from.len()..]);
+    for (old, new) in below {
+        if std::mem::take(&mut state(known, before, &old).exists) {
             state(known, before, &new).exists = true;
         }
     }
