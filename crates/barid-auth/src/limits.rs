@@ -58,7 +58,8 @@ pub const HTTP_ANSWER_LEN_MAX: usize = 512 * 1024;
 pub const JWKS_KEYS_MAX: usize = 100;
 /// Time for an answer of an authorization server.
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Shortest time between two requests of a key set because of unknown keys.
+/// Time after an answer of the issuer in which its key set is not requested again because of
+/// unknown keys.
 pub const JWKS_RETRY_TIME: Duration = Duration::from_secs(60);
 /// Time after a failed request of a key set in which it is not requested again; tokens that need
 /// other keys are refused temporarily.

@@ -11,7 +11,7 @@ use barid_testkit::skip_or_fail;
 use rustix::process::Signal;
 
 use crate::deliver::Site;
-use crate::support::{Running, send};
+use crate::support::{Locked, Running, send};
 
 /// Times that the server is killed.
 const KILLED: usize = 12;
@@ -213,16 +213,13 @@ fn a_delivery_that_hangs_is_ended() {
     assert_eq!(server.connect().send(&["ann"], &message(1)), ["250 2.0.0 delivered"]);
     // Deliveries to a user wait for each other for a minute.
     let path = server.site.world.path("home/ann/.local/state/barid/deliveries.lock");
-    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-    let lock = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap();
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let lock = Locked::new(&path);
     let start = Instant::now();
     let replies = server.connect().send(&["ann"], &message(2));
     assert_eq!(replies, ["451 4.3.0 the delivery process has not ended after 10 s"]);
     assert!(start.elapsed() < Duration::from_secs(50), "{:?}", start.elapsed());
     assert_eq!(times(&server.site, "ann", 2), 0);
-    // Closing is not enough: a program that another test starts now may have the descriptor, too.
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::Unlock).unwrap();
+    drop(lock);
     assert_eq!(server.connect().send(&["ann"], &message(2)), ["250 2.0.0 delivered"]);
     assert_eq!(times(&server.site, "ann", 2), 1);
 }

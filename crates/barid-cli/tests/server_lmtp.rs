@@ -10,10 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::support::send;
+use crate::support::{Locked, send};
 use crate::test_server::{ANN, BOB, SOON, Server, is_root, kill, status, wait_for};
 
 /// Kills of processes while messages arrive.
@@ -227,8 +226,7 @@ fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
     assert_eq!(Sender::connect(&server).send(&["ann"], &message(0)).pop().unwrap(), delivered);
     // Deliveries to a user wait for each other for a minute.
     let path = server.world.path("ann/.local/state/barid/deliveries.lock");
-    let lock = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap();
-    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let lock = Locked::new(&path);
     let mut hanging: Vec<Sender<TcpStream>> = (0..MOST).map(|_| Sender::connect(&server)).collect();
     for (number, sender) in (1..).zip(&mut hanging) {
         sender.say("MAIL FROM:<a@b.example>\r\n");
@@ -242,8 +240,7 @@ fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
     let replies = sender.send(&["ann", "bob"], &message(100));
     assert_eq!(replies[4], "451 4.3.0 user ann: too many deliveries at once");
     assert_eq!(replies[5], delivered);
-    // Closing is not enough: a program that another test starts now may have the descriptor, too.
-    rustix::fs::flock(&lock, FlockOperation::Unlock).unwrap();
+    drop(lock);
     for sender in &mut hanging {
         assert_eq!(sender.reply(), delivered);
     }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
 use barid_testkit::Scratch;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
@@ -278,6 +280,25 @@ pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
     };
     assert!(text.is_empty() || text.ends_with('\n'));
     text.lines().map(parse).collect()
+}
+
+/// A file with a lock that others wait for, until this is dropped.
+pub(crate) struct Locked(OwnedFd);
+
+impl Locked {
+    pub(crate) fn new(path: &Path) -> Self {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        Self(file)
+    }
+}
+
+impl Drop for Locked {
+    /// Closing is not enough: a program that another test starts now may have the descriptor, too.
+    fn drop(&mut self) {
+        flock(&self.0, FlockOperation::Unlock).unwrap();
+    }
 }
 
 /// Returns the names of the test sources.

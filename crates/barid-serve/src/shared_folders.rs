@@ -6,7 +6,7 @@ use std::path::Path;
 use barid::vfs::Vfs;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 
-use crate::config::{ServerConfig, ServerSettings};
+use crate::config::{ServerConfig, ServerSettings, shared_by_users};
 
 /// Creates the folders of virtual users, whose processes cannot create them where root owns the
 /// parent. Does nothing unless `own`, the uid of this process, is that of root.
@@ -21,7 +21,7 @@ pub fn create_user_folders(vfs: &dyn Vfs, config: &ServerConfig, own: u32) -> io
         [(state_dir, config.mail.state_dir.is_some()), (cache_dir, config.mail.cache_dir.is_some())]
     {
         if !is_set {
-            create_private(vfs, &dir.join("users"), Some(ids))?;
+            create_private(vfs, &shared_by_users(dir), Some(ids))?;
         }
     }
     Ok(())

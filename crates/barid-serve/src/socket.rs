@@ -136,12 +136,13 @@ impl SocketListener {
     /// # Errors
     /// As [`SocketListener::bind`]; a group to which this process may not give a file.
     pub fn bind_unix(path: &Path, mode: u32, gid: Option<u32>) -> Result<Self, SocketError> {
-        // Nobody else can connect before the group is the right one.
-        let first = if gid.is_some() { 0o600 } else { mode };
-        let socket = Self::bind(&Address::Unix(path.to_owned()), first)?;
-        if gid.is_some() {
-            set_access(path, mode, gid)?;
+        let address = Address::Unix(path.to_owned());
+        if gid.is_none() {
+            return Self::bind(&address, mode);
         }
+        // Nobody else can connect before the group is the right one.
+        let socket = Self::bind(&address, 0o600)?;
+        set_access(path, mode, gid)?;
         Ok(socket)
     }
 

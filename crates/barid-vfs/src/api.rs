@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::host::Host;
 use crate::watch::Watch;
@@ -20,6 +21,12 @@ impl Timestamp {
     /// Returns the Unix time in seconds, rounded down.
     pub const fn unix_seconds(self) -> i64 {
         self.unix_nanos.div_euclid(1_000_000_000)
+    }
+
+    /// Returns `true` if `now` is less than `time` after this, and not before it.
+    pub fn is_within(self, time: Duration, now: Self) -> bool {
+        let age = u64::try_from(now.unix_nanos.saturating_sub(self.unix_nanos));
+        age.is_ok_and(|age| Duration::from_nanos(age) < time)
     }
 }
 

@@ -41,7 +41,7 @@ impl JwksOptions {
 }
 
 /// A check of signed tokens. It fetches the issuer's keys when it needs them, and again at most
-/// once a minute if a token has a key that is not among them.
+/// once a minute, or 10 seconds after a failure, if a token has a key that is not among them.
 ///
 /// Anybody can invent a token with an unknown key. One thread at a time fetches keys; while it
 /// does, and for [`JWKS_FAILURE_TIME`] after it has failed, tokens that need keys other than the
@@ -139,10 +139,10 @@ impl Jwks {
             (state.keys.clone(), is_busy)
         };
         let Some((keys, fetched)) = known else { return self.fetch_again(now) };
-        if is_within(fetched, now, self.options.refresh) {
+        if fetched.is_within(self.options.refresh, now) {
             return Ok(keys);
         }
-        let is_usable = is_within(fetched, now, self.options.stale);
+        let is_usable = fetched.is_within(self.options.stale, now);
         if is_busy && is_usable {
             return Ok(keys);
         }
@@ -165,7 +165,7 @@ impl Jwks {
 
 impl KeyState {
     fn has_tried_within(&self, now: Timestamp, time: Duration) -> bool {
-        self.tried.is_some_and(|tried| is_within(tried, now, time))
+        self.tried.is_some_and(|tried| tried.is_within(time, now))
     }
 
     fn has_failed_within(&self, now: Timestamp, time: Duration) -> bool {
@@ -198,10 +198,4 @@ impl fmt::Debug for Jwks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Jwks").field("url", &self.options.url).finish_non_exhaustive()
     }
-}
-
-/// Returns `true` if `now` is less than `time` after `since`, and not before it.
-fn is_within(since: Timestamp, now: Timestamp, time: Duration) -> bool {
-    let age = u64::try_from(now.unix_nanos.saturating_sub(since.unix_nanos));
-    age.is_ok_and(|age| Duration::from_nanos(age) < time)
 }

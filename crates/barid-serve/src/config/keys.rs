@@ -7,7 +7,7 @@ pub struct ConfigSection {
     /// before the first section.
     pub name: &'static str,
     /// `true` if the section may be repeated, and stands in double brackets.
-    pub will_rescan: bool,
+    pub is_repeated: bool,
     /// The keys that hold values.
     pub keys: &'static [&'static str],
 }
@@ -92,11 +92,11 @@ pub const SECTIONS: &[ConfigSection] = &[
 ];
 
 const fn one(name: &'static str, keys: &'static [&'static str]) -> ConfigSection {
-    ConfigSection { name, will_rescan: false, keys }
+    ConfigSection { name, is_repeated: false, keys }
 }
 
 const fn many(name: &'static str, keys: &'static [&'static str]) -> ConfigSection {
-    ConfigSection { name, will_rescan: true, keys }
+    ConfigSection { name, is_repeated: true, keys }
 }
 
 /// Returns the keys of a section: its values, and the names of the sections in it.

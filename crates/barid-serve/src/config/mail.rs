@@ -14,6 +14,11 @@ use super::values::time;
 use super::{ServerConfig, ServerSettings};
 use crate::mail::UserOptions;
 
+/// Returns the folder below one of the server in which users without a home have their folders.
+pub(crate) fn shared_by_users(dir: &Path) -> PathBuf {
+    dir.join("users")
+}
+
 /// The mail of users, unless the user base says otherwise.
 #[derive(Clone, Debug)]
 pub struct MailSettings {
@@ -178,7 +183,7 @@ impl ServerConfig {
         ) {
             (Some(template), _) => path(what, template),
             (None, Some(home)) => Ok(Path::new(home).join(in_home)),
-            (None, None) => Ok(shared.join("users").join(user.name.as_str())),
+            (None, None) => Ok(shared_by_users(shared).join(user.name.as_str())),
         };
         let MailSettings { state_dir, cache_dir, .. } = &self.mail;
         let state = folder("state_dir", state_dir, ".local/state/barid", &self.server.state_dir)?;
@@ -190,7 +195,7 @@ impl ServerConfig {
     /// same for all users.
     pub(crate) fn named_folders(&self) -> Vec<PathBuf> {
         let ServerSettings { state_dir, cache_dir, .. } = &self.server;
-        let mut folders = vec![state_dir.join("users"), cache_dir.join("users")];
+        let mut folders = vec![shared_by_users(state_dir), shared_by_users(cache_dir)];
         let wordlist = self.delivery.spam.as_ref().and_then(|spam| spam.wordlist.as_ref());
         let MailSettings { location, inbox, state_dir, cache_dir, .. } = &self.mail;
         let templates = [inbox, state_dir, cache_dir, &self.rawlog].map(Option::as_ref);

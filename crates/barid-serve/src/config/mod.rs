@@ -30,6 +30,7 @@ pub use self::delivery::{
 pub use self::imap::{DisabledCapabilities, ImapSettings};
 pub use self::keys::{ConfigSection, SECTIONS};
 pub use self::location::MailLocation;
+pub(crate) use self::mail::shared_by_users;
 pub use self::mail::{MailOwner, MailSettings};
 pub use self::network::{
     Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings, SocketAccess, TlsPair,
@@ -227,7 +228,7 @@ mod tests {
     fn the_reference_and_the_example_have_every_key() {
         let mut keys = 0;
         for section in SECTIONS {
-            let brackets = if section.will_rescan { ("[[", "]]") } else { ("[", "]") };
+            let brackets = if section.is_repeated { ("[[", "]]") } else { ("[", "]") };
             let heading = format!("\n## `{}{}{}`\n", brackets.0, section.name, brackets.1);
             let (_, text) = REFERENCE.split_once(&heading).expect(&heading);
             let text = text.split("\n## ").next().unwrap();

@@ -14,7 +14,7 @@ use barid_imap::backend::{AccountNames, Answer, NamesChange, Refusal};
 use barid_imap::command::MailboxName;
 use tokio::sync::Notify;
 
-use super::names::{FoundNames, NamesStep, SeenNames};
+use super::names::{FoundNames, SeenNames};
 use super::user::{UserMail, refused_folder};
 use crate::limits::{FOLLOWED_MAX, NAMES_PERIOD};
 
@@ -88,6 +88,9 @@ impl Followed {
 
     /// Returns the followed mailboxes that can be selected in only one of two lists of names.
     fn other_names(&self, before: &AccountNames, now: &AccountNames) -> Vec<String> {
+        if std::ptr::eq(before, now) {
+            return Vec::new();
+        }
         let is_selectable = |names: &AccountNames, name: &str| {
             names.mailbox(name).is_some_and(|listed| listed.is_selectable)
         };
@@ -205,24 +208,19 @@ impl SessionFollows {
     /// is listing them and will wake it.
     pub(crate) fn names(&mut self, if_changed: bool) -> Answer<Option<NamesChange>> {
         let followed = &self.user.followed;
-        match followed.names.begin(self.user.vfs.now(), if_changed) {
-            NamesStep::Known => {}
-            // What was found before, and this session has not seen.
-            NamesStep::Busy => return Ok(followed.names.since(&mut self.seen, true)),
-            NamesStep::List(listing) => {
-                let touched = std::mem::take(&mut followed.state().touched);
-                let found = match listing.run(&self.user.folders) {
-                    Ok(found) => found,
-                    Err(error) => {
-                        followed.state().touched.extend(touched);
-                        return Err(refused_folder(error));
-                    }
-                };
-                let other = followed.other_names(&found.before, &found.now);
-                self.user.follow_again(touched.into_iter().chain(other));
-                if found.must_wake {
-                    followed.state().wake(Some(self.number));
+        if let Some(listing) = followed.names.begin(self.user.vfs.now(), if_changed) {
+            let touched = std::mem::take(&mut followed.state().touched);
+            let found = match listing.run(&self.user.folders) {
+                Ok(found) => found,
+                Err(error) => {
+                    followed.state().touched.extend(touched);
+                    return Err(refused_folder(error));
                 }
+            };
+            let other = followed.other_names(&found.before, &found.now);
+            self.user.follow_again(touched.into_iter().chain(other));
+            if found.must_wake {
+                followed.state().wake(Some(self.number));
             }
         }
         Ok(followed.names.since(&mut self.seen, if_changed))
@@ -231,9 +229,7 @@ impl SessionFollows {
 
 /// Returns `true` once per period: what another program has locked would delay each command.
 fn may_try_again(now: Timestamp, tried: &mut Option<Timestamp>) -> bool {
-    let period = i64::try_from(NAMES_PERIOD.as_nanos()).unwrap_or(i64::MAX);
-    let is_soon = |tried: Timestamp| (0..period).contains(&(now.unix_nanos - tried.unix_nanos));
-    if tried.is_some_and(is_soon) {
+    if tried.is_some_and(|tried| tried.is_within(NAMES_PERIOD, now)) {
         return false;
     }
     *tried = Some(now);

@@ -42,23 +42,12 @@ struct TreeListing {
     changes: u64,
 }
 
-/// The next step of a session that wants the names.
-pub(super) enum NamesStep<'n> {
-    /// The known names are recent enough.
-    Known,
-    /// Another session listings, and wakes the others.
-    Busy,
-    /// The session lists the tree.
-    List(RunningListing<'n>),
-}
-
 /// A listing that has begun; one that is dropped has found nothing.
 pub(super) struct RunningListing<'n> {
     names: &'n FoundNames,
     listing: TreeListing,
-    /// The names before, with their version.
+    /// The names before.
     before: Arc<AccountNames>,
-    version: u64,
     /// `true` if other sessions wait for it.
     is_for_all: bool,
 }
@@ -100,27 +89,21 @@ impl FoundNames {
 
     /// Begins a listing, unless the known names are recent enough: they include all changes by
     /// sessions of the user, and those by other programs until a moment ago. With `may_wait` a
-    /// listing by another session is enough.
-    pub(super) fn begin(&self, now: Timestamp, may_wait: bool) -> NamesStep<'_> {
+    /// listing by another session, which wakes the others, is enough.
+    pub(super) fn begin(&self, now: Timestamp, may_wait: bool) -> Option<RunningListing<'_>> {
         let mut known = self.known();
-        let period = i64::try_from(NAMES_PERIOD.as_nanos()).unwrap_or(i64::MAX);
-        let is_new = known.latest.is_some_and(|listing| {
-            let age = now.unix_nanos - listing.at.unix_nanos;
-            listing.changes == known.changes && (0..period).contains(&age)
+        let is_recent = known.latest.is_some_and(|listing| {
+            listing.changes == known.changes && listing.at.is_within(NAMES_PERIOD, now)
         });
-        if is_new {
-            return NamesStep::Known;
-        }
-        if known.is_listing && may_wait {
-            return NamesStep::Busy;
+        if is_recent || known.is_listing && may_wait {
+            return None;
         }
         known.listings += 1;
         let is_for_all = !std::mem::replace(&mut known.is_listing, true);
-        NamesStep::List(RunningListing {
+        Some(RunningListing {
             names: self,
             listing: TreeListing { number: known.listings, at: now, changes: known.changes },
             before: Arc::clone(&known.names),
-            version: known.version,
             is_for_all,
         })
     }
@@ -156,19 +139,21 @@ impl RunningListing<'_> {
     fn end(self, found: Arc<AccountNames>, is_same: bool) -> ListingResult {
         let mut known = self.names.known();
         let is_latest = known.latest.is_none_or(|latest| latest.number < self.listing.number);
-        let is_new = is_latest && (!is_same || known.version != self.version);
+        let is_overtaken = !Arc::ptr_eq(&known.names, &self.before);
+        let is_new = is_latest && (!is_same || is_overtaken);
         if is_latest {
             known.latest = Some(self.listing);
         }
         let before = if is_new {
             known.version += 1;
-            std::mem::replace(&mut known.names, Arc::clone(&found))
+            std::mem::replace(&mut known.names, found)
         } else {
             Arc::clone(&known.names)
         };
+        let now = Arc::clone(&known.names);
         let must_wake = is_new || known.changes != self.listing.changes;
         drop(known);
-        ListingResult { before, now: found, must_wake }
+        ListingResult { before, now, must_wake }
     }
 }
 

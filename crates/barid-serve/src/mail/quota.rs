@@ -151,11 +151,12 @@ impl UserMail {
             }
             state = wait(&root.counted, state);
         }
-        state.is_counting = true;
+        // One that is cancelled does not wait for another that counts.
+        let is_first = !std::mem::replace(&mut state.is_counting, true);
         state.counts += 1;
         let (number, released) = (state.counts, state.released);
         drop(state);
-        let counting = Counting(root);
+        let counting = is_first.then(|| Counting(root));
         let used = self.used(cancel)?;
         let count = Count { number, used, released };
         // A count that was interrupted may lack new mail.

@@ -129,26 +129,32 @@ fn counting_user(kind: CallKind, act: impl Fn() + Send + Sync + 'static) -> (Tes
 
 type Calls = Arc<AtomicUsize>;
 
+/// Returns the number of calls that some work makes.
+fn counted(calls: &AtomicUsize, work: impl FnOnce()) -> usize {
+    let before = calls.load(Ordering::Relaxed);
+    work();
+    calls.load(Ordering::Relaxed) - before
+}
+
 #[test]
 fn events_are_noted_while_the_tree_is_listed() {
     let mail: &'static OnceLock<Arc<UserMail>> = Box::leak(Box::default());
     let (sender, noted) = mpsc::channel();
-    let (sender, noted) = (Mutex::new(sender), Arc::new(Mutex::new(noted)));
-    let waited = Arc::clone(&noted);
-    let (user, _) = counting_user(CallKind::List, move || {
+    let (sender, noted) = (Mutex::new(sender), Mutex::new(noted));
+    let (user, lists) = counting_user(CallKind::List, move || {
         let Some(mail) = mail.get() else { return };
         let sender = sender.lock().unwrap().clone();
         std::thread::spawn(move || {
             mail.followed.attributes_changed();
             sender.send(()).unwrap();
         });
-        let is_noted = waited.lock().unwrap().recv_timeout(Duration::from_secs(10));
+        let is_noted = noted.lock().unwrap().recv_timeout(Duration::from_secs(10));
         assert!(is_noted.is_ok(), "the lock of the events is held");
     });
     let mut client = user.client();
     assert!(mail.set(Arc::clone(&user.mail)).is_ok());
-    client.check("NOTIFY SET (personal (MailboxName))", "x OK");
-    drop(noted);
+    let listings = counted(&lists, || client.check("NOTIFY SET (personal (MailboxName))", "x OK"));
+    assert!(listings > 0);
 }
 
 #[test]
@@ -163,11 +169,7 @@ fn one_session_looks_for_all_and_opens_only_what_may_be_another() {
     for session in &mut sessions {
         session.check(&format!("NOTIFY SET (personal {events})"), "x OK");
     }
-    let count = |work: &mut dyn FnMut()| {
-        let before = lists.load(Ordering::Relaxed);
-        work();
-        lists.load(Ordering::Relaxed) - before
-    };
+    let count = |work: &mut dyn FnMut()| counted(&lists, work);
     let one_list = count(&mut || other.check("LIST \"\" *", "x OK"));
     assert!(one_list > 0);
     other.check("SUBSCRIBE a1", "x OK");
@@ -184,11 +186,7 @@ fn one_session_looks_for_all_and_opens_only_what_may_be_another() {
         other.check(&format!("CREATE a{number}"), "x OK");
     }
     one.check(&format!("NOTIFY SET (personal {events})"), "x OK");
-    let count = |work: &mut dyn FnMut()| {
-        let before = opened.load(Ordering::Relaxed);
-        work();
-        opened.load(Ordering::Relaxed) - before
-    };
+    let count = |work: &mut dyn FnMut()| counted(&opened, work);
     let listing = count(&mut || other.check("LIST \"\" *", "x OK"));
     other.check("SUBSCRIBE a1", "x OK");
     let announcing = count(&mut || assert_eq!(one.announced().lines().count(), 1));

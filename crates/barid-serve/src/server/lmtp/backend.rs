@@ -102,11 +102,9 @@ impl<'a> RemoteBackend<'a> {
         let text = format!("not delivered to {address} from {sender}: {}", error.text);
         self.log(Level::Warning, text);
         let reply = reply_of(error);
-        let is_deferred = (400..500).contains(&reply.code);
-        self.process.count(if is_deferred {
-            DeliveryOutcome::Deferred
-        } else {
-            DeliveryOutcome::Refused
+        self.process.count(match reply.code {
+            400..500 => DeliveryOutcome::Deferred,
+            _ => DeliveryOutcome::Refused,
         });
         reply
     }

@@ -148,7 +148,7 @@ impl Supervisor {
     pub(super) fn metrics(&self, connections: u64, accepted: u64, refused: u64) -> String {
         let counters = &self.counters;
         let restarts = |service: &super::LastingProcess| service.starts.saturating_sub(1);
-        let delivering = self.ending.iter().filter(|one| one.recipient.is_some()).count() as u64;
+        let delivering = self.deliveries().count() as u64;
         let deliveries = &counters.deliveries;
         let rows: [(&str, &str, &str, u64); 18] = [
             ("connections", "gauge", "Open connections", connections),

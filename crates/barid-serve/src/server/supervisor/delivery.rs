@@ -185,15 +185,20 @@ impl Supervisor {
         }
     }
 
+    /// Returns the recipient of each delivery that runs.
+    pub(super) fn deliveries(&self) -> impl Iterator<Item = &str> {
+        self.ending.iter().filter_map(|one| one.recipient.as_deref())
+    }
+
     /// Starts a process that delivers to a user; returns the stream to it.
     fn start_delivery(&mut self, recipient: RecipientText) -> Result<OwnedFd, DeliveryError> {
         let RecipientText { user, detail } = recipient;
-        let running = || self.ending.iter().filter_map(|one| one.recipient.as_ref());
-        if running().count() >= DELIVERIES_MAX || self.stopping.is_some() {
+        if self.deliveries().count() >= DELIVERIES_MAX || self.stopping.is_some() {
             return Err(busy());
         }
         // A user whose mail cannot be written must not delay the mail of others.
-        if running().filter(|one| **one == user.name).count() >= USER_DELIVERIES_MAX {
+        let of_user = self.deliveries().filter(|recipient| *recipient == user.name);
+        if of_user.count() >= USER_DELIVERIES_MAX {
             let text = format!("user {}: too many deliveries at once", user.name);
             return Err(DeliveryError::temporary(text));
         }

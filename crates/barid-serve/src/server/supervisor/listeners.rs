@@ -98,7 +98,8 @@ impl Listeners {
     }
 
     /// Opens and closes listeners, and changes the permissions of sockets that stay. If one cannot
-    /// be opened, nothing is changed.
+    /// be opened, nothing is changed; if the permissions of one cannot be changed, those of others
+    /// may be changed already.
     ///
     /// # Errors
     /// An address that cannot be used, or a socket whose permissions cannot be changed; the error

@@ -156,8 +156,8 @@ impl Restarts {
     /// Counts a death: the first costs nothing, further ones twice as long each time, up to
     /// `longest`.
     pub(super) fn died(&mut self, now: Instant, longest: Duration) {
-        let will_rescan = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
-        self.delay = match (will_rescan, self.delay) {
+        let is_repeated = self.last.is_some_and(|last| now.duration_since(last) < RESTART_FORGET);
+        self.delay = match (is_repeated, self.delay) {
             (false, _) => Duration::ZERO,
             (true, Duration::ZERO) => RESTART_DELAY.min(longest),
             (true, delay) => (delay * 2).min(longest),

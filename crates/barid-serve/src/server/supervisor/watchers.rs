@@ -53,6 +53,11 @@ impl Supervisor {
             // It links all workers of the uid.
             return self.keep_watchers();
         }
+        self.give_link(ids, worker);
+    }
+
+    /// Links a worker with its watcher, and logs an error.
+    fn give_link(&mut self, ids: Account, worker: u64) {
         if let Err(error) = self.try_link_watcher(ids, worker) {
             self.log(Level::Error, format!("no link to a watcher: {error}"));
         }
@@ -77,22 +82,20 @@ impl Supervisor {
                 due.push((worker.ids, *token));
             }
         }
-        for (ids, token) in due {
-            if let Err(error) = self.try_link_watcher(ids, token) {
-                self.log(Level::Error, format!("no link to a watcher: {error}"));
-            }
+        for (ids, worker) in due {
+            self.give_link(ids, worker);
         }
     }
 
-    fn try_link_watcher(&mut self, ids: Account, number: u64) -> io::Result<()> {
+    fn try_link_watcher(&mut self, ids: Account, token: u64) -> io::Result<()> {
         let slot = self.watchers.0.get_mut(&ids).and_then(|slot| slot.process.as_mut());
-        let (Some(watcher), Some(worker)) = (slot, self.workers.all.get_mut(&number)) else {
+        let (Some(watcher), Some(worker)) = (slot, self.workers.all.get_mut(&token)) else {
             return Ok(());
         };
         let (here, there) = Link::pair()?;
-        watcher.link.send(&ToWatcher::Worker { number }, Some(there))?;
-        let number = worker.watcher_links.give();
-        worker.process.link.send(&ToWorker::Watcher { number }, Some(here.into()))
+        watcher.link.send(&ToWatcher::Worker { number: token }, Some(there))?;
+        let link = worker.watcher_links.give();
+        worker.process.link.send(&ToWorker::Watcher { number: link }, Some(here.into()))
     }
 
     /// Starts watchers that have died, and ends those that nobody needs.

@@ -46,8 +46,9 @@ pub(super) struct WatcherLinks {
 }
 
 impl WatcherLinks {
-    /// Returns the number of the link that the worker is given now.
+    /// Returns the number of the link that the worker is given now, which answers its request.
     pub(super) fn give(&mut self) -> u64 {
+        self.is_wanted = false;
         self.newest += 1;
         self.newest
     }
@@ -297,14 +298,23 @@ mod tests {
             }
         }
         assert_eq!(given, [0, 1000, 2000, 3000]);
-        let number = links.give();
-        assert!(links.is_newest(number));
-        links.give();
-        assert!(!links.is_newest(number), "its loss is no news");
         // The last question is answered although it is not repeated.
         assert!(!links.take_due(start + Duration::from_millis(3999)));
         assert!(links.take_due(start + Duration::from_millis(4000)));
         assert!(!links.take_due(start + Duration::from_millis(9000)));
+    }
+
+    #[test]
+    fn the_loss_of_an_older_link_is_no_news() {
+        let (mut links, start) = (WatcherLinks::default(), Instant::now());
+        let first = links.give();
+        assert!(links.is_newest(first) && links.ask(start));
+        links.give();
+        assert!(!links.is_newest(first));
+        // A link that was given for another reason answers the request.
+        assert!(!links.ask(start));
+        links.give();
+        assert!(!links.take_due(start + WATCHER_LINK_PERIOD));
     }
 
     #[test]
