@@ -234,6 +234,11 @@ impl<'a> Cursor<'a> {
         Self { base, kind, index: None, block: Vec::new() }
     }
 
+    /// Returns `true` if a row is in the block that was read last.
+    pub(crate) fn has(&self, row: u32) -> bool {
+        self.index == Some(locate(self.kind, u64::from(row)).0)
+    }
+
     /// Returns the bytes of a row; reads a block if the row is not in the last one.
     #[inline]
     pub(crate) fn row(&mut self, row: u32) -> Result<&[u8]> {

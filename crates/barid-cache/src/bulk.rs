@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use barid_vfs::le::u32_at;
 
-use crate::base::Cursor;
+use crate::base::{Base, Cursor};
 use crate::column::ColumnKind;
 use crate::core_row::{Core, UID_AT};
 use crate::error::Result;
@@ -86,6 +86,24 @@ impl Snapshot {
             }
         }
         Ok(())
+    }
+
+    /// Visits the fixed-size facts of rows in the order given; reads each block once if they ascend.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchRow`]; a damaged cache; errors of the file system.
+    pub fn cores_of(&self, rows: &[u32], visit: &mut dyn FnMut(u32, &Core)) -> Result<()> {
+        if !rows.is_sorted() || rows.len() <= SINGLE_ROWS_MAX {
+            return rows.iter().try_for_each(|row| {
+                visit(*row, &self.core(*row)?);
+                Ok(())
+            });
+        }
+        let mut cores = self.core_cursor();
+        rows.iter().try_for_each(|row| {
+            visit(*row, &cores.get(self.check_row(*row)?)?);
+            Ok(())
+        })
     }
 
     fn wanted(&self, item: &BulkRow) -> Wanted<'_> {
@@ -190,11 +208,11 @@ impl Snapshot {
             return Ok(uids);
         }
         // Nothing that the log changes of a message is its UID.
-        let mut cores = Cursor::new(&self.base, ColumnKind::Core);
+        let mut column = UidCursor::new(&self.base);
         self.for_rows(rows, |_, physical| {
             uids.push(match self.overlay.added_uid(physical) {
                 Some(uid) => uid.get(),
-                None => u32_at(cores.row(physical)?, UID_AT),
+                None => column.uid(physical)?,
             });
             Ok(())
         })?;
@@ -213,6 +231,59 @@ impl Snapshot {
         let mut values = Vec::with_capacity(self.len() as usize);
         self.cores(0..self.len(), &mut |_, core| values.push(value(core)))?;
         Ok(values)
+    }
+}
+
+/// A cursor over the UIDs of the columns, ascending. A block whose UIDs follow each other without a
+/// gap, by the first UIDs of it and of the next one, is not read.
+struct UidCursor<'a> {
+    base: &'a Base,
+    cores: Cursor<'a>,
+    /// The physical rows of a block without gaps, and what their UIDs are more than they.
+    gapless: Range<u32>,
+    distance: u32,
+}
+
+impl<'a> UidCursor<'a> {
+    fn new(base: &'a Base) -> Self {
+        let cores = Cursor::new(base, ColumnKind::Core);
+        Self { base, cores, gapless: 0..0, distance: 0 }
+    }
+
+    #[inline]
+    fn uid(&mut self, physical: u32) -> Result<u32> {
+        if self.gapless.contains(&physical) {
+            return Ok(physical.wrapping_add(self.distance));
+        }
+        self.uid_of_other_block(physical)
+    }
+
+    fn uid_of_other_block(&mut self, physical: u32) -> Result<u32> {
+        if !self.cores.has(physical) {
+            self.find_gapless(physical)?;
+            if self.gapless.contains(&physical) {
+                return Ok(physical.wrapping_add(self.distance));
+            }
+        }
+        Ok(u32_at(self.cores.row(physical)?, UID_AT))
+    }
+
+    /// Sets the rows without gaps to those of the block of a row, if it has none. UIDs ascend, so
+    /// that as many as there are rows between two first UIDs have no gap.
+    fn find_gapless(&mut self, physical: u32) -> Result<()> {
+        let per_block = ColumnKind::Core.rows_per_block() as u32;
+        let block = physical / per_block;
+        if u64::from(block) + 1 >= self.base.header.extents[ColumnKind::FirstUids.index()].rows {
+            return Ok(());
+        }
+        let first = |block| self.base.row(ColumnKind::FirstUids, block, |row| u32_at(row, 0));
+        let (own, next) = (first(block)?, first(block + 1)?);
+        if next.checked_sub(own) == Some(per_block) {
+            let start = block * per_block;
+            self.gapless = start..start + per_block;
+            self.distance = own.wrapping_sub(start);
+        }
+        Ok(())
     }
 }
 

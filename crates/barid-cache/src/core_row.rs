@@ -193,7 +193,9 @@ impl Core {
     }
 
     /// Decodes a row of [`CORE_ROW_LEN`] bytes; `None` for an impossible value.
+    #[inline]
     pub(crate) fn decode(row: &[u8]) -> Option<Self> {
+        let row: &[u8; CORE_ROW_LEN] = row.try_into().ok()?;
         let i16_at = |at| u16_at(row, at).cast_signed();
         let i64_at = |at| u64_at(row, at).cast_signed();
         let bits = row[5];

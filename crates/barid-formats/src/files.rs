@@ -14,6 +14,8 @@ use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs, on_t
 const HEAD_LEN: usize = 16 << 10;
 /// Header length in bytes at or above which only one header is in memory at a time.
 pub(crate) const LONG_LEN: usize = 1 << 20;
+/// Noted size of a message up to which it is believed before it is read, in bytes.
+const NOTED_LEN_MAX: u64 = 1 << 20;
 /// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
 
@@ -30,6 +32,29 @@ pub(crate) fn read_message(
     let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(path))?;
     buffer.truncate(from + len);
     Ok(header_end(&buffer[from..]).map_or(len, |end| end.len))
+}
+
+/// Appends a message as [`read_message`] does if it has the size that was noted of it, as one read
+/// shows; otherwise returns `None`, and appends nothing.
+pub(crate) fn read_noted(
+    path: &Path,
+    file: &dyn File,
+    noted: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<usize>> {
+    if noted > NOTED_LEN_MAX {
+        return Ok(None);
+    }
+    let (from, noted) = (buffer.len(), noted as usize);
+    // A read that ends before the end of the buffer ends at the end of the file.
+    buffer.resize(from + noted + 1, 0);
+    let len = file.read_at(&mut buffer[from..], 0).map_err(Error::at(path))?;
+    if len != noted {
+        buffer.truncate(from);
+        return Ok(None);
+    }
+    buffer.truncate(from + len);
+    Ok(Some(header_end(&buffer[from..]).map_or(len, |end| end.len)))
 }
 
 /// Opens a message that is a file of its own.

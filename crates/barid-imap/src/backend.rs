@@ -45,6 +45,11 @@ pub trait Output {
     /// client is gone, and then takes nothing more.
     fn write(&mut self, bytes: &[u8]) -> bool;
 
+    /// Takes bytes as [`Output::write`] does, and may take the buffer with them.
+    fn write_buffer(&mut self, bytes: &mut Vec<u8>) -> bool {
+        self.write(bytes)
+    }
+
     /// Notes that a command runs of which nothing has been written yet. Until the next
     /// [`Output::write`] a server may send lines about its progress (RFC 9585).
     fn begin_command(&mut self, tag: &str) {

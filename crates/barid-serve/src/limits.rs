@@ -7,9 +7,11 @@ pub(crate) const APPEND_MEMORY_LEN: usize = 256 * 1024;
 /// Bytes of messages of several sessions that are written in one change.
 pub(crate) const APPEND_GROUP_LEN_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of output that are passed on at a time.
-pub(crate) const OUTPUT_PIECE_LEN: usize = 64 * 1024;
+pub(crate) const OUTPUT_PIECE_LEN: usize = 128 * 1024;
+/// Bytes of output up to which the buffer itself is passed on, not a copy.
+pub(crate) const OUTPUT_BUFFER_LEN: usize = 3 * OUTPUT_PIECE_LEN;
 /// Pieces of output that wait for a client.
-pub(crate) const OUTPUT_PIECES_MAX: usize = 8;
+pub(crate) const OUTPUT_PIECES_MAX: usize = 4;
 /// Bytes that are read from a client at a time.
 pub(crate) const INPUT_LEN: usize = 8 * 1024;
 /// Mailboxes of a user that stay open although no session has selected them.

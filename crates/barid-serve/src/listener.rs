@@ -75,7 +75,7 @@ impl Service {
         if !with_tls && !self.sessions(&mut stream, clear.clone(), true, false).await? {
             return Ok(());
         }
-        let accepted = timeout(LOGIN_TIMEOUT, tls.acceptor.accept(stream)).await;
+        let accepted = timeout(LOGIN_TIMEOUT, Box::pin(tls.acceptor.accept(stream))).await;
         let mut stream = accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let channel = Channel { is_private: true, ..binding(&stream, tls, clear) };
         self.sessions(&mut stream, channel, false, !with_tls).await.map(drop)
@@ -113,7 +113,7 @@ impl Service {
                 id: server_id(),
                 ..SessionSettings::default()
             };
-            let mut session = Session::new(account, settings, *decoder);
+            let mut session = Box::new(Session::new(account, settings, *decoder));
             session.set_client_id(client_id);
             match serve(&mut *stream, session, Some(tag), cancel, StopRequest::never()).await? {
                 SessionEnd::Closed => return Ok(false),

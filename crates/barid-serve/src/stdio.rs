@@ -60,7 +60,7 @@ pub fn serve_stdio(user: UserMail) -> io::Result<()> {
     let account = SessionAccount::new(Arc::new(user), cancel.clone());
     let settings =
         SessionSettings { can_compress: true, id: server_id(), ..SessionSettings::default() };
-    let session = Session::new(account, settings, Decoder::new());
+    let session = Box::new(Session::new(account, settings, Decoder::new()));
     let stream = Stdio { input: tokio::io::stdin(), output: tokio::io::stdout() };
     let end = runtime.block_on(serve(stream, session, None, cancel, StopRequest::never()));
     // A read of standard input cannot be cancelled, and must not keep the process alive.

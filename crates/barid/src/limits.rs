@@ -7,14 +7,14 @@ use std::time::Duration;
 pub(crate) const OUTPACED_MAX: u32 = 16;
 
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
-pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
+pub(crate) const FETCH_BLOCK_LEN: u64 = 256 << 10;
 
 /// Bytes of the buffer for a message in wire form that a thread keeps for the next one; more is
 /// freed.
 pub(crate) const FETCH_WIRE_KEPT_LEN: usize = 1 << 20;
 
 /// Messages that a fetch from the facts of the cache answers at a time.
-pub(crate) const FETCH_FACTS_ROWS: usize = 1024;
+pub(crate) const FETCH_FACTS_ROWS: usize = 4096;
 
 /// Rows for each wanted message from which on reading all facts between them costs more than
 /// reading those of single rows.
@@ -22,6 +22,9 @@ pub(crate) const FETCH_FACTS_SPREAD: usize = 16;
 
 /// Ranges of numbers up to which each is looked up on its own.
 pub(crate) const FETCH_RANGES_FEW: usize = 16;
+
+/// Messages up to which each is looked up on its own.
+pub(crate) const FETCH_UIDS_FEW: usize = 64;
 
 /// Maximum number of messages in one block of a fetch.
 pub(crate) const FETCH_BLOCK_ROWS: usize = 512;

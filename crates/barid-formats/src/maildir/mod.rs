@@ -209,7 +209,8 @@ impl Storage for Maildir {
         scan::scan(self, known, sinks, context)
     }
 
-    /// Reads the file; its bytes are the same in all forms.
+    /// Reads the file; its bytes are the same in all forms. If its name tells its size, it is not
+    /// asked for.
     fn read(
         &self,
         location: &Location<'_>,
@@ -217,6 +218,12 @@ impl Storage for Maildir {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         let (path, file) = self.open_file(location)?;
+        let noted = location.message_name().and_then(|found| name::size_field(found.name, b'S'));
+        if let Some(noted) = noted
+            && let Some(header_len) = crate::files::read_noted(&path, &*file, noted, buffer)?
+        {
+            return Ok(header_len);
+        }
         let size = file.metadata().map_err(Error::at(&path))?.size;
         crate::files::read_message(&path, &*file, size, buffer)
     }

@@ -60,7 +60,8 @@ pub(crate) async fn login<S: AsyncRead + AsyncWrite + Unpin, V: Verifier>(
 ) -> io::Result<LoginEnd<V::Identity>> {
     let time = rules.time;
     let work = LoginConnection { stream, verifier, rules, failures: 0 };
-    match timeout(time, work.run(known)).await {
+    // A session need not keep the room of its login.
+    match timeout(time, Box::pin(work.run(known))).await {
         Ok(end) => end,
         Err(_) => Ok(LoginEnd::Closed),
     }

@@ -6,7 +6,7 @@ use barid_imap::backend::Output;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
-use crate::limits::{OUTPUT_PIECE_LEN, OUTPUT_PIECES_MAX};
+use crate::limits::{OUTPUT_BUFFER_LEN, OUTPUT_PIECE_LEN, OUTPUT_PIECES_MAX};
 use crate::mail::UserProgress;
 
 /// The end of the channel that the session writes to.
@@ -71,6 +71,14 @@ impl Output for SessionOutput {
         bytes
             .chunks(OUTPUT_PIECE_LEN)
             .all(|piece| self.pieces.blocking_send(piece.to_vec()).is_ok())
+    }
+
+    fn write_buffer(&mut self, bytes: &mut Vec<u8>) -> bool {
+        if bytes.is_empty() || bytes.len() > OUTPUT_BUFFER_LEN {
+            return self.write(bytes);
+        }
+        self.running.end();
+        self.pieces.blocking_send(std::mem::take(bytes)).is_ok()
     }
 
     fn begin_command(&mut self, tag: &str) {

@@ -1,6 +1,6 @@
 //! The life of a connection after login.
 
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -66,7 +66,7 @@ struct Connection<S> {
     stream: S,
     stop: StopRequest,
     /// `None` while the session runs on another thread, and after a panic there.
-    session: Option<UserSession>,
+    session: Option<Box<UserSession>>,
     deflate: Option<Deflate>,
     progress_period: Duration,
     /// The log of the protocol, for a user who wants one.
@@ -80,14 +80,14 @@ struct Connection<S> {
 ///
 /// # Errors
 /// Errors of the connection.
-pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    session: UserSession,
+    session: Box<UserSession>,
     login_tag: Option<String>,
     cancel: Cancel,
     stop: StopRequest,
-) -> io::Result<SessionEnd> {
-    serve_logged(stream, session, login_tag, cancel, stop, None).await
+) -> impl Future<Output = io::Result<SessionEnd>> {
+    serve_logged(stream, session, login_tag, cancel, stop, None)
 }
 
 /// Serves a session as [`serve`], and writes its protocol to a log.
@@ -96,7 +96,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 /// As [`serve`].
 pub(crate) async fn serve_logged<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    session: UserSession,
+    session: Box<UserSession>,
     login_tag: Option<String>,
     cancel: Cancel,
     stop: StopRequest,
@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn session(&mut self) -> io::Result<&mut UserSession> {
-        self.session.as_mut().ok_or_else(|| io::Error::other("the session has failed"))
+        self.session.as_deref_mut().ok_or_else(|| io::Error::other("the session has failed"))
     }
 
     async fn bye(&mut self, text: &str) -> io::Result<Next> {
@@ -391,8 +391,8 @@ mod tests {
             can_unauthenticate: true,
             ..SessionSettings::default()
         };
-        let served =
-            serve(stream, test_session(settings), None, Cancel::new(), StopRequest::never());
+        let never = StopRequest::never();
+        let served = serve(stream, Box::new(test_session(settings)), None, Cancel::new(), never);
         runtime.block_on(async move {
             let talk = async {
                 let mut text = String::new();
@@ -439,7 +439,7 @@ mod tests {
         let mut connection = Connection {
             stream,
             stop,
-            session: Some(session),
+            session: Some(Box::new(session)),
             deflate: None,
             rawlog: None,
             progress_period: period,

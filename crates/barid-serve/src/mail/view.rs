@@ -116,8 +116,8 @@ impl MailView for ServedView {
             }
         };
         let mut is_stopped = false;
-        let mut take = |bytes: &[u8]| {
-            is_stopped = !out.write(bytes);
+        let mut take = |bytes: &mut Vec<u8>| {
+            is_stopped = !out.write_buffer(bytes);
             !is_stopped
         };
         let report = self.0.fetch(uids, items, &write, &mut take).map_err(refused)?;

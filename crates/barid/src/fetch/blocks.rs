@@ -17,7 +17,7 @@ use crate::email_ids::{EmailId, EmailIds, NewEmailIds};
 use crate::large::is_too_large;
 use crate::limits::{
     FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_LAZY_PREVIEWS_MAX,
-    FETCH_THREADS_MAX, FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
+    FETCH_THREADS_MAX, FETCH_UIDS_FEW, FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
@@ -84,6 +84,27 @@ impl<'a> Order<'a> {
         };
         Self { view, items, structures, email_ids, write, previews }
     }
+
+    /// Returns the stored size of each message that is read, and 0 for each other one.
+    fn sizes_to_read(&self, rows: &[u32]) -> Result<Vec<u64>> {
+        let mut sizes = Vec::with_capacity(rows.len());
+        let read = self.view.snapshot.cores_of(rows, &mut |_, core| {
+            let is_read = self.previews || self.is_read(core);
+            sizes.push(if is_read { core.size } else { 0 });
+        });
+        self.view.done(read)?;
+        Ok(sizes)
+    }
+
+    /// Returns `true` if the cache does not have all that the items need.
+    fn is_read(&self, core: &Core) -> bool {
+        let Self { items, structures, email_ids, .. } = self;
+        items.needs_message()
+            || (items.has_structure() && !structures.has(core))
+            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
+            || (items.has(&FetchItem::Envelope) && core.cut)
+            || (items.has(&FetchItem::EmailId) && email_ids.of(core).is_none())
+    }
 }
 
 /// Fetches the messages; a message that has moved is followed.
@@ -102,29 +123,23 @@ pub(super) fn run(
     }
     let (rows, gone) = rows_of(view, uids)?;
     let order = &Order::new(view, items, write, rows.len());
-    let reads = items.needs_message()
-        || order.previews
-        || items.has_structure()
-        || items.has(&FetchItem::Rfc822Size)
-        || items.has(&FetchItem::EmailId)
-        || items.has(&FetchItem::Envelope);
-    let stored = if reads { view.snapshot.sizes()? } else { Vec::new() };
-    let blocks = blocks(&rows, &stored);
+    let sizes = order.sizes_to_read(&rows)?;
+    let blocks = blocks(&rows, &sizes);
     let threads = view.options.thread_count().min(blocks.len()).min(FETCH_THREADS_MAX);
     let workers = if threads > 1 { Workers::take(threads) } else { Workers::none() };
     let mut consume = |made: Result<FetchedBlock>| -> Result<(bool, Vec<u8>)> {
-        let made = made?;
+        let mut made = made?;
         report.fetched += made.fetched;
         report.gone.extend(made.gone);
         report.unreadable.extend(made.unreadable);
         learned.append(made.learned);
-        Ok((take(&made.out), made.out))
+        Ok((take(&mut made.out), made.out))
     };
     match workers.count() {
         0 | 1 => alone(order, &blocks, &mut consume)?,
         threads => {
-            let len = |block: &&[u32]| match block {
-                [row] => stored.get(*row as usize).copied().unwrap_or(0).min(WHOLE_LEN_MAX),
+            let len = |block: &FetchBlock<'_>| match block.rows {
+                [_] => block.len.min(WHOLE_LEN_MAX),
                 _ => 0,
             };
             let turns = BlockTurn::of_blocks(blocks.iter().map(len), FETCH_BLOCK_LEN);
@@ -135,15 +150,22 @@ pub(super) fn run(
     Ok(report)
 }
 
+/// Messages that are processed together.
+struct FetchBlock<'r> {
+    rows: &'r [u32],
+    /// Bytes of those that are read.
+    len: u64,
+}
+
 /// Receives the result of a block. Returns `false` if no further block is wanted, and the buffer
 /// for reuse.
 type Consume<'a> = dyn FnMut(Result<FetchedBlock>) -> Result<(bool, Vec<u8>)> + 'a;
 
 /// Processes the blocks in this thread.
-fn alone(order: &Order<'_>, blocks: &[&[u32]], consume: &mut Consume<'_>) -> Result<()> {
+fn alone(order: &Order<'_>, blocks: &[FetchBlock<'_>], consume: &mut Consume<'_>) -> Result<()> {
     let (mut room, mut out) = (FetchBuffers::default(), Vec::new());
     for block in blocks {
-        let (goes_on, written) = consume(make(order, block, &mut room, out))?;
+        let (goes_on, written) = consume(make(order, block.rows, &mut room, out))?;
         if !goes_on {
             break;
         }
@@ -155,7 +177,7 @@ fn alone(order: &Order<'_>, blocks: &[&[u32]], consume: &mut Consume<'_>) -> Res
 /// Processes the blocks in several threads.
 fn shared(
     order: &Order<'_>,
-    (blocks, turns): (&[&[u32]], &[Option<BlockTurn>]),
+    (blocks, turns): (&[FetchBlock<'_>], &[Option<BlockTurn>]),
     threads: usize,
     consume: &mut Consume<'_>,
 ) -> Result<()> {
@@ -164,7 +186,7 @@ fn shared(
         let spawn = |worker: usize| {
             let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
             let (back, written) = channel();
-            let all = blocks.iter().copied().zip(turns.iter().copied());
+            let all = blocks.iter().map(|block| block.rows).zip(turns.iter().copied());
             let own: Vec<_> = all.skip(worker).step_by(threads).collect();
             scope.spawn(move || work(order, (&own, gate), &sender, &written));
             (receiver, back)
@@ -191,8 +213,17 @@ fn shared(
 /// Returns the rows of the messages that exist, in the order of `uids`, and the UIDs without a
 /// message.
 fn rows_of(view: &View, uids: &[Uid]) -> Result<(Vec<u32>, Vec<Uid>)> {
-    let all = view.uids()?;
     let (mut rows, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
+    if uids.len() <= FETCH_UIDS_FEW {
+        for uid in uids {
+            match view.row_of(*uid)? {
+                Some(row) => rows.push(row),
+                None => gone.push(*uid),
+            }
+        }
+        return Ok((rows, gone));
+    }
+    let all = view.uids()?;
     // Usually the next message of the view is the next one wanted.
     let mut next = 0;
     for uid in uids {
@@ -211,20 +242,19 @@ fn rows_of(view: &View, uids: &[Uid]) -> Result<(Vec<u32>, Vec<Uid>)> {
     Ok((rows, gone))
 }
 
-/// Divides the messages into blocks of some megabytes, or of some rows if no message is read.
-fn blocks<'r>(rows: &'r [u32], stored: &[u64]) -> Vec<&'r [u32]> {
+/// Divides the messages into blocks of some bytes to read, or of some rows if no message is read.
+fn blocks<'r>(rows: &'r [u32], sizes: &[u64]) -> Vec<FetchBlock<'r>> {
     let (mut blocks, mut start, mut len) = (Vec::new(), 0, 0_u64);
-    for (at, row) in rows.iter().enumerate() {
-        let size = stored.get(*row as usize).copied().unwrap_or(0);
-        let is_full = len.saturating_add(size) > FETCH_BLOCK_LEN || at - start >= FETCH_BLOCK_ROWS;
+    for (at, size) in sizes.iter().enumerate() {
+        let is_full = len.saturating_add(*size) > FETCH_BLOCK_LEN || at - start >= FETCH_BLOCK_ROWS;
         if is_full && at > start {
-            blocks.push(&rows[start..at]);
+            blocks.push(FetchBlock { rows: &rows[start..at], len });
             (start, len) = (at, 0);
         }
-        len = len.saturating_add(size);
+        len = len.saturating_add(*size);
     }
     if start < rows.len() {
-        blocks.push(&rows[start..]);
+        blocks.push(FetchBlock { rows: &rows[start..], len });
     }
     blocks
 }
@@ -283,19 +313,15 @@ struct KnownMessage {
 }
 
 impl KnownMessage {
-    fn of(order: &Order<'_>, row: u32) -> Result<Self> {
-        let Order { view, items, structures, email_ids, .. } = order;
-        let core = view.snapshot.core(row)?;
+    fn new(order: &Order<'_>, core: Core) -> Self {
+        let Order { items, structures, email_ids, .. } = order;
         let structure = items.has_structure().then(|| structures.of(&core)).flatten();
         let wants_id = items.has(&FetchItem::EmailId);
         let email_id = if wants_id { email_ids.of(&core) } else { None };
         let learns_id = wants_id && email_id.is_none();
-        let is_needed = items.needs_message()
-            || (items.has_structure() && structure.is_none())
-            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
-            || (items.has(&FetchItem::Envelope) && core.cut)
-            || learns_id;
-        Ok(Self { core, structure, email_id, learns_id, is_needed })
+        // A stored structure may be damaged.
+        let is_needed = order.is_read(&core) || (items.has_structure() && structure.is_none());
+        Self { core, structure, email_id, learns_id, is_needed }
     }
 }
 
@@ -375,11 +401,12 @@ fn read(
     let Order { view, items, .. } = order;
     let mut known: Vec<KnownMessage> = Vec::with_capacity(block.len());
     let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
-    for row in block {
-        let message = KnownMessage::of(order, *row)?;
-        wanted.extend(message.is_needed.then_some((*row, message.core)));
+    let read = view.snapshot.cores_of(block, &mut |row, core| {
+        let message = KnownMessage::new(order, *core);
+        wanted.extend(message.is_needed.then_some((row, message.core)));
         known.push(message);
-    }
+    });
+    view.done(read)?;
     let mut messages = view.read_rows(&wanted, room)?.into_iter();
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
     let mut all: Vec<FetchedMessage> = Vec::with_capacity(block.len());

@@ -45,7 +45,7 @@ pub(super) fn run<'u>(
         if !facts(view, now, items, write, report, &mut out)? {
             return Ok(rest);
         }
-        if !take(&out) {
+        if !take(&mut out) {
             return Ok(&[]);
         }
         rest = later;
@@ -158,7 +158,7 @@ mod tests {
         let items = FetchItems::parse("(UID)").unwrap();
         let mut calls = 0;
         let write = |fetched: &Fetched<'_>, out: &mut Vec<u8>| fetched.write_imap(out);
-        let mut take = |_: &[u8]| {
+        let mut take = |_: &mut Vec<u8>| {
             calls += 1;
             false
         };

@@ -1,6 +1,7 @@
 //! The fetched data of one message.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use barid_message::{HeaderFields, Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
@@ -31,7 +32,8 @@ pub struct Fetched<'a> {
     items: &'a FetchItems,
     /// The message in wire form, if it was read.
     message: Option<&'a [u8]>,
-    structure: BodyStructure,
+    /// The structure, if an item needs it.
+    structure: Option<BodyStructure>,
     /// The parts that were read, if the message is too large and was read in part.
     large: Option<&'a FetchedLargeMessage>,
     preview: Option<String>,
@@ -59,9 +61,9 @@ impl<'a> Fetched<'a> {
     ) -> Self {
         let structure = match (message, known) {
             (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {
-                body_structure(message).0
+                Some(body_structure(message).0)
             }
-            (_, known) => known.unwrap_or_default(),
+            (_, known) => known,
         };
         let ReadParts { large, preview, email_id } = parts;
         Self { summary, items, message, structure, large, preview, email_id }
@@ -109,7 +111,13 @@ impl<'a> Fetched<'a> {
     /// Returns the structure; empty if no item needs it. The places of its parts are set only if a
     /// section was requested as well.
     pub fn structure(&self) -> &BodyStructure {
-        self.large.and_then(|large| large.structure.as_ref()).unwrap_or(&self.structure)
+        let of_large = self.large.and_then(|large| large.structure.as_ref());
+        of_large.unwrap_or_else(|| self.own_structure())
+    }
+
+    fn own_structure(&self) -> &BodyStructure {
+        static EMPTY: LazyLock<BodyStructure> = LazyLock::new(BodyStructure::default);
+        self.structure.as_ref().unwrap_or_else(|| &EMPTY)
     }
 
     /// Returns the bytes that contain a section.
@@ -127,7 +135,7 @@ impl<'a> Fetched<'a> {
         {
             return Some(Cow::Borrowed(range));
         }
-        let bytes = section.of(self.message_for(section)?, &self.structure)?;
+        let bytes = section.of(self.message_for(section)?, self.own_structure())?;
         Some(match (bytes, partial) {
             (bytes, None) => bytes,
             (Cow::Borrowed(bytes), Some(partial)) => Cow::Borrowed(partial.of(bytes)),
@@ -138,13 +146,13 @@ impl<'a> Fetched<'a> {
     /// Returns the unknown transfer encoding for which an item cannot be answered (RFC 3516 §4.3,
     /// UNKNOWN-CTE). IMAP's answer leaves such items out.
     pub fn unknown_encoding(&self, item: &FetchItem) -> Option<&[u8]> {
-        item.binary_section()?.unknown_encoding(&self.structure)
+        item.binary_section()?.unknown_encoding(self.own_structure())
     }
 
     /// Returns the bytes of a requested part, without its transfer encoding; `None` if there is no
     /// such part, or if the encoding is unknown.
     pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.decoded(self.message_for(section)?, &self.structure)
+        section.decoded(self.message_for(section)?, self.own_structure())
     }
 }
 

@@ -42,8 +42,9 @@ pub struct FetchReport {
 /// Writes the fetched data of one message; called from many threads.
 pub type WriteFetched<'a> = dyn Fn(&Fetched<'_>, &mut Vec<u8>) + Sync + 'a;
 
-/// Receives the output, in order; `false` ends the fetch.
-pub type TakeFetched<'a> = dyn FnMut(&[u8]) -> bool + 'a;
+/// Receives the output, in order; `false` ends the fetch. The bytes may be taken out of the buffer,
+/// which is reused otherwise.
+pub type TakeFetched<'a> = dyn FnMut(&mut Vec<u8>) -> bool + 'a;
 
 /// Sizes that a fetch has computed.
 type LearnedSizes = Vec<(Uid, u64)>;

@@ -37,6 +37,11 @@ impl Structures {
     pub(crate) fn of(&self, core: &Core) -> Option<BodyStructure> {
         codec::decode(self.0.of(core)?)
     }
+
+    /// Returns `true` if the structure of a message is stored, damaged or not.
+    pub(crate) fn has(&self, core: &Core) -> bool {
+        self.0.of(core).is_some()
+    }
 }
 
 impl View {

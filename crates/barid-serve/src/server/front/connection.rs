@@ -170,7 +170,8 @@ async fn log_in<S: ClientStream>(
         }
     }
     let tls: ServerTls = tls.ok_or_else(|| io::Error::other("there is no certificate"))?;
-    let accepted = timeout(front.admission.login_timeout(), tls.acceptor.accept(stream)).await;
+    let accept = Box::pin(tls.acceptor.accept(stream));
+    let accepted = timeout(front.admission.login_timeout(), accept).await;
     let mut stream = accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     let channel = Channel { is_private: true, ..binding(&stream, &tls, clear) };
     let channel = ChannelText::new(&channel, true);

@@ -255,7 +255,7 @@ impl Worker {
             id: server_id(),
         };
         let rawlog = self.rawlog(session, &prelude.unread);
-        let mut session = Session::new(account, settings, decoder);
+        let mut session = Box::new(Session::new(account, settings, decoder));
         session.set_client_id(prelude.client_id);
         let mut stream = WorkerEnd::new(stream);
         let tag = Some(prelude.tag);
