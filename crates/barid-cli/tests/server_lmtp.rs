@@ -238,7 +238,7 @@ fn a_user_whose_deliveries_hang_does_not_stop_those_of_others() {
     wait_for("the deliveries", || (figure(&server, "deliveries") == MOST).then_some(()));
     let mut sender = Sender::connect(&server);
     let replies = sender.send(&["ann", "bob"], &message(100));
-    assert_eq!(replies[4], "451 4.3.0 user ann: too many deliveries at once");
+    assert_eq!(replies[4], "451 4.3.0 user ann: too many deliveries at once, try again");
     assert_eq!(replies[5], delivered);
     drop(lock);
     for sender in &mut hanging {

@@ -216,7 +216,7 @@ pub struct ScanStats {
 }
 
 /// Result of a scan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanReport {
     /// The first stamp taken, for which the result is valid.
     pub stamp: Stamp,

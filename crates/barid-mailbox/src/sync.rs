@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use barid_state::{Ledger, MessageKey};
 use barid_types::{FlagSet, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
 
-use crate::{Error, FlagChanges, Known, Location, Result, Stamp};
+use crate::{Error, FlagChanges, Known, Location, Result, ScanReport, Stamp};
 
 /// All changes of existing messages, to be applied in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -232,6 +232,10 @@ pub struct SyncReport {
     /// fields instead of a scan; `None` where only a scan can find it. Not racy: it was taken under
     /// the locks, and no later change leaves it equal.
     pub cache: Option<SyncedState>,
+    /// What a scan reports after a change of flags, if nobody else changes anything meanwhile, but
+    /// for [`ScanReport::size_bytes`]; `None` where only a scan can tell. Its stamp is racy: a scan
+    /// must follow, and finds what this leaves out.
+    pub expected: Option<Box<ScanReport>>,
     /// Descriptions of steps that failed after the change was durable: the change itself is
     /// complete, and the remaining steps are done another time.
     pub failed: Vec<String>,

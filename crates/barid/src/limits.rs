@@ -141,6 +141,10 @@ pub(crate) const WATCH_REST_FACTOR: u32 = 3;
 /// The longest such pause.
 pub(crate) const WATCH_REST_MAX: Duration = Duration::from_secs(1);
 
+/// Time after which a mailbox that is kept open is read again because its stamp was racy, in times
+/// of the duration of the last scan.
+pub(crate) const VERIFY_FACTOR: i64 = 10;
+
 /// Pause before the next check of a mailbox in which a change may go on without events, such as a
 /// message that is being written.
 pub(crate) const WATCH_UNSETTLED: Duration = Duration::from_millis(200);

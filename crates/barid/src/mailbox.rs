@@ -22,7 +22,9 @@ use barid_vfs::{OsVfs, Vfs};
 use crate::announcing::covered;
 use crate::damaged_state::{ACKNOWLEDGE, note_missing, state_news};
 use crate::error::is_refused;
-use crate::limits::{ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
+use crate::limits::{
+    ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX, VERIFY_FACTOR,
+};
 use crate::opening::{CachePlace, Opening, is_current, storage_of};
 use crate::recovery::{ChangeRecovery, unfinished};
 use crate::shown::Shown;
@@ -48,6 +50,8 @@ pub struct Mailbox {
     is_provisional: bool,
     /// State of the journal of pending changes that the view shows.
     shown_journal: Option<(u64, u64)>,
+    /// Duration of the last scan, in nanoseconds.
+    scan_nanos: i64,
 }
 
 impl Deref for Mailbox {
@@ -108,6 +112,7 @@ impl Mailbox {
                 Opening::new(&*storage, &vfs, options, &identity, place, state)
             };
             opening.in_a_change = is_provisional;
+            let began = vfs.now();
             let (snapshot, state) = match opening.bring_up_to_date() {
                 // Another process began a change just now, and did not end it.
                 Err(error) if is_unfinished(&error) => continue,
@@ -116,6 +121,7 @@ impl Mailbox {
             let Opening { place, notes: more, messages_read, .. } = opening;
             notes.extend(more);
             snapshot.release();
+            let scan_nanos = vfs.now().unix_nanos - began.unix_nanos;
             let view = View {
                 storage,
                 snapshot: Arc::new(snapshot),
@@ -139,6 +145,7 @@ impl Mailbox {
                 unfinished,
                 is_provisional,
                 shown_journal: None,
+                scan_nanos,
             };
             mailbox.keep_restart_points();
             mailbox.show_pending_or_heal()?;
@@ -261,13 +268,19 @@ impl Mailbox {
     }
 
     /// Returns `true` if a mailbox that is kept open has the stamp with which it was read, but so
-    /// recently that an equal stamp proves nothing yet. A later refresh reads it again.
+    /// recently that an equal stamp proves nothing yet. A later refresh reads it again: a scan that
+    /// takes long is repeated after a multiple of its duration, so that it costs a small part of
+    /// the time however many changes there are.
     fn was_just_read(&self, stamp: &Stamp) -> bool {
-        let nanos = self.storage.stamp_rules().unsettled_nanos(stamp);
+        let (rules, stored) = (self.storage.stamp_rules(), &self.snapshot.meta().stamp);
+        let is_racy = |stamp, most| (1..=most).contains(&rules.unsettled_nanos(stamp));
+        let age = stamp.taken_nanos() - stored.taken_nanos();
+        let pause = self.scan_nanos.saturating_mul(VERIFY_FACTOR).min(Stamp::SETTLE_NANOS_MAX);
         self.options.is_kept_open
             && !self.options.full_check
-            && self.snapshot.meta().stamp.is_same(stamp)
-            && (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos)
+            && stored.is_same(stamp)
+            && (is_racy(stamp, Stamp::WAIT_NANOS_MAX)
+                || is_racy(stored, Stamp::SETTLE_NANOS_MAX) && (0..pause).contains(&age))
     }
 
     /// Detects what others changed meanwhile, as [`Mailbox::refresh`] does. If something else has
@@ -366,7 +379,9 @@ impl Mailbox {
         opening.keep_options_of(&self.view.snapshot);
         opening.in_a_change = self.is_provisional;
         let known = known(&mut opening)?;
+        let began = vfs.now();
         let (snapshot, state) = opening.scan(known)?;
+        self.scan_nanos = vfs.now().unix_nanos - began.unix_nanos;
         snapshot.release();
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read };

@@ -356,7 +356,7 @@ fn sizes_are_those_of_texts(mailbox: &mut Mailbox) {
                 let sizes = format!("{} {len}", fetched.rfc822_size().unwrap());
                 out.extend_from_slice(sizes.as_bytes());
             };
-            let take = &mut |some: &[u8]| {
+            let take = &mut |some: &mut Vec<u8>| {
                 text.extend_from_slice(some);
                 true
             };

@@ -22,7 +22,7 @@ fn fetch(mailbox: &mut Mailbox, items: &str) -> String {
     let mut out = Vec::new();
     let items = FetchItems::parse(items).unwrap();
     let write: &barid::fetch::WriteFetched<'_> = &|fetched, out| fetched.write_imap(out);
-    let take = &mut |bytes: &[u8]| {
+    let take = &mut |bytes: &mut Vec<u8>| {
         out.extend_from_slice(bytes);
         true
     };

@@ -13,6 +13,7 @@ mod corners;
 mod cost;
 mod crash;
 mod damaged_state;
+mod expected;
 mod fetch_cached;
 mod fetching;
 mod healing;

@@ -9,6 +9,7 @@ mod arriving;
 mod before;
 mod check;
 mod create;
+mod expected;
 mod format;
 mod keywords;
 mod layout;

@@ -2,7 +2,8 @@
 //!
 //! A change links nothing, so no message ever exists twice. A file that is no longer where it was
 //! is searched for by its base name, since another program may have changed its flags; the change
-//! is then applied to its present flags. If the search does not show whether the file exists,
+//! is then applied to its present flags. If nothing of this happens, a change of flags is reported as
+//! a scan would find it (`expected.rs`). If the search does not show whether the file exists,
 //! everything else is done, and the error [`Error::Changed`] asks for a scan and another attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
@@ -21,6 +22,7 @@ use barid_mailbox::{
 use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
+use super::expected::Expected;
 use super::keywords::Keywords;
 use super::layout::{EXPUNGE_BATCH, NAME_TRIES_MAX};
 use super::name::{self, Letters};
@@ -39,8 +41,11 @@ pub(super) fn sync(
     let dry_run = context.dry_run;
     let of_changes = changes.flags.len() + changes.expunge.len();
     let steps = context.steps(of_changes);
+    let is_of_flags = changes.expunge.is_empty() && appends.is_empty() && !dry_run;
+    let expected = if is_of_flags { Expected::begin(maildir, known)? } else { None };
     let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
     let mut work = MaildirChange::new(maildir, steps, keywords, dry_run)?;
+    work.expected = expected;
     work.change_flags(known, &changes.flags)?;
     work.expunge(known, &changes.expunge)?;
     if changes.drop_recent {
@@ -64,6 +69,9 @@ pub(super) fn sync(
     if !work.unsure.is_empty() {
         // They stay as they are: a scan finds out which are there.
         return Err(Error::Changed { path: maildir.path.clone() });
+    }
+    if let Some(expected) = work.expected.filter(|_| work.gone.is_empty()) {
+        report.expected = expected.finish(maildir, work.touched, known)?.map(Box::new);
     }
     work.gone.sort_unstable();
     work.gone.dedup();
@@ -128,6 +136,7 @@ fn give_letters(
 
 /// A file to be changed.
 struct FileToChange {
+    uid: Uid,
     name: Vec<u8>,
     in_new: bool,
     twin: bool,
@@ -157,6 +166,8 @@ struct MaildirChange<'a> {
     gone: Vec<Uid>,
     /// Messages that were not found, but may exist.
     unsure: Vec<Uid>,
+    /// What a scan will find, as long as all is as it was known.
+    expected: Option<Expected>,
     figures: SyncFigures,
     /// `true` if the files are only located, and not changed.
     dry_run: bool,
@@ -178,6 +189,7 @@ impl<'a> MaildirChange<'a> {
             touched: [false; 2],
             gone: Vec::new(),
             unsure: Vec::new(),
+            expected: None,
             figures: SyncFigures::default(),
             dry_run,
         })
@@ -209,7 +221,7 @@ impl<'a> MaildirChange<'a> {
                     // Nothing to do, as long as the file is there.
                     return work.exists(name, in_new);
                 }
-                work.rename(name, in_new, &name::with_letters(name, letters))
+                work.rename(&target, (name, in_new), &name::with_letters(name, letters))
             })?;
             self.note(uid, done);
         }
@@ -281,7 +293,8 @@ impl<'a> MaildirChange<'a> {
             if let Some(MessageName { name, in_new, mark }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
-                    targets.push(FileToChange { name: name.to_vec(), in_new, twin, mark });
+                    let (uid, name) = (message.uid, name.to_vec());
+                    targets.push(FileToChange { uid, name, in_new, twin, mark });
                 }
             }
             true
@@ -314,7 +327,7 @@ impl<'a> MaildirChange<'a> {
                 if !new_name.contains(&super::layout::INFO_SEP) {
                     new_name.extend_from_slice(b":2,");
                 }
-                work.rename(name, in_new, &new_name)
+                work.rename(&target, (name, in_new), &new_name)
             })?;
         }
         Ok(())
@@ -348,6 +361,8 @@ impl<'a> MaildirChange<'a> {
             if target.twin {
                 return Ok(FileOutcome::Unsure);
             }
+            // Another program has changed something.
+            self.expected = None;
             match self.relisted.find_renamed(&self.dirs, hash, base, &name)? {
                 RenameSearch::Renamed(now, is_new) => (name, in_new) = (now, is_new),
                 RenameSearch::Gone => return Ok(FileOutcome::Gone),
@@ -378,13 +393,26 @@ impl<'a> MaildirChange<'a> {
         found(stat, &path_of(&self.dirs.paths[at], name))
     }
 
-    /// Renames a file into `cur`; returns `false` if it is not there.
-    fn rename(&mut self, name: &[u8], in_new: bool, new_name: &[u8]) -> Result<bool> {
+    /// Renames the file of a message into `cur`; returns `false` if it is not there.
+    fn rename(
+        &mut self,
+        target: &FileToChange,
+        (name, in_new): (&[u8], bool),
+        new_name: &[u8],
+    ) -> Result<bool> {
         let done = if self.dry_run {
             self.exists(name, in_new)?
         } else {
             let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
-            self.rename_to_free_name(&from, new_name)?
+            let renamed = self.rename_to_free_name(&from, new_name)?;
+            let done = renamed.is_some();
+            match (&mut self.expected, renamed) {
+                // The key of a twin follows its name.
+                (expected, Some(_)) if target.twin => *expected = None,
+                (Some(expected), Some(renamed)) => expected.renamed(target.uid, renamed),
+                _ => {}
+            }
+            done
         };
         if done {
             self.figures.messages_written += 1;
@@ -395,18 +423,19 @@ impl<'a> MaildirChange<'a> {
     }
 
     /// Renames a file into `cur`; adds a number after the flags if a message has that name, which
-    /// is another one with the same base name. Returns `false` if the file is not there.
-    fn rename_to_free_name(&self, from: &Path, name: &[u8]) -> Result<bool> {
+    /// is another one with the same base name. Returns the name; `None` if the file is not there.
+    fn rename_to_free_name(&self, from: &Path, name: &[u8]) -> Result<Option<Vec<u8>>> {
         let cur = &self.dirs.paths[1];
-        let mut result = self.maildir.vfs.rename_new(from, &path_of(cur, name));
+        let mut to = name.to_vec();
+        let mut result = self.maildir.vfs.rename_new(from, &path_of(cur, &to));
         for number in 1..NAME_TRIES_MAX {
             if !result.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
                 break;
             }
-            let other = [name, format!(",{number}").as_bytes()].concat();
-            result = self.maildir.vfs.rename_new(from, &path_of(cur, &other));
+            to = [name, format!(",{number}").as_bytes()].concat();
+            result = self.maildir.vfs.rename_new(from, &path_of(cur, &to));
         }
-        found(result, from)
+        Ok(found(result, from)?.then_some(to))
     }
 
     fn make_durable(&mut self) -> Result<()> {
@@ -480,5 +509,5 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<FileToChange>>> 
 fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<FileToChange> {
     let MessageName { name, in_new, mark } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
-    Some(FileToChange { name: name.to_vec(), in_new, twin, mark })
+    Some(FileToChange { uid: message.uid, name: name.to_vec(), in_new, twin, mark })
 }

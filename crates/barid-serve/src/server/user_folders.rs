@@ -1,6 +1,6 @@
 //! The folders of a user, opened for the Landlock rules of the user's process.
 //!
-//! A captured process can write in the folders of its user, and so replace a folder in them with a
+//! A compromised process can write in the folders of its user, and so replace a folder in them with a
 //! link to one of another user. The next process of the user must not get access there: users may
 //! have one uid, so that only the rules of Landlock separate them.
 

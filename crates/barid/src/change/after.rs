@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use barid_cache::{Follow, Follower, Snapshot};
-use barid_mailbox::{Stamp, StampRules, SyncReport};
+use barid_mailbox::{ScanReport, Stamp, StampRules, SyncReport};
 use barid_state::{Ledger, MessageKey};
 use barid_types::{ModSeq, Uid, UidValidity};
 
@@ -50,6 +50,8 @@ pub(super) enum Next {
         /// `true` if there is something after the known messages.
         is_grown: bool,
     },
+    /// It is brought up to date with what a scan is expected to find.
+    Expected(Box<ScanReport>),
     /// Only messages were appended, and nothing was looked at; the UIDVALIDITY of their UIDs.
     Unseen(UidValidity),
     /// The mailbox must be scanned.
@@ -170,6 +172,13 @@ impl Mailbox {
         let shown = Arc::clone(&self.view.shown);
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
             Next::Nothing | Next::Unseen(_) => None,
+            Next::Expected(report) => match self.take_expected(*report) {
+                Ok(is_taken) => (!is_taken).then_some(true),
+                Err(error) => {
+                    troubles.push(error);
+                    Some(true)
+                }
+            },
             Next::Followed { snapshot, after, is_grown } => {
                 self.take_followed(*snapshot, after, is_grown).is_err().then_some(true)
             }

@@ -6,6 +6,7 @@
 
 mod accept;
 mod after;
+mod expected;
 mod kept;
 mod kept_large;
 mod keywords;

@@ -338,10 +338,12 @@ impl Mailbox {
             [is_touched, appends && unseen.is_none()].map(|is_so| is_so && ledger.is_persistent());
         let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
-        let next = match unseen {
+        let expected = report.expected.take().filter(|_| view.options.is_kept_open);
+        let next = match (unseen, expected) {
             _ if options.dry_run => Next::Nothing,
-            Some(uidvalidity) => Next::Unseen(uidvalidity),
-            None => {
+            (Some(uidvalidity), _) => Next::Unseen(uidvalidity),
+            (None, Some(expected)) => Next::Expected(expected),
+            (None, None) => {
                 let rules = storage.stamp_rules();
                 let next =
                     follow(rules, follower, &mut report, (ledger, covered), snapshot, appends);

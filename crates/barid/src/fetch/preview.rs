@@ -47,7 +47,7 @@ mod tests {
         let mut out = Vec::new();
         let write = |fetched: &Fetched<'_>, out: &mut Vec<u8>| fetched.write_imap(out);
         let items = FetchItems::parse(items).unwrap();
-        let mut take = |bytes: &[u8]| {
+        let mut take = |bytes: &mut Vec<u8>| {
             out.extend_from_slice(bytes);
             true
         };

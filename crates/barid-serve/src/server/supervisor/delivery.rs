@@ -199,7 +199,7 @@ impl Supervisor {
         // A user whose mail cannot be written must not delay the mail of others.
         let of_user = self.deliveries().filter(|recipient| *recipient == user.name);
         if of_user.count() >= USER_DELIVERIES_MAX {
-            let text = format!("user {}: too many deliveries at once", user.name);
+            let text = format!("user {}: too many deliveries at once, try again", user.name);
             return Err(DeliveryError::temporary(text));
         }
         let ids = self.ids_of(&user).map_err(|why| {

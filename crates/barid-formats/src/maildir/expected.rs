@@ -1,0 +1,77 @@
+//! What a scan finds after a change of flags, without the scan.
+//!
+//! A scan lists a folder of any size, and a change of one flag need not. So the change notes the
+//! new names, and is reported as a scan would report it if nobody else changed the Maildir. What
+//! somebody else changes while it runs may be hidden behind our own change of the folder; the stamp
+//! of the report is younger than the folders, so that an equal one proves nothing, and the next scan
+//! that this asks for finds it.
+
+use barid_mailbox::{ChangedMessage, Known, Result, ScanReport, ScanStats};
+use barid_types::Uid;
+
+use super::state::MaildirState;
+use super::{Maildir, name};
+use crate::file_stamps::FileStamps;
+
+/// A change of messages that are known as they are.
+pub(super) struct Expected {
+    before: FileStamps,
+    slots: super::keywords::LetterSlots,
+    changed: Vec<ChangedMessage>,
+}
+
+impl Expected {
+    /// Begins a change; `None` if the Maildir has changed since it was read.
+    pub(super) fn begin(maildir: &Maildir, known: &dyn Known) -> Result<Option<Self>> {
+        let state = MaildirState::from_bytes(known.state()).filter(|state| state.unread.is_empty());
+        let (Some(before), Some(state)) = (FileStamps::of_known(known), state) else {
+            return Ok(None);
+        };
+        let is_same = maildir.file_stamps()?.same_files(&before);
+        Ok(is_same.then(|| Self { before, slots: state.slots, changed: Vec::new() }))
+    }
+
+    /// Notes the new name of a message in `cur`, which has no other base name than before.
+    pub(super) fn renamed(&mut self, uid: Uid, name: Vec<u8>) {
+        let letters = name::letters(&name);
+        let (flags, keywords) = (letters.flags, self.slots.mask(letters));
+        self.changed.push(ChangedMessage { uid, flags, keywords, file: Some((name, false)) });
+    }
+
+    /// Ends a change that touched some of `new` and `cur`; `None` if it is seen that others have
+    /// changed something else.
+    pub(super) fn finish(
+        mut self,
+        maildir: &Maildir,
+        touched: [bool; 2],
+        known: &dyn Known,
+    ) -> Result<Option<ScanReport>> {
+        let stamp = maildir.file_stamps()?;
+        let is_same = |at: usize| stamp.files[at] == self.before.files[at];
+        let (Some(uidvalidity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
+            return Ok(None);
+        };
+        if !(0..stamp.files.len()).all(|at| is_same(at) || touched.get(at) == Some(&true)) {
+            return Ok(None);
+        }
+        // The last name of each message stays.
+        self.changed.reverse();
+        self.changed.sort_by_key(|changed| changed.uid);
+        self.changed.dedup_by_key(|changed| changed.uid);
+        Ok(Some(ScanReport {
+            stamp: stamp.into(),
+            state: known.state().to_vec(),
+            uidvalidity,
+            uidnext,
+            keywords: known.keywords().clone(),
+            reset: false,
+            expunged: Vec::new(),
+            changed: self.changed,
+            new_uids: Vec::new(),
+            tail_verified: false,
+            size_bytes: 0,
+            defects: Vec::new(),
+            stats: ScanStats::default(),
+        }))
+    }
+}
