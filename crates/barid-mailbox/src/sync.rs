@@ -232,7 +232,7 @@ pub struct SyncReport {
     /// fields instead of a scan; `None` where only a scan can find it. Not racy: it was taken under
     /// the locks, and no later change leaves it equal.
     pub cache: Option<SyncedState>,
-    /// What a scan reports after a change of flags, if nobody else changes anything meanwhile, but
+    /// What a scan reports after a change of known messages, if nobody else changes anything meanwhile, but
     /// for [`ScanReport::size_bytes`]; `None` where only a scan can tell. Its stamp is racy: a scan
     /// must follow, and finds what this leaves out.
     pub expected: Option<Box<ScanReport>>,

@@ -1,4 +1,4 @@
-//! Changes of flags in a Maildir that is kept open: what is seen after them without a listing is
+//! Changes of flags and expunges in a Maildir that is kept open: what is seen after them without a listing is
 //! what a listing finds.
 
 use std::path::Path;
@@ -34,8 +34,7 @@ impl Kept {
 
     /// Moves all messages of `new` to `cur`.
     fn drop_recent(&self) {
-        let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
-        self.shared.update(&Cancel::new(), |mailbox, _| mailbox.change(&request, &now())).unwrap();
+        self.request(&ChangeRequest { drop_recent: true, ..ChangeRequest::default() });
     }
 
     fn settle(&self) {
@@ -48,8 +47,11 @@ impl Kept {
     }
 
     fn change(&self, uids: &[u32], change: &FlagChange) {
-        let request = flag(uids, change);
-        self.shared.update(&Cancel::new(), |mailbox, _| mailbox.change(&request, &now())).unwrap();
+        self.request(&flag(uids, change));
+    }
+
+    fn request(&self, request: &ChangeRequest<'_>) {
+        self.shared.update(&Cancel::new(), |mailbox, _| mailbox.change(request, &now())).unwrap();
     }
 
     /// Returns the number of listings that `work` costs.
@@ -95,15 +97,19 @@ fn what_is_expected_is_what_a_listing_finds() {
             2 => change.add_keywords = keywords(),
             _ => change.remove_keywords = keywords()[..1].to_vec(),
         }
-        let listings = kept.listings(|| kept.change(&uids, &change));
+        let mut request = flag(&uids, &change);
+        if rng.u8(..8) == 0 {
+            request.expunge = uids[..1].iter().filter_map(|uid| Uid::new(*uid)).collect();
+        }
+        let listings = kept.listings(|| kept.request(&request));
         assert_eq!(listings, 0);
         let before = kept.shared.view();
         if rng.u8(..4) == 0 {
             let listings = kept.listings(|| kept.settle());
             let after = kept.shared.view();
             assert_eq!(
-                (marks(&before), after.changes_since(&before).unwrap()),
-                (marks(&after), vec![])
+                (marks(&before), after.changes_since(&before).unwrap(), before.figures()),
+                (marks(&after), vec![], after.figures())
             );
             compared += usize::from(listings > 0);
         }

@@ -1,7 +1,7 @@
-//! What a scan finds after a change of flags, without the scan.
+//! What a scan finds after a change of known messages, without the scan.
 //!
-//! A scan lists a folder of any size, and a change of one flag need not. So the change notes the
-//! new names, and is reported as a scan would report it if nobody else changed the Maildir. What
+//! A scan lists a folder of any size, and a change of one flag need not. So the change notes new
+//! names and expunged messages, and is reported as a scan would report it if nobody else changed the Maildir. What
 //! somebody else changes while it runs may be hidden behind our own change of the folder; the stamp
 //! of the report is younger than the folders, so that an equal one proves nothing, and the next scan
 //! that this asks for finds it.
@@ -16,8 +16,9 @@ use crate::file_stamps::FileStamps;
 /// A change of messages that are known as they are.
 pub(super) struct Expected {
     before: FileStamps,
-    slots: super::keywords::LetterSlots,
+    state: MaildirState,
     changed: Vec<ChangedMessage>,
+    expunged: Vec<Uid>,
 }
 
 impl Expected {
@@ -28,14 +29,24 @@ impl Expected {
             return Ok(None);
         };
         let is_same = maildir.file_stamps()?.same_files(&before);
-        Ok(is_same.then(|| Self { before, slots: state.slots, changed: Vec::new() }))
+        let (changed, expunged) = (Vec::new(), Vec::new());
+        Ok(is_same.then_some(Self { before, state, changed, expunged }))
     }
 
     /// Notes the new name of a message in `cur`, which has no other base name than before.
     pub(super) fn renamed(&mut self, uid: Uid, name: Vec<u8>) {
         let letters = name::letters(&name);
-        let (flags, keywords) = (letters.flags, self.slots.mask(letters));
+        let (flags, keywords) = (letters.flags, self.state.slots.mask(letters));
         self.changed.push(ChangedMessage { uid, flags, keywords, file: Some((name, false)) });
+    }
+
+    /// Notes that a message is gone; `key` is the hash of its name.
+    pub(super) fn expunged(&mut self, uid: Uid, key: u64) {
+        self.expunged.push(uid);
+        // Its line in the UID list is without a file now.
+        if let Some(orphans) = &mut self.state.orphans {
+            orphans.push(key);
+        }
     }
 
     /// Ends a change that touched some of `new` and `cur`; `None` if it is seen that others have
@@ -54,18 +65,24 @@ impl Expected {
         if !(0..stamp.files.len()).all(|at| is_same(at) || touched.get(at) == Some(&true)) {
             return Ok(None);
         }
+        self.expunged.sort_unstable();
         // The last name of each message stays.
         self.changed.reverse();
         self.changed.sort_by_key(|changed| changed.uid);
         self.changed.dedup_by_key(|changed| changed.uid);
+        self.changed.retain(|changed| self.expunged.binary_search(&changed.uid).is_err());
+        if let Some(orphans) = &mut self.state.orphans {
+            orphans.sort_unstable();
+            orphans.dedup();
+        }
         Ok(Some(ScanReport {
             stamp: stamp.into(),
-            state: known.state().to_vec(),
+            state: self.state.to_bytes(),
             uidvalidity,
             uidnext,
             keywords: known.keywords().clone(),
             reset: false,
-            expunged: Vec::new(),
+            expunged: self.expunged,
             changed: self.changed,
             new_uids: Vec::new(),
             tail_verified: false,

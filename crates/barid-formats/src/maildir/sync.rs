@@ -2,8 +2,8 @@
 //!
 //! A change links nothing, so no message ever exists twice. A file that is no longer where it was
 //! is searched for by its base name, since another program may have changed its flags; the change
-//! is then applied to its present flags. If nothing of this happens, a change of flags is reported as
-//! a scan would find it (`expected.rs`). If the search does not show whether the file exists,
+//! is then applied to its present flags. If nothing of this happens, a change of known messages is
+//! reported as a scan would find it (`expected.rs`). If the search does not show whether the file exists,
 //! everything else is done, and the error [`Error::Changed`] asks for a scan and another attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
@@ -41,8 +41,8 @@ pub(super) fn sync(
     let dry_run = context.dry_run;
     let of_changes = changes.flags.len() + changes.expunge.len();
     let steps = context.steps(of_changes);
-    let is_of_flags = changes.expunge.is_empty() && appends.is_empty() && !dry_run;
-    let expected = if is_of_flags { Expected::begin(maildir, known)? } else { None };
+    let is_of_known = appends.is_empty() && !dry_run;
+    let expected = if is_of_known { Expected::begin(maildir, known)? } else { None };
     let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
     let mut work = MaildirChange::new(maildir, steps, keywords, dry_run)?;
     work.expected = expected;
@@ -142,6 +142,7 @@ struct FileToChange {
     twin: bool,
     /// The mark of the file ([`name::mark`]), 0 if it is not known.
     mark: u32,
+    key: u64,
 }
 
 /// Result of a change of one file.
@@ -278,6 +279,11 @@ impl<'a> MaildirChange<'a> {
                 };
                 work.touched[at] |= done;
                 work.figures.messages_expunged += u64::from(done);
+                match &mut work.expected {
+                    expected if target.twin => *expected = None,
+                    Some(expected) if done => expected.expunged(target.uid, target.key),
+                    _ => {}
+                }
                 Ok(done)
             })?;
             self.note(*uid, done);
@@ -290,11 +296,10 @@ impl<'a> MaildirChange<'a> {
     fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
-            if let Some(MessageName { name, in_new, mark }) = message.location.message_name() {
+            if let Some(MessageName { name, in_new, .. }) = message.location.message_name() {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
-                    let (uid, name) = (message.uid, name.to_vec());
-                    targets.push(FileToChange { uid, name, in_new, twin, mark });
+                    targets.extend(target(message));
                 }
             }
             true
@@ -509,5 +514,6 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<FileToChange>>> 
 fn target(message: &barid_mailbox::KnownMessage<'_>) -> Option<FileToChange> {
     let MessageName { name, in_new, mark } = message.location.message_name()?;
     let twin = name::is_twin(name, message.key.0);
-    Some(FileToChange { uid: message.uid, name: name.to_vec(), in_new, twin, mark })
+    let (uid, key) = (message.uid, message.key.0);
+    Some(FileToChange { uid, name: name.to_vec(), in_new, twin, mark, key })
 }

@@ -17,6 +17,11 @@ impl Mailbox {
     pub(super) fn take_expected(&mut self, mut report: ScanReport) -> Result<bool> {
         let known = Snapshot::clone(&self.view.snapshot);
         report.size_bytes = known.meta().size_bytes;
+        for uid in &report.expunged {
+            let row = known.row_of_uid(*uid)?;
+            let size = row.map_or(Ok(0), |row| known.core(row).map(|core| core.size))?;
+            report.size_bytes = report.size_bytes.saturating_sub(size);
+        }
         let began = Some(self.ledger.highest_modseq());
         let Self { view, ledger, pending, .. } = self;
         let (place, state) = (view.place.clone(), (ledger, pending));
