@@ -145,6 +145,10 @@ pub(crate) const WATCH_REST_MAX: Duration = Duration::from_secs(1);
 /// of the duration of the last scan.
 pub(crate) const VERIFY_FACTOR: i64 = 10;
 
+/// The longest time after which it is read again, in nanoseconds: such a stamp still counts as one
+/// that will settle.
+pub(crate) const VERIFY_NANOS_MAX: i64 = 1_900_000_000;
+
 /// Pause before the next check of a mailbox in which a change may go on without events, such as a
 /// message that is being written.
 pub(crate) const WATCH_UNSETTLED: Duration = Duration::from_millis(200);

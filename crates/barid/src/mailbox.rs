@@ -24,6 +24,7 @@ use crate::damaged_state::{ACKNOWLEDGE, note_missing, state_news};
 use crate::error::is_refused;
 use crate::limits::{
     ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX, VERIFY_FACTOR,
+    VERIFY_NANOS_MAX,
 };
 use crate::opening::{CachePlace, Opening, is_current, storage_of};
 use crate::recovery::{ChangeRecovery, unfinished};
@@ -272,15 +273,16 @@ impl Mailbox {
     /// takes long is repeated after a multiple of its duration, so that it costs a small part of
     /// the time however many changes there are.
     fn was_just_read(&self, stamp: &Stamp) -> bool {
-        let (rules, stored) = (self.storage.stamp_rules(), &self.snapshot.meta().stamp);
-        let is_racy = |stamp, most| (1..=most).contains(&rules.unsettled_nanos(stamp));
-        let age = stamp.taken_nanos() - stored.taken_nanos();
-        let pause = self.scan_nanos.saturating_mul(VERIFY_FACTOR).min(Stamp::SETTLE_NANOS_MAX);
+        let stored = &self.snapshot.meta().stamp;
+        let unsettled = self.storage.stamp_rules().unsettled_nanos(stored);
+        let age = stamp.taken_nanos().saturating_sub(stored.taken_nanos());
+        let pause = self.scan_nanos.saturating_mul(VERIFY_FACTOR);
+        let pause = pause.clamp(Stamp::WAIT_NANOS_MAX, VERIFY_NANOS_MAX);
         self.options.is_kept_open
             && !self.options.full_check
             && stored.is_same(stamp)
-            && (is_racy(stamp, Stamp::WAIT_NANOS_MAX)
-                || is_racy(stored, Stamp::SETTLE_NANOS_MAX) && (0..pause).contains(&age))
+            && (1..=Stamp::SETTLE_NANOS_MAX).contains(&unsettled)
+            && (0..pause).contains(&age)
     }
 
     /// Detects what others changed meanwhile, as [`Mailbox::refresh`] does. If something else has

@@ -2,9 +2,9 @@
 //!
 //! A scan lists a folder of any size, and a change of one flag need not. So the change notes new
 //! names and expunged messages, and is reported as a scan would report it if nobody else changed the Maildir. What
-//! somebody else changes while it runs may be hidden behind our own change of the folder; the stamp
-//! of the report is younger than the folders, so that an equal one proves nothing, and the next scan
-//! that this asks for finds it.
+//! somebody else changes while it runs may be hidden behind our own change of the folder. So the
+//! stamp of the report is racy: it was taken when the folders had just changed, or before that if
+//! the known stamp was racy already. An equal one proves nothing, and a later scan finds the rest.
 
 use barid_mailbox::{ChangedMessage, Known, Result, ScanReport, ScanStats};
 use barid_types::Uid;
@@ -57,13 +57,17 @@ impl Expected {
         touched: [bool; 2],
         known: &dyn Known,
     ) -> Result<Option<ScanReport>> {
-        let stamp = maildir.file_stamps()?;
+        let mut stamp = maildir.file_stamps()?;
         let is_same = |at: usize| stamp.files[at] == self.before.files[at];
         let (Some(uidvalidity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
             return Ok(None);
         };
         if !(0..stamp.files.len()).all(|at| is_same(at) || touched.get(at) == Some(&true)) {
             return Ok(None);
+        }
+        if !self.before.are_settled() {
+            // What was not certain of the folders then is not certain now, and is not younger.
+            stamp.taken = self.before.taken;
         }
         self.expunged.sort_unstable();
         // The last name of each message stays.
