@@ -5,6 +5,7 @@ use std::path::Path;
 
 use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable, UidValidity};
+use barid_vfs::Metadata;
 
 use crate::{
     ChangeSet, Format, Known, Location, NewMessage, OpenMessage, Recovered, Result, ScanContext,
@@ -256,9 +257,9 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`crate::Error::MessageGone`] for a message that is no longer there.
-    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
         let _ = (location, to);
-        Ok(false)
+        Ok(None)
     }
 
     /// Returns `true` if [`Storage::unquote`] would change bytes read as [`ReadAs::Quoted`].
