@@ -245,7 +245,7 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
         let _ = (len, kept);
     }
 
-    /// Returns the stamp after appends that no scan has seen ([`SyncContext::unseen`]), if the first
+    /// Returns the stamp after appends that no scan has seen ([`crate::SyncContext::unseen`]), if the first
     /// of them found the mailbox with the stamp `known`, and nothing else happened in between.
     /// `None` also where an append does not depend on what others have changed.
     fn left_unseen(&self, known: &Stamp) -> Option<Stamp> {
@@ -259,9 +259,9 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
     }
 
     /// Gives the file of a message the additional name `to`, and returns its metadata after that.
-    /// Returns `None` if that is not possible: the message is not a file of its own, `to` is on another file system, or another
-    /// program could change the file in place under its other name. Not durable before the folder
-    /// of `to` is synced.
+    /// Returns `None` if that is not possible: the message is not a file of its own, `to` is on
+    /// another file system, or another program could change the file in place under its other name.
+    /// Not durable before the folder of `to` is synced.
     ///
     /// # Errors
     /// [`crate::Error::MessageGone`] for a message that is no longer there.

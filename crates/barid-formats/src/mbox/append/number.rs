@@ -8,8 +8,8 @@
 //!
 //! The first messages of an empty mailbox get theirs, and the first of them an `X-IMAPbase` with
 //! the UIDVALIDITY of the ledger, if some messages bring UIDs with them, if keywords are to be
-//! listed, or if later messages are to get UIDs without a scan. The field is right after the From_ line, where its digits are in the first sector
-//! of the file.
+//! listed, or if later messages are to get UIDs without a scan. The field is right after the From_
+//! line, where its digits are in the first sector of the file.
 
 use barid_mailbox::{ChangeSet, Error, Known, NewMessage, Result, SyncContext, sink_error};
 use barid_message::fields;
@@ -43,8 +43,8 @@ pub(in crate::mbox) struct Believed {
 
 impl Believed {
     /// Returns the known state if the file still has the inode and size that it had then, or is as
-    /// our own appends have left it; `None` also if nothing is known. A message that was delivered and expunged meanwhile leaves both
-    /// unchanged, and its UID in the ledger.
+    /// our own appends have left it; `None` also if nothing is known. A message that was delivered
+    /// and expunged meanwhile leaves both unchanged, and its UID in the ledger.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &MboxWriteLocks,
