@@ -245,9 +245,9 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
         let _ = (len, kept);
     }
 
-    /// Returns the stamp after appends that no scan has seen ([`crate::SyncContext::unseen`]), if the first
-    /// of them found the mailbox with the stamp `known`, and nothing else happened in between.
-    /// `None` also where an append does not depend on what others have changed.
+    /// Returns the stamp after appends that no scan has seen ([`crate::SyncContext::unseen`]), if
+    /// the first of them found the mailbox with the stamp `known`, and nothing else happened in
+    /// between. `None` also where an append does not depend on what others have changed.
     fn left_unseen(&self, known: &Stamp) -> Option<Stamp> {
         let _ = known;
         None

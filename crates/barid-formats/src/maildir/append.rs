@@ -56,7 +56,7 @@ impl Delivery<'_> {
     }
 }
 
-/// What the new files of an append have in common.
+/// The common properties of the new files of an append.
 struct NewFileTerms<'a> {
     maildir: &'a Maildir,
     keywords: &'a Keywords,
