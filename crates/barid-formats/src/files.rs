@@ -82,17 +82,11 @@ pub(crate) fn write_message_file(
     })
 }
 
-/// Gives the file of a message a second name; returns its metadata afterwards. Returns `None` if
-/// the file system does not allow it, or if the name does not belong to a regular file, even if it
-/// did when the caller looked.
+/// Gives the file of a message a second name; returns its metadata afterwards. Returns `None`, and
+/// leaves no second name, if the file system does not allow it, or if the name does not belong to a
+/// regular file: a symbolic link is not followed.
 pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metadata>> {
     let gone = || Error::MessageGone { path: path.to_owned(), offset: 0 };
-    match vfs.symlink_metadata(path) {
-        Ok(found) if found.file_type == FileType::File => {}
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(gone()),
-        Err(source) => return Err(Error::at(path)(source)),
-    }
     match vfs.hard_link(path, to) {
         Ok(()) => linked_file(vfs, to),
         Err(error) => match error.kind() {
@@ -107,13 +101,16 @@ pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metad
 }
 
 /// Returns the metadata of the regular file that was linked to `to`. Removes the link to anything
-/// else.
+/// else, and one that cannot be looked at.
 fn linked_file(vfs: &dyn Vfs, to: &Path) -> Result<Option<Metadata>> {
-    let found = vfs.symlink_metadata(to).map_err(Error::at(to))?;
-    if found.file_type == FileType::File {
-        return Ok(Some(found));
+    let found = vfs.symlink_metadata(to);
+    if let Ok(found) = &found
+        && found.file_type == FileType::File
+    {
+        return Ok(Some(*found));
     }
-    vfs.remove_file(to).map_err(Error::at(to))?;
+    let removed = vfs.remove_file(to);
+    found.and(removed).map_err(Error::at(to))?;
     Ok(None)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use barid_message::CrlfPieces;
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+use barid_vfs::Metadata;
 
 use crate::{Error, Result};
 
@@ -32,15 +33,15 @@ pub trait MessageRest: fmt::Debug + Sync {
         None
     }
 
-    /// Gives the file that contains exactly this message the additional name `to`. Returns `false`
-    /// if there is no such file, or it cannot be linked there. Not durable before the folder of
-    /// `to` is synced.
+    /// Gives the file that contains exactly this message the additional name `to`, and returns its
+    /// metadata after that. Returns `None` if there is no such file, or it cannot be linked there.
+    /// Not durable before the folder of `to` is synced.
     ///
     /// # Errors
     /// Errors of the source.
-    fn link(&self, to: &Path) -> Result<bool> {
+    fn link(&self, to: &Path) -> Result<Option<Metadata>> {
         let _ = to;
-        Ok(false)
+        Ok(None)
     }
 
     /// Reads all bytes in pieces, the same every time. An error of `take` ends it.

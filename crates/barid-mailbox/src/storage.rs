@@ -5,6 +5,7 @@ use std::path::Path;
 
 use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable, UidValidity};
+use barid_vfs::Metadata;
 
 use crate::{
     ChangeSet, Format, Known, Location, NewMessage, OpenMessage, Recovered, Result, ScanContext,
@@ -32,8 +33,8 @@ pub struct Caps {
     /// `true` if a change of flags may rewrite the mailbox, so that it is better to collect
     /// changes.
     pub delays: bool,
-    /// `true` if an append depends on no other message of the mailbox, so that it need not be
-    /// scanned before or after ([`SyncReport::appended_under`]).
+    /// `true` if the mailbox need not be scanned after an append, and before another
+    /// ([`SyncReport::appended_under`]).
     pub appends_unseen: bool,
     /// Size of the largest message that can be appended, in bytes; `None` without a limit.
     pub message_len_max: Option<u64>,
@@ -244,21 +245,29 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
         let _ = (len, kept);
     }
 
+    /// Returns the stamp after appends that no scan has seen ([`crate::SyncContext::unseen`]), if
+    /// the first of them found the mailbox with the stamp `known`, and nothing else happened in
+    /// between. `None` also where an append does not depend on what others have changed.
+    fn left_unseen(&self, known: &Stamp) -> Option<Stamp> {
+        let _ = known;
+        None
+    }
+
     /// Returns the restart points if enough of them are new to be worth storing.
     fn restart_points_to_keep(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Gives the file of a message the additional name `to`. Returns `false` if that is not
-    /// possible: the message is not a file of its own, `to` is on another file system, or another
-    /// program could change the file in place under its other name. Not durable before the folder
-    /// of `to` is synced.
+    /// Gives the file of a message the additional name `to`, and returns its metadata after that.
+    /// Returns `None` if that is not possible: the message is not a file of its own, `to` is on
+    /// another file system, or another program could change the file in place under its other name.
+    /// Not durable before the folder of `to` is synced.
     ///
     /// # Errors
     /// [`crate::Error::MessageGone`] for a message that is no longer there.
-    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
         let _ = (location, to);
-        Ok(false)
+        Ok(None)
     }
 
     /// Returns `true` if [`Storage::unquote`] would change bytes read as [`ReadAs::Quoted`].

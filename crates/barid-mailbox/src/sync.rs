@@ -56,6 +56,9 @@ pub struct SyncContext<'a> {
     /// `true` to determine the effect of the change only: nothing is written, and no lock file is
     /// made.
     pub dry_run: bool,
+    /// `true` if the appended messages are not looked at: where the mailbox can store their UIDs it
+    /// does, and reports that in [`SyncReport::appended_under`].
+    pub unseen: bool,
     /// Sequence number of the last pending change in this change, if there is one. The journal
     /// carries it, so that no pending change is applied twice.
     pub pending_through: Option<u64>,
@@ -79,6 +82,7 @@ impl<'a> SyncContext<'a> {
             progress: None,
             stop: None,
             dry_run: false,
+            unseen: false,
             pending_through: None,
             drop_pending: None,
         }
@@ -210,8 +214,8 @@ pub struct SyncReport {
     /// UIDs of the appended messages, in their order. `None` where the format cannot know the UID
     /// yet; the next scan then gives one.
     pub appended: Vec<Option<Uid>>,
-    /// UIDVALIDITY of the UIDs of `appended`, if the mailbox itself has them durably, whatever else
-    /// has changed in it since the last scan; `None` if only a scan can tell.
+    /// UIDVALIDITY of the UIDs of `appended`, if the mailbox itself has them durably and nobody
+    /// needs to look at it for them; `None` if only a scan can tell.
     pub appended_under: Option<UidValidity>,
     /// Keys under which a scan finds the appended messages, in their order; empty if they are those
     /// of their headers.

@@ -31,7 +31,7 @@ pub(crate) const LOCK_RETRY_MIN: Duration = Duration::from_millis(2);
 pub(crate) const LOCK_RETRY_MAX: Duration = Duration::from_millis(250);
 
 /// Buffer for inotify events, in bytes; the longest event has 272.
-pub(crate) const WATCH_BUFFER_LEN: usize = 4096;
+pub(crate) const WATCH_BUFFER_LEN: usize = 32 * 1024;
 
 /// The most events that one wait reads.
 pub(crate) const WATCH_EVENTS_MAX: usize = 65_536;

@@ -7,6 +7,7 @@ use std::{fmt, io};
 
 use barid_mailbox::{Error as FormatError, MessageRest, ReadAs, TakeRest, WHOLE_LEN_MAX};
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+use barid_vfs::Metadata;
 
 use crate::large::ends_header;
 use crate::{Error, Result, View};
@@ -146,10 +147,10 @@ impl MessageRest for ViewMessage {
         }
     }
 
-    fn link(&self, to: &Path) -> barid_mailbox::Result<bool> {
+    fn link(&self, to: &Path) -> barid_mailbox::Result<Option<Metadata>> {
         // Somebody may change the other one of the two names' message in place.
         if !self.view.storage.format().has_fixed_files {
-            return Ok(false);
+            return Ok(None);
         }
         let mut name = Vec::new();
         let location = self.view.snapshot.location(self.row, &mut name);

@@ -281,7 +281,7 @@ impl<'a> Opening<'a> {
             let intake = Intake::new(&place, options, previous);
             let full_check = self.options.full_check || self.is_outdated(previous);
             let mut report = match self.scan_into(&intake, previous, full_check) {
-                Ok(report) => self.checked(report)?,
+                Ok(report) => self.checked(report, previous)?,
                 Err(Error::Mailbox(barid_mailbox::Error::Changed { .. })) => {
                     // A process that holds the lock of the mailbox may wait for this lock.
                     self.ledger.unlock();
@@ -322,13 +322,14 @@ impl<'a> Opening<'a> {
 
     /// Returns the report of a scan, unless the mailbox was in the middle of a change: what is
     /// there then is not a message, and gets no UID.
-    fn checked(&self, mut report: ScanReport) -> Result<ScanReport> {
+    fn checked(&self, mut report: ScanReport, known: Option<&Snapshot>) -> Result<ScanReport> {
         if !self.in_a_change
             && let Some(found) = self.format.unfinished(Some(&self.options.state_dir))?
         {
             return Err(unfinished(self.format, found).into());
         }
-        if let Some(own) = self.own.filter(|own| own.is_same(&report.stamp)) {
+        let unseen = || known.and_then(|known| self.format.left_unseen(&known.meta().stamp));
+        if let Some(own) = self.own.or_else(unseen).filter(|own| own.is_same(&report.stamp)) {
             report.tail_verified = false;
             // The format knows that no later change leaves its own stamps equal.
             report.stamp = report.stamp.taken_with(&own);

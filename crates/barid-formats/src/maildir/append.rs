@@ -1,21 +1,22 @@
 //! Delivery of messages: written to `tmp`, made durable, and renamed. A message that is a file of
-//! another Maildir on the same file system is linked to `tmp` and neither read nor written, as in
-//! Dovecot.
+//! another Maildir on the same file system is linked and neither read nor written, as in Dovecot:
+//! to its final name if the system wrote its bytes to the disk long ago, else to `tmp`.
 //!
 //! Order: write and fsync every file in `tmp` (where there are many, sync the file system instead);
-//! give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync); rename them to
-//! `new` or `cur`; fsync these. Commit point of each message: its rename; acknowledged after the
-//! last fsync. The names in `tmp` need not be durable, since nothing looks for a message there.
-//! After a crash before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a
-//! message is complete or missing.
+//! give all messages UIDs by appending to `dovecot-uidlist` under its lock (fdatasync); rename the
+//! files to `new` or `cur`, and link the others there; fsync these. Commit point of each message:
+//! its rename or link; acknowledged after the last fsync. The names in `tmp` need not be durable,
+//! since nothing looks for a message there. After a crash before it, leftovers in `tmp` and UIDs
+//! that belong to no file do no harm; a message is complete or missing: a file that is linked to
+//! its final name is complete and durable before.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use barid_mailbox::{ChangeProgress, Error, Known, NewMessage, Result, SyncContext};
+use barid_mailbox::{ChangeProgress, Error, Known, MessageRest, NewMessage, Result, SyncContext};
 use barid_state::MessageKey;
 use barid_types::{Flag, FlagSet, Uid, UidValidity};
-use barid_vfs::{File, OpenOptions, Ownership, Process, Timestamp};
+use barid_vfs::{File, Metadata, OpenOptions, Ownership, Process, Timestamp};
 
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX, UIDLIST_TAIL_LEN_MAX};
@@ -31,11 +32,36 @@ use crate::given::given_uids;
 /// seconds (`vm.dirty_expire_centisecs`) and looks every 5.
 const WRITTEN_BACK_NANOS: i64 = 120_000_000_000;
 
-/// A message written to `tmp`.
-struct Delivery {
+/// A message that gets its final name once its UID is durable.
+struct Delivery<'a> {
     base: Vec<u8>,
-    tmp: PathBuf,
     target: PathBuf,
+    source: Source<'a>,
+}
+
+/// The file that becomes a message.
+enum Source<'a> {
+    /// A durable file in `tmp`.
+    Tmp(PathBuf),
+    /// The file of this message, which is durable where it is.
+    Elsewhere(&'a NewMessage<'a>),
+}
+
+impl Delivery<'_> {
+    fn tmp(&self) -> Option<&PathBuf> {
+        match &self.source {
+            Source::Tmp(path) => Some(path),
+            Source::Elsewhere(_) => None,
+        }
+    }
+}
+
+/// The common properties of the new files of an append.
+struct NewFileTerms<'a> {
+    maildir: &'a Maildir,
+    keywords: &'a Keywords,
+    process: Process,
+    ownership: Ownership,
 }
 
 /// Result of an append.
@@ -52,48 +78,51 @@ pub(super) struct MaildirAppend {
 }
 
 /// Delivers messages. Every keyword must have a letter already.
-pub(super) fn append(
+pub(super) fn append<'a>(
     maildir: &Maildir,
     context: &mut SyncContext<'_>,
     keywords: &Keywords,
-    appends: &[NewMessage<'_>],
+    appends: &'a [NewMessage<'a>],
 ) -> Result<MaildirAppend> {
     if appends.is_empty() {
         return Ok(MaildirAppend::default());
     }
     let mut steps = context.steps(appends.len());
+    let cur = &maildir.paths.cur;
+    let ownership = Ownership::in_folder(&maildir.vfs.metadata(cur).map_err(Error::at(cur))?);
+    let terms = NewFileTerms { maildir, keywords, process: maildir.vfs.process(), ownership };
     let mut deliveries = Vec::with_capacity(appends.len());
-    let delivered = write_all(maildir, keywords, appends, &mut deliveries, &mut steps);
+    let delivered = write_all(&terms, appends, &mut deliveries, &mut steps);
     let delivered = delivered.and_then(|synced| {
         let given = give_uids(maildir, context, &deliveries, appends)?;
-        let renamed = rename_all(maildir, &deliveries)?;
+        let placed = place_all(&terms, &deliveries)?;
         let (uidvalidity, uids, listed) = match given {
             Some((uidvalidity, uids)) => {
                 (Some(uidvalidity), uids.into_iter().map(Some).collect(), 1)
             }
             None => (None, vec![None; appends.len()], 0),
         };
-        let key = |delivery: &Delivery| MessageKey(name::base_hash(&delivery.base));
+        let key = |delivery: &Delivery<'_>| MessageKey(name::base_hash(&delivery.base));
         let keys = deliveries.iter().map(key).collect();
-        Ok(MaildirAppend { uids, uidvalidity, keys, barriers: synced + listed + renamed })
+        Ok(MaildirAppend { uids, uidvalidity, keys, barriers: synced + listed + placed })
     });
     if delivered.is_err() {
         // Renamed files are no longer there; the others may stay, since leftovers do no harm.
-        let left: Vec<_> = deliveries.into_iter().map(|delivery| delivery.tmp).collect();
+        let left: Vec<_> = deliveries.iter().filter_map(Delivery::tmp).cloned().collect();
         maildir.vfs.remove_files(&left);
     }
     delivered
 }
 
-/// Writes all messages to `tmp`, durably; returns the number of barriers. A request to stop is
-/// noticed between two messages.
-fn write_all(
-    maildir: &Maildir,
-    keywords: &Keywords,
-    appends: &[NewMessage<'_>],
-    deliveries: &mut Vec<Delivery>,
+/// Writes the messages to `tmp`, durably, except those that can be linked to their final names;
+/// returns the number of barriers. A request to stop is noticed between two messages.
+fn write_all<'a>(
+    terms: &NewFileTerms<'_>,
+    appends: &'a [NewMessage<'a>],
+    deliveries: &mut Vec<Delivery<'a>>,
     steps: &mut ChangeProgress<'_>,
 ) -> Result<u64> {
+    let maildir = terms.maildir;
     let tmp = &maildir.paths.tmp;
     match maildir.vfs.create_dir(tmp, 0o700) {
         Ok(()) => maildir.vfs.sync_dir(&maildir.path).map_err(Error::at(&maildir.path))?,
@@ -101,105 +130,120 @@ fn write_all(
         Err(source) => return Err(Error::at(tmp)(source)),
     }
     let mut files = NewFiles::begin(maildir.vfs.as_ref(), tmp, appends.len())?;
-    let mut are_all_linked = true;
-    let process = maildir.vfs.process();
-    let cur = &maildir.paths.cur;
-    let ownership = Ownership::in_folder(&maildir.vfs.metadata(cur).map_err(Error::at(cur))?);
+    let (mut are_all_linked, mut can_link) = (true, false);
     for message in appends {
         steps.check(&maildir.path)?;
         steps.advance(1);
-        if let Some(linked) = link_one(maildir, keywords, message, &process, &ownership)? {
-            let written = sync_linked(maildir, &linked, &mut files);
-            deliveries.push(linked);
-            are_all_linked &= written?;
+        // The first one shows whether files can be linked.
+        if can_link && let Some(delivery) = link_later(terms, message) {
+            deliveries.push(delivery);
+            continue;
+        }
+        if let Some((base, tmp, found)) = link_to_tmp(terms, message)? {
+            can_link = true;
+            let target = terms.target_of(message, &base);
+            deliveries.push(Delivery { base, target, source: Source::Tmp(tmp.clone()) });
+            if !is_written_back(maildir, found.modified) {
+                are_all_linked = false;
+                let file = maildir.vfs.open(&tmp, OpenOptions::READ).map_err(Error::at(&tmp))?;
+                files.written(&*file).map_err(Error::at(&tmp))?;
+            }
             continue;
         }
         are_all_linked = false;
-        let (delivery, file) = write_one(maildir, keywords, message, &process, &ownership)?;
-        let written = files.written(&*file).map_err(Error::at(&delivery.tmp));
-        deliveries.push(delivery);
+        let (base, tmp, file) = write_one(terms, message)?;
+        let written = files.written(&*file).map_err(Error::at(&tmp));
+        let target = terms.target_of(message, &base);
+        deliveries.push(Delivery { base, target, source: Source::Tmp(tmp) });
         written?;
     }
     // The bytes of old linked files are on the disk.
     if are_all_linked { Ok(0) } else { files.finish_files() }
 }
 
-/// Makes the bytes of a linked file durable, which the program that wrote them may have left to the
-/// system; returns `true` if that was long ago, and nothing had to be done.
-fn sync_linked(maildir: &Maildir, linked: &Delivery, files: &mut NewFiles<'_>) -> Result<bool> {
-    let vfs = maildir.vfs.as_ref();
-    let at = || Error::at(&linked.tmp);
-    let modified = vfs.metadata(&linked.tmp).map_err(at())?.modified.unix_nanos;
-    let now = vfs.now().unix_nanos;
-    if modified < now && now - modified > WRITTEN_BACK_NANOS {
-        return Ok(true);
-    }
-    let file = vfs.open(&linked.tmp, OpenOptions::READ).map_err(at())?;
-    files.written(&*file).map_err(at())?;
-    Ok(false)
+/// Returns `true` if the system wrote the bytes of a file to the disk long ago, even if the program
+/// that wrote the file left that to the system.
+fn is_written_back(maildir: &Maildir, modified: Timestamp) -> bool {
+    let (modified, now) = (modified.unix_nanos, maildir.vfs.now().unix_nanos);
+    modified < now && now - modified > WRITTEN_BACK_NANOS
 }
 
-/// Links the file of a message to `tmp`; `None` if it is to be written.
-fn link_one(
-    maildir: &Maildir,
-    keywords: &Keywords,
+/// Prepares the link of a message to its final name; `None` if its date, which is that of its file,
+/// does not say that its bytes are on the disk.
+fn link_later<'a>(terms: &NewFileTerms<'_>, message: &'a NewMessage<'a>) -> Option<Delivery<'a>> {
+    let (whole, date) = (message.whole()?, message.internal_date?);
+    let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
+    if !is_written_back(terms.maildir, Timestamp { unix_nanos }) {
+        return None;
+    }
+    let base = terms.unique_name(whole.size(), whole.noted_crlf_size());
+    let target = terms.target_of(message, &base);
+    Some(Delivery { base, target, source: Source::Elsewhere(message) })
+}
+
+/// Links the file of a message to `tmp`; returns its base name, its path and its metadata. `None`
+/// if it is to be written.
+fn link_to_tmp(
+    terms: &NewFileTerms<'_>,
     message: &NewMessage<'_>,
-    process: &Process,
-    ownership: &Ownership,
-) -> Result<Option<Delivery>> {
+) -> Result<Option<(Vec<u8>, PathBuf, Metadata)>> {
     let Some(whole) = message.whole() else { return Ok(None) };
-    let vfs = maildir.vfs.as_ref();
-    let base = unique_name(vfs.now(), process, (whole.size(), whole.noted_crlf_size()));
-    let tmp = path_of(&maildir.paths.tmp, &base);
-    if !whole.link(&tmp)? {
-        return Ok(None);
-    }
-    // Everybody who may read the other files of the folder may read this one, and nobody else.
-    match vfs.metadata(&tmp) {
-        Ok(found) if ownership.admits(&found) => {
-            Ok(Some(Delivery { target: target_of(maildir, keywords, message, &base), base, tmp }))
+    let base = terms.unique_name(whole.size(), whole.noted_crlf_size());
+    let tmp = path_of(&terms.maildir.paths.tmp, &base);
+    Ok(terms.link(whole, &tmp, |_| true)?.map(|found| (base, tmp, found)))
+}
+
+impl NewFileTerms<'_> {
+    /// Links the file of a message to a path; returns its metadata. `None`, and no link, if that is
+    /// not possible, or `may_be` refuses it, or somebody may read the file who may not read the
+    /// other files of the folder, or the reverse.
+    fn link(
+        &self,
+        whole: &dyn MessageRest,
+        to: &Path,
+        may_be: impl FnOnce(&Metadata) -> bool,
+    ) -> Result<Option<Metadata>> {
+        let Some(found) = whole.link(to)? else { return Ok(None) };
+        if self.ownership.admits(&found) && may_be(&found) {
+            return Ok(Some(found));
         }
-        other => {
-            vfs.remove_file(&tmp).map_err(Error::at(&tmp))?;
-            other.map(|_| None).map_err(Error::at(&tmp))
+        self.maildir.vfs.remove_file(to).map_err(Error::at(to))?;
+        Ok(None)
+    }
+
+    fn unique_name(&self, size: u64, crlf_size: Option<u64>) -> Vec<u8> {
+        unique_name(self.maildir.vfs.now(), &self.process, (size, crlf_size))
+    }
+
+    /// Returns the path of a message in `new` or `cur`.
+    fn target_of(&self, message: &NewMessage<'_>, base: &[u8]) -> PathBuf {
+        let letters = Letters {
+            flags: message.flags.without(Flag::Recent),
+            keywords: self.keywords.letters(&message.keywords),
+        };
+        // As in Dovecot, `new` is for messages without flags except \Recent.
+        match letters == Letters::default() {
+            true => path_of(&self.maildir.paths.new, base),
+            false => path_of(&self.maildir.paths.cur, &name::with_letters(base, letters)),
         }
     }
 }
 
-/// Returns the path of a message in `new` or `cur`.
-fn target_of(
-    maildir: &Maildir,
-    keywords: &Keywords,
-    message: &NewMessage<'_>,
-    base: &[u8],
-) -> PathBuf {
-    let letters = Letters {
-        flags: message.flags.without(Flag::Recent),
-        keywords: keywords.letters(&message.keywords),
-    };
-    // As in Dovecot, `new` is for messages without flags except \Recent.
-    match letters == Letters::default() {
-        true => path_of(&maildir.paths.new, base),
-        false => path_of(&maildir.paths.cur, &name::with_letters(base, letters)),
-    }
-}
-
-/// Writes one message to `tmp`.
+/// Writes one message to `tmp`; returns its base name, its path and the file.
 fn write_one(
-    maildir: &Maildir,
-    keywords: &Keywords,
+    terms: &NewFileTerms<'_>,
     message: &NewMessage<'_>,
-    process: &Process,
-    ownership: &Ownership,
-) -> Result<(Delivery, Box<dyn File>)> {
-    let vfs = maildir.vfs.as_ref();
-    let sizes = (message.size(), Some(message.crlf_size()?));
+) -> Result<(Vec<u8>, PathBuf, Box<dyn File>)> {
+    let (size, crlf_size) = (message.size(), message.crlf_size()?);
     let mut tries = 0;
-    let (base, tmp, file) = loop {
-        let base = unique_name(vfs.now(), process, sizes);
-        let tmp = path_of(&maildir.paths.tmp, &base);
-        match ownership.create(vfs, &tmp) {
-            Ok(file) => break (base, tmp, file),
+    loop {
+        let base = terms.unique_name(size, Some(crlf_size));
+        let tmp = path_of(&terms.maildir.paths.tmp, &base);
+        match terms.ownership.create(terms.maildir.vfs.as_ref(), &tmp) {
+            Ok(file) => {
+                write_content(terms, message, &tmp, &*file)?;
+                return Ok((base, tmp, file));
+            }
             Err(error)
                 if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX =>
             {
@@ -207,21 +251,30 @@ fn write_one(
             }
             Err(source) => return Err(Error::at(&tmp)(source)),
         }
-    };
+    }
+}
+
+/// Writes a message to its new file in `tmp`; removes the file after an error.
+fn write_content(
+    terms: &NewFileTerms<'_>,
+    message: &NewMessage<'_>,
+    tmp: &Path,
+    file: &dyn File,
+) -> Result<()> {
+    let vfs = terms.maildir.vfs.as_ref();
     let write = || {
-        write_message_file(message, &*file, &tmp)?;
+        write_message_file(message, file, tmp)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
-            file.set_times(vfs.now(), Timestamp { unix_nanos }).map_err(Error::at(&tmp))?;
+            file.set_times(vfs.now(), Timestamp { unix_nanos }).map_err(Error::at(tmp))?;
         }
         Ok(())
     };
-    if let Err(error) = write() {
-        let _ = vfs.remove_file(&tmp);
-        return Err(error);
+    let written = write();
+    if written.is_err() {
+        let _ = vfs.remove_file(tmp);
     }
-    let target = target_of(maildir, keywords, message, &base);
-    Ok((Delivery { base, tmp, target }, file))
+    written
 }
 
 /// Returns the number of barriers of a delivery on a system with full support: for each file, or
@@ -246,7 +299,7 @@ pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
 fn give_uids(
     maildir: &Maildir,
     context: &mut SyncContext<'_>,
-    deliveries: &[Delivery],
+    deliveries: &[Delivery<'_>],
     appends: &[NewMessage<'_>],
 ) -> Result<Option<(UidValidity, Vec<Uid>)>> {
     if let Some(ledger) = context.ledger.as_deref_mut()
@@ -309,22 +362,43 @@ fn read_list(maildir: &Maildir, known: &dyn Known) -> Result<Option<UidList>> {
     Ok(if list.rewrite || goes_back { None } else { Some(list) })
 }
 
-/// Renames all files; returns the number of barriers. On error, none of them remains.
-fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
-    let renamed = try_rename_all(maildir, deliveries);
-    if renamed.is_err() {
-        let targets: Vec<_> = deliveries.iter().map(|delivery| delivery.target.clone()).collect();
+/// Gives all files their final names; returns the number of barriers. On error, none of the names
+/// remains.
+fn place_all(terms: &NewFileTerms<'_>, deliveries: &[Delivery<'_>]) -> Result<u64> {
+    let maildir = terms.maildir;
+    let mut placed = 0;
+    let result = try_place_all(terms, deliveries, &mut placed);
+    if result.is_err() {
+        let targets: Vec<_> =
+            deliveries[..placed].iter().map(|delivery| delivery.target.clone()).collect();
         drop(maildir.vfs.remove_files(&targets));
     }
-    renamed
+    result
 }
 
-fn try_rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
-    for delivery in deliveries {
-        let rename = maildir.vfs.rename(&delivery.tmp, &delivery.target);
-        rename.map_err(Error::at(&delivery.target))?;
-    }
+/// Counts in `placed` the files whose final names may exist.
+fn try_place_all(
+    terms: &NewFileTerms<'_>,
+    deliveries: &[Delivery<'_>],
+    placed: &mut usize,
+) -> Result<u64> {
+    let maildir = terms.maildir;
     let mut barriers = 0;
+    for delivery in deliveries {
+        match &delivery.source {
+            Source::Tmp(tmp) => {
+                *placed += 1;
+                let rename = maildir.vfs.rename(tmp, &delivery.target);
+                rename.map_err(Error::at(&delivery.target))?;
+            }
+            Source::Elsewhere(message) => {
+                let linked = place_linked(terms, delivery, message);
+                // Somebody else's file of this name stays.
+                *placed += usize::from(!linked.as_ref().is_err_and(exists_already));
+                barriers += linked?;
+            }
+        }
+    }
     for dir in [&maildir.paths.new, &maildir.paths.cur] {
         if deliveries.iter().any(|delivery| delivery.target.parent() == Some(dir)) {
             maildir.vfs.sync_dir(dir).map_err(Error::at(dir))?;
@@ -332,6 +406,37 @@ fn try_rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
         }
     }
     Ok(barriers)
+}
+
+fn exists_already(error: &Error) -> bool {
+    let kind = std::io::ErrorKind::AlreadyExists;
+    matches!(error, Error::Io { source, .. } if source.kind() == kind)
+}
+
+/// Links the file of a message to its final name; if it cannot be linked after all, the message is
+/// written to `tmp`, made durable and renamed. Returns the number of barriers.
+fn place_linked(
+    terms: &NewFileTerms<'_>,
+    delivery: &Delivery<'_>,
+    message: &NewMessage<'_>,
+) -> Result<u64> {
+    let maildir = terms.maildir;
+    let vfs = maildir.vfs.as_ref();
+    let is_durable = |found: &Metadata| is_written_back(maildir, found.modified);
+    if let Some(whole) = message.whole()
+        && terms.link(whole, &delivery.target, is_durable)?.is_some()
+    {
+        return Ok(0);
+    }
+    let tmp = path_of(&maildir.paths.tmp, &delivery.base);
+    let file = terms.ownership.create(vfs, &tmp).map_err(Error::at(&tmp))?;
+    write_content(terms, message, &tmp, &*file)?;
+    let renamed = file.sync_all().and_then(|()| vfs.rename(&tmp, &delivery.target));
+    if renamed.is_err() {
+        let _ = vfs.remove_file(&tmp);
+    }
+    renamed.map_err(Error::at(&delivery.target))?;
+    Ok(1)
 }
 
 /// Returns a unique file name: seconds, microseconds that grow within this process, process, host;

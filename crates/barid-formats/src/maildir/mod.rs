@@ -42,7 +42,7 @@ use barid_mailbox::{
     Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
 };
 use barid_types::{Keyword, KeywordTable, UidValidity};
-use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
+use barid_vfs::{Dir, File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
@@ -236,12 +236,12 @@ impl Storage for Maildir {
     }
 
     /// Links the file: nobody changes files of a Maildir in place.
-    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
         let Some(MessageName { name, in_new, .. }) = location.message_name() else {
-            return Ok(false);
+            return Ok(None);
         };
         let path = path_of(if in_new { &self.paths.new } else { &self.paths.cur }, name);
-        Ok(crate::files::link(&*self.vfs, &path, to)?.is_some())
+        crate::files::link(&*self.vfs, &path, to)
     }
 
     fn sync(

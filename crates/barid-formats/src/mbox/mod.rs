@@ -28,7 +28,7 @@ mod walk;
 mod window;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use barid_mailbox::{
     Caps, ChangeSet, Error, Format, Known, Location, NewMessage, OpenMessage, ReadAs, ReadKept,
@@ -39,6 +39,7 @@ use barid_types::{KeywordTable, UidValidity};
 use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
 
+use self::append::UnseenAppends;
 pub use self::append::write_message;
 pub use self::change::WritingOptions;
 use self::compressed::SharedText;
@@ -80,6 +81,7 @@ pub struct MboxMailbox {
     options: MboxOptions,
     compressed: Option<SharedText>,
     zone: OnceLock<TimeZone>,
+    unseen: Mutex<Option<UnseenAppends>>,
 }
 
 impl MboxMailbox {
@@ -101,12 +103,21 @@ impl MboxMailbox {
     ) -> Result<Self> {
         let compressed = SharedText::of(path, options.spill_dir.clone());
         let zone = options.zone.clone().map(OnceLock::from).unwrap_or_default();
-        Ok(Self { vfs, path: path.to_owned(), variant, options, compressed, zone })
+        let (path, unseen) = (path.to_owned(), Mutex::default());
+        Ok(Self { vfs, path, variant, options, compressed, zone, unseen })
     }
 
     /// Returns the zone of From_ lines that name none.
     fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(|| local_zone(&*self.vfs))
+    }
+
+    fn unseen(&self) -> Option<UnseenAppends> {
+        *self.unseen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_unseen(&self, unseen: UnseenAppends) {
+        *self.unseen.lock().unwrap_or_else(PoisonError::into_inner) = Some(unseen);
     }
 
     fn separators(&self) -> Separators {
@@ -160,10 +171,14 @@ impl Storage for MboxMailbox {
             keywords_beyond_ascii: false,
             uids: false,
             delays: true,
-            appends_unseen: false,
+            appends_unseen: true,
             message_len_max: Some(LARGE_LEN_MAX),
             needs_header: true,
         }
+    }
+
+    fn left_unseen(&self, known: &Stamp) -> Option<Stamp> {
+        UnseenAppends::stamp_since(self, known)
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {

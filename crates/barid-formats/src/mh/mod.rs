@@ -148,17 +148,17 @@ impl Storage for MhFolder {
 
     /// Links the file if it has no other name: `anno` and `refile -link` of nmh leave links, and
     /// `anno` changes a file in place.
-    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
         let place = location.message_name().and_then(|name| parse_place(name.name));
-        let Some((number, mark)) = place else { return Ok(false) };
+        let Some((number, mark)) = place else { return Ok(None) };
         let path = path_of(&self.path, number);
-        let Some(found) = crate::files::link(&*self.vfs, &path, to)? else { return Ok(false) };
+        let Some(found) = crate::files::link(&*self.vfs, &path, to)? else { return Ok(None) };
         if name::mark(&found) == mark && found.links == 2 {
-            return Ok(true);
+            return Ok(Some(found));
         }
         self.vfs.remove_file(to).map_err(Error::at(to))?;
         match name::mark(&found) == mark {
-            true => Ok(false),
+            true => Ok(None),
             false => Err(Error::MessageGone { path, offset: 0 }),
         }
     }

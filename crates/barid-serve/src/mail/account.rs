@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barid::Cancel;
+use barid::{Cancel, MailboxSpec};
 use barid_folders::Renamed;
 use barid_imap::backend::{
     Account, Answer, Appended, ListedMailbox, Mailbox as _, NamesChange, Namespace, QuotaResource,
@@ -27,7 +27,8 @@ pub struct SessionAccount {
     user: Arc<UserMail>,
     cancel: Cancel,
     /// Mailbox of the APPEND that is being received.
-    append_to: Option<MailboxName>,
+    /// The mailbox to which messages are being appended, as it was found at the beginning.
+    append_to: Option<(MailboxName, MailboxSpec)>,
     received: Vec<Received>,
     spool: Spool,
     follows: SessionFollows,
@@ -153,12 +154,9 @@ impl Account for SessionAccount {
 
     fn append_begin(&mut self, message: &AppendMessage) -> Answer<()> {
         if message.is_first {
-            self.user
-                .folders
-                .spec_of(&message.mailbox)
-                .map_err(refused_folder)
-                .map_err(try_create)?;
-            self.append_to = Some(message.mailbox.clone());
+            let spec = self.user.folders.spec_of(&message.mailbox);
+            let spec = spec.map_err(refused_folder).map_err(try_create)?;
+            self.append_to = Some((message.mailbox.clone(), spec));
         }
         self.end_received()?;
         self.received.push(Received::new(message));
@@ -253,10 +251,14 @@ impl SessionAccount {
     fn store_received(&mut self) -> Answer<Appended> {
         self.end_received()?;
         let received = std::mem::take(&mut self.received);
-        let Some(name) = self.append_to.take() else {
+        let Some((name, spec)) = self.append_to.take() else {
             return Err(Refusal::text("No message was received"));
         };
-        let target = self.user.open_target(&name)?;
+        let target = match self.user.open_found(&spec) {
+            Some(target) => target,
+            // It was removed or renamed while the messages arrived.
+            None => self.user.open_target(&name)?,
+        };
         let messages = finish_all(received, &self.spool)?;
         let messages = StoredMessages { messages, is_alone: false, is_move: false };
         self.user.store(&target, messages, &self.cancel)

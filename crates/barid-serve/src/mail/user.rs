@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barid::vfs::Vfs;
-use barid::{Cancel, Mailboxes, OpenOptions, SharedMailbox, WatchOptions, WatchSource};
+use barid::{
+    Cancel, MailboxSpec, Mailboxes, OpenOptions, SharedMailbox, WatchOptions, WatchSource,
+};
 use barid_folders::{FolderOptions, FolderTree};
 use barid_imap::backend::{Answer, Appended, Refusal};
 use barid_imap::command::MailboxName;
@@ -147,6 +149,13 @@ impl UserMail {
         let all = std::mem::take(&mut *kept);
         drop(kept);
         drop(all);
+    }
+
+    /// Opens a mailbox that was found just now; `None` if it cannot be opened.
+    pub(crate) fn open_found(&self, spec: &MailboxSpec) -> Option<SharedMailbox> {
+        let shared = self.mailboxes.open_spec(spec).ok()?;
+        self.keep(&shared);
+        Some(shared)
     }
 
     /// Opens the target of a copy.

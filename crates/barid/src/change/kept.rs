@@ -204,12 +204,16 @@ impl Mailbox {
             let location = self.snapshot.location(row, &mut name)?;
             let to = writer.link_path(*uid);
             let is_linked = plan.is_linked
-                && self.storage.link(&location, &to).map_err(|error| match error {
-                    FormatError::Io { path, source } if path == to => {
-                        Error::State(StateError::Io { path, source })
-                    }
-                    error => error.into(),
-                })?;
+                && self
+                    .storage
+                    .link(&location, &to)
+                    .map_err(|error| match error {
+                        FormatError::Io { path, source } if path == to => {
+                            Error::State(StateError::Io { path, source })
+                        }
+                        error => error.into(),
+                    })?
+                    .is_some();
             if is_linked {
                 writer.linked(&self.message_to_keep(*uid, row, false)?)?;
                 continue;

@@ -78,8 +78,10 @@ pub struct ChangeOptions {
     pub write: WriteWhen,
     /// `true` if the view need not have the appended messages when the call returns; the next
     /// refresh finds them. Then an append to a Maildir costs the same whatever the size of the
-    /// mailbox, unless another program has rewritten its list of UIDs. Without effect on other
-    /// formats, and if there is more to change than appends.
+    /// mailbox, unless another program has rewritten its list of UIDs; an append to an mbox whose
+    /// messages all have their UIDs in the file costs a barrier less, and the first messages of an
+    /// empty one get theirs. Without effect on other formats, and if there is more to change than
+    /// appends.
     pub appends_unseen: bool,
     /// `true` to report the effect of the change without making it.
     pub dry_run: bool,

@@ -38,7 +38,7 @@ impl Mailbox {
         self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
-            match mailbox.appends_unseen(request, options) {
+            match mailbox.appends_unseen(request, options) && mailbox.needs_no_look()? {
                 true => mailbox.ledger.refresh()?,
                 false => mailbox.catch_up()?,
             }
@@ -207,6 +207,19 @@ impl Mailbox {
             && self.pending.records().is_empty()
     }
 
+    /// Returns `true` if only appends that nobody looked at were made since the last scan, or if
+    /// other changes do not matter to an append.
+    fn needs_no_look(&self) -> Result<bool> {
+        if self.format().has_message_files() {
+            return Ok(true);
+        }
+        let known = &self.snapshot.meta().stamp;
+        match self.storage.left_unseen(known) {
+            Some(left) => Ok(self.storage.stamp()?.is_same(&left)),
+            None => Ok(false),
+        }
+    }
+
     /// Returns the figures of a pass that changes nothing.
     pub(super) fn unchanged(&self) -> SyncFigures {
         // The size of many files says nothing about what a change wrote.
@@ -326,6 +339,7 @@ impl Mailbox {
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
             stop: options.stop.as_deref(),
             dry_run: options.dry_run,
+            unseen: is_unseen,
             pending_through: through.filter(|_| !options.dry_run),
             drop_pending: Some(&mut drop_pending),
             ..SyncContext::new(snapshot)

@@ -28,6 +28,8 @@ pub(crate) struct Events {
     about: HashMap<WatchId, BTreeSet<usize>>,
     /// Age of the watcher, by a monotonic clock.
     clock: Duration,
+    /// `true` if the last wait found events: more of them are likely to follow at once.
+    is_busy: bool,
 }
 
 /// A watched mailbox.
@@ -63,7 +65,7 @@ impl Events {
             (false, None) => vfs.watch().map_err(|error| error.to_string()),
         };
         let (watched, about) = (BTreeMap::new(), HashMap::new());
-        Self { vfs, options, watch, watched, last: 0, about, clock: Duration::ZERO }
+        Self { vfs, options, watch, watched, last: 0, about, clock: Duration::ZERO, is_busy: false }
     }
 
     /// Adds the mailbox at a path, or one that has none; it is due at once. Returns its number.
@@ -175,6 +177,9 @@ impl Events {
 
     /// Waits for the next event or check, until `end` at the latest, but no longer than a slice: a
     /// signal that arrives just before a wait does not end it.
+    ///
+    /// After events it pauses before it looks for others, so that a change of thousands of files
+    /// wakes it once in [`WATCH_SETTLE`] and not once for each file.
     pub(crate) fn wait(&mut self, end: Option<Duration>) {
         let due = self.watched.values().map(|watched| watched.due).chain(end).min();
         let until_due = due.map_or(WATCH_SLICE, |due| due.saturating_sub(self.clock));
@@ -185,12 +190,18 @@ impl Events {
             return;
         };
         let started = Instant::now();
+        let pause = if self.is_busy { slice.min(WATCH_SETTLE) } else { Duration::ZERO };
+        if !pause.is_zero() {
+            self.vfs.sleep(pause);
+        }
+        let slice = slice.saturating_sub(started.elapsed());
         let mut happened = Vec::new();
         let waited = watch.wait(slice, &mut happened);
         self.clock += started.elapsed();
         if let Err(error) = waited {
             self.do_without(&error.to_string());
         }
+        self.is_busy = !happened.is_empty();
         let soon = self.clock + WATCH_SETTLE;
         for id in happened {
             let of_id = self.about.get(&id);

@@ -1,14 +1,16 @@
 //! Power failures and failing calls at every moment of every operation: what was acknowledged is
 //! there once, byte for byte, and a UID never comes to mean another message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind::{PermissionDenied, StorageFull};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_mailbox::{ChangeSet, FlagChange, MessageRest, NewMessage, TakeRest};
-use barid_types::{Flag, FlagSet, Uid, UidValidity};
-use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
+use barid_types::{Flag, FlagSet, InternalDate, Uid, UidValidity};
+use barid_vfs::{
+    CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Metadata, OpenOptions, Timestamp, Vfs,
+};
 
 use super::support::{World, keyword, message, uid};
 
@@ -260,8 +262,8 @@ impl MessageRest for Elsewhere {
         take(&self.2)
     }
 
-    fn link(&self, to: &Path) -> barid_mailbox::Result<bool> {
-        Ok(crate::files::link(&*self.0, &self.1, to)?.is_some())
+    fn link(&self, to: &Path) -> barid_mailbox::Result<Option<Metadata>> {
+        crate::files::link(&*self.0, &self.1, to)
     }
 }
 
@@ -272,35 +274,145 @@ fn known_beside_another(world: &mut World) {
     }
 }
 
+/// Appends the three messages of `known_beside_another`; their flags are those of two.
+fn append_others(world: &mut World, date: Option<InternalDate>) -> barid_mailbox::Result<Promise> {
+    let texts = (1..4).map(|n| format!("Subject: other {n}\n\n").into_bytes());
+    let others: Vec<_> = (1..4)
+        .zip(texts.clone())
+        .map(|(n, text)| {
+            let path = world.path.join(format!("tmp/other{n}"));
+            Elsewhere(Arc::clone(&world.vfs), path, text)
+        })
+        .collect();
+    let new = others.iter().zip([true, false, true]).map(|(other, seen)| NewMessage {
+        rest: Some(other),
+        flags: if seen { FlagSet::EMPTY.with(Flag::Seen) } else { FlagSet::EMPTY },
+        internal_date: date,
+        ..NewMessage::default()
+    });
+    let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
+    let uids = report.appended.iter().copied().zip(texts.clone());
+    Ok(Promise {
+        uids: uids.filter_map(|(uid, text)| Some((uid?, text))).collect(),
+        texts: texts.collect(),
+        ..Promise::default()
+    })
+}
+
 #[test]
 fn linked_deliveries() {
-    check(
-        known_beside_another,
-        &[],
-        |world| {
-            let texts = (1..4).map(|n| format!("Subject: other {n}\n\n").into_bytes());
-            let others: Vec<_> = (1..4)
-                .zip(texts.clone())
-                .map(|(n, text)| {
-                    let path = world.path.join(format!("tmp/other{n}"));
-                    Elsewhere(Arc::clone(&world.vfs), path, text)
-                })
-                .collect();
-            let new = others.iter().zip([true, false, true]).map(|(other, seen)| NewMessage {
-                rest: Some(other),
-                flags: if seen { FlagSet::EMPTY.with(Flag::Seen) } else { FlagSet::EMPTY },
-                ..NewMessage::default()
-            });
-            let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
-            let uids = report.appended.iter().copied().zip(texts.clone());
-            Ok(Promise {
-                uids: uids.filter_map(|(uid, text)| Some((uid?, text))).collect(),
-                texts: texts.collect(),
-                ..Promise::default()
-            })
-        },
-        10,
-    );
+    check(known_beside_another, &[], |world| append_others(world, None), 10);
+}
+
+const OLD: InternalDate = InternalDate { unix_seconds: 86_400, zone_minutes: 0 };
+
+/// Makes the files of the first `count` other messages old.
+fn age(world: &World, count: u32) {
+    let modified = Timestamp { unix_nanos: OLD.unix_seconds * 1_000_000_000 };
+    for number in 1..=count {
+        let path = world.path.join(format!("tmp/other{number}"));
+        let file = world.vfs.open(&path, OpenOptions::WRITE).unwrap();
+        file.set_times(modified, modified).unwrap();
+        file.sync_all().unwrap();
+    }
+}
+
+fn known_beside_old(world: &mut World) {
+    known_beside_another(world);
+    age(world, 3);
+}
+
+/// The date of the third message is not that of its file.
+fn known_beside_two_old(world: &mut World) {
+    known_beside_another(world);
+    age(world, 2);
+}
+
+fn append_old(world: &mut World) -> barid_mailbox::Result<Promise> {
+    append_others(world, Some(OLD))
+}
+
+#[test]
+fn deliveries_linked_to_their_final_names() {
+    check(known_beside_old, &[], append_old, 10);
+}
+
+#[test]
+fn deliveries_that_cannot_be_linked_after_all() {
+    check(known_beside_two_old, &[], append_old, 10);
+}
+
+fn inodes(world: &World, names: &[String]) -> BTreeSet<u64> {
+    let inode = |name| world.vfs.metadata(&world.path.join(name)).unwrap().inode;
+    names.iter().map(inode).collect()
+}
+
+fn entries(world: &World, dir: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let listed = world.vfs.open_dir(&world.path.join(dir)).unwrap();
+    let mut list = |name: &[u8], _| names.push(format!("{dir}/{}", String::from_utf8_lossy(name)));
+    listed.list(&mut list).unwrap();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn only_old_files_are_linked_at_once() {
+    let others: Vec<String> = (1..4).map(|n| format!("tmp/other{n}")).collect();
+    for (prepare, linked) in
+        [(known_beside_old as fn(&mut World), 3), (known_beside_two_old as fn(&mut World), 2)]
+    {
+        let names_of = |date: Option<InternalDate>| {
+            let disk = MemVfs::new();
+            let mut world = World::new(Arc::new(disk.clone()));
+            prepare(&mut world);
+            let names = FaultVfs::new(disk, Fault::nth(u64::MAX).of(CallKind::Name));
+            let mut running = World::at(Arc::new(names.clone()), &world.path, &world.state_dir);
+            running.cache = world.cache.clone();
+            append_others(&mut running, date).unwrap();
+            (running, names.calls())
+        };
+        let (_, with_renames) = names_of(None);
+        let (world, without) = names_of(Some(OLD));
+        let names = [entries(&world, "cur"), entries(&world, "new")].concat();
+        let shared = inodes(&world, &others).intersection(&inodes(&world, &names)).count();
+        assert_eq!(shared, linked);
+        // All but the first are not renamed; the link to a file that is not old is removed again.
+        assert_eq!(with_renames - without, if linked == 3 { 2 } else { 0 });
+        assert_eq!(entries(&world, "tmp"), others);
+    }
+}
+
+#[test]
+fn of_a_failed_append_nothing_is_left() {
+    let mut failures = 0;
+    for prepare in [known_beside_another, known_beside_old, known_beside_two_old] {
+        let disk = MemVfs::new();
+        let mut world = World::new(Arc::new(disk.clone()));
+        prepare(&mut world);
+        let messages = |world: &World| [entries(world, "cur"), entries(world, "new")].concat();
+        let before = messages(&world);
+        for kind in [CallKind::Name, CallKind::Stat, CallKind::Sync, CallKind::Open] {
+            for n in 0.. {
+                let copy = CrashVfs::new(&disk).vfs();
+                let fault = Fault::nth(n).of(kind).with(FaultEffect::Error(StorageFull));
+                let faulty = FaultVfs::new(copy.clone(), fault);
+                let mut running = World::at(Arc::new(copy), &world.path, &world.state_dir);
+                (running.cache, running.threads) = (world.cache.clone(), 1);
+                running.vfs = Arc::new(faulty.clone());
+                let failed = append_old(&mut running).is_err();
+                if !faulty.fired() {
+                    assert!(!failed);
+                    break;
+                }
+                if failed {
+                    failures += 1;
+                    assert_eq!(messages(&running), before, "{kind:?} {n}");
+                }
+            }
+        }
+    }
+    assert!(failures > 20, "only {failures} failures");
 }
 
 #[test]

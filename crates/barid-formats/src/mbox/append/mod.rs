@@ -28,6 +28,7 @@
 
 mod compose;
 mod number;
+mod unseen;
 
 use std::cell::Cell;
 use std::io;
@@ -43,6 +44,7 @@ pub use self::compose::write_message;
 use self::compose::{Composed, Form, UidHeader, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
+pub(super) use self::unseen::UnseenAppends;
 use super::change::{AppendJournal, IntentBuilder, Raise};
 use super::file_end::size_without_nuls;
 use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, PAGE_LEN, SECTOR_LEN, WRITE_LEN};

@@ -7,16 +7,17 @@
 //! one sector of the disk.
 //!
 //! The first messages of an empty mailbox get theirs, and the first of them an `X-IMAPbase` with
-//! the UIDVALIDITY of the ledger, if some messages bring UIDs with them, or if keywords are to be
-//! listed. The field is right after the From_ line, where its digits are in the first sector
-//! of the file.
+//! the UIDVALIDITY of the ledger, if some messages bring UIDs with them, if keywords are to be
+//! listed, or if later messages are to get UIDs without a scan. The field is right after the From_
+//! line, where its digits are in the first sector of the file.
 
 use barid_mailbox::{ChangeSet, Error, Known, NewMessage, Result, SyncContext, sink_error};
 use barid_message::fields;
 use barid_state::Ledger;
 use barid_types::{Keyword, KeywordTable, Uid, UidValidity};
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::{File, FileStamp, OpenOptions};
 
+use super::UnseenAppends;
 use crate::file_stamps::FileStamps;
 use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
@@ -27,21 +28,23 @@ use crate::mbox::lock::MboxWriteLocks;
 use crate::mbox::scan::key_of;
 use crate::mbox::status::{self, Owned};
 
-/// State of a locked file, taken from the last scan because its size is unchanged.
+/// State of a locked file, taken from the last scan because its size is unchanged, or because only
+/// our own messages were appended since.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mbox) struct Believed {
     /// The notes of that scan, or of a change since.
     pub(in crate::mbox) notes: MboxScanState,
-    /// The UID of the last message; `None` if there is none.
+    /// The UID of the last message, which is to be checked; `None` if there is none, or it is our
+    /// own.
     pub(in crate::mbox) last: Option<Uid>,
     /// The lowest UID not assigned yet.
     pub(in crate::mbox) uidnext: Uid,
 }
 
 impl Believed {
-    /// Returns the known state if the file still has the inode and size that it had then; `None`
-    /// also if nothing is known. A message that was delivered and expunged meanwhile leaves both
-    /// unchanged, and its UID in the ledger.
+    /// Returns the known state if the file still has the inode and size that it had then, or is as
+    /// our own appends have left it; `None` also if nothing is known. A message that was delivered
+    /// and expunged meanwhile leaves both unchanged, and its UID in the ledger.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &MboxWriteLocks,
@@ -53,17 +56,22 @@ impl Believed {
             let file = stamp.files[0];
             (file.inode, file.size) == (metadata.inode, metadata.size)
         });
+        let now = mailbox.stamp_of(FileStamp::from(&metadata));
+        let unseen = UnseenAppends::of(mailbox, known, &now).filter(|_| !as_it_was);
         let notes = MboxScanState::from_bytes(known.state()).filter(|notes| {
             notes.variant == mailbox.variant && notes.profile == mailbox.options.profile
         });
-        let (true, Some(notes), Some(uidnext)) = (as_it_was, notes, known.uidnext()) else {
+        let is_believed = as_it_was || unseen.is_some();
+        let (true, Some(notes), Some(uidnext)) = (is_believed, notes, known.uidnext()) else {
             return Ok(None);
         };
         if known.uidvalidity() != notes.base_validity {
             return Ok(None);
         }
         let mut last = None;
-        if let Some(before) = known.len().checked_sub(1) {
+        if unseen.is_none()
+            && let Some(before) = known.len().checked_sub(1)
+        {
             sink_error(known.visit(before, &mut |message| {
                 last = Some(message.uid);
                 false
@@ -71,7 +79,8 @@ impl Believed {
         }
         let same = ledger.filter(|ledger| ledger.uidvalidity() == known.uidvalidity());
         let given = same.and_then(Ledger::uidnext).unwrap_or(uidnext);
-        Ok(Some(Self { notes, last, uidnext: uidnext.max(given) }))
+        let ours = unseen.map_or(uidnext, |unseen| unseen.uidnext);
+        Ok(Some(Self { notes, last, uidnext: uidnext.max(given).max(ours) }))
     }
 }
 
@@ -86,7 +95,8 @@ pub(in crate::mbox) struct FirstBase {
 
 impl FirstBase {
     /// Returns the field for an empty mailbox if the change only appends messages and lists
-    /// keywords, and there are keywords to list or messages with a UID of their own.
+    /// keywords, and there are keywords to list, or messages with a UID of their own, or messages
+    /// that nobody is to look at.
     pub(in crate::mbox) fn of(
         mailbox: &MboxMailbox,
         locks: &MboxWriteLocks,
@@ -97,6 +107,7 @@ impl FirstBase {
             ChangeSet { keywords: changes.keywords.clone(), ..ChangeSet::default() };
         let is_wished =
             !changes.keywords.is_empty() || messages.iter().any(|message| message.uid.is_some());
+        let is_wished = is_wished || context.unseen;
         let is_new = messages.first().is_some_and(|first| first.stored.is_none());
         let may = is_wished && is_new && *changes == only_keywords && locks.excludes_sessions();
         let known = context.known;

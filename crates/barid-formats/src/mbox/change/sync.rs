@@ -19,7 +19,7 @@ use super::work::places_of;
 use super::write::{PlannerInput, WriteResult, write};
 use crate::file_stamps::FileStamps;
 use crate::mbox::MboxMailbox;
-use crate::mbox::append::{self, Base, Believed, FirstBase};
+use crate::mbox::append::{self, Base, Believed, FirstBase, UnseenAppends};
 use crate::mbox::lock::{MboxLockPurpose, MboxWriteLocks};
 
 /// Changes messages and appends others. `docs/design/mbox-writing.md` describes the order and the
@@ -300,11 +300,13 @@ fn append_only(
         return Ok(SyncReport { figures, ..SyncReport::default() });
     }
     let appended = append::append_locked(mailbox, locks, appends, base, context.state_dir)?;
-    let stamp_after = match is_known(context.known, &before) {
-        true => settle(mailbox, locks),
-        false => None,
-    };
-    let cache = stamp_after.map(|stamp_after| {
+    let is_known = is_known(context.known, &before);
+    let is_certain = is_known || UnseenAppends::of(mailbox, context.known, &before).is_some();
+    let stamp_after = if is_certain { settle(mailbox, locks) } else { None };
+    let appended_under = stamp_after
+        .filter(|_| context.unseen)
+        .and_then(|after| UnseenAppends::record(mailbox, context.known, base, (&appended, after)));
+    let cache = stamp_after.filter(|_| is_known).map(|stamp_after| {
         let mut stamp = before;
         // NULs after it were cut off.
         stamp.files[0].size = size_before.min(appended.size - appended.bytes);
@@ -318,7 +320,8 @@ fn append_only(
         size_after: appended.size,
         ..SyncFigures::default()
     };
-    Ok(SyncReport { appended: appended.uids, cache, figures, ..SyncReport::default() })
+    let appended = appended.uids;
+    Ok(SyncReport { appended, appended_under, cache, figures, ..SyncReport::default() })
 }
 
 /// Sets the times of a mailbox after an append; returns its stamp. The messages are durable
