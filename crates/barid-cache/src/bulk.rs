@@ -88,7 +88,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Visits the fixed-size facts of rows in the order given; reads each block once if they ascend.
+    /// Visits the fixed-size facts of rows in the order given; reads each block once if the rows
+    /// ascend.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchRow`]; a damaged cache; errors of the file system.

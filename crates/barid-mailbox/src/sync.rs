@@ -236,9 +236,9 @@ pub struct SyncReport {
     /// fields instead of a scan; `None` where only a scan can find it. Not racy: it was taken under
     /// the locks, and no later change leaves it equal.
     pub cache: Option<SyncedState>,
-    /// What a scan reports after a change of known messages, if nobody else changes anything meanwhile, but
-    /// for [`ScanReport::size_bytes`]; `None` where only a scan can tell. Its stamp is racy: a scan
-    /// must follow, and finds what this leaves out.
+    /// Report of a scan after a change of known messages, without [`ScanReport::size_bytes`], if
+    /// nobody else changes anything meanwhile. `None` where only a scan can tell. Its stamp is
+    /// racy: a scan must follow, and finds the changes of others.
     pub expected: Option<Box<ScanReport>>,
     /// Descriptions of steps that failed after the change was durable: the change itself is
     /// complete, and the remaining steps are done another time.

@@ -51,7 +51,7 @@ pub struct Mailbox {
     is_provisional: bool,
     /// State of the journal of pending changes that the view shows.
     shown_journal: Option<(u64, u64)>,
-    /// Duration of the last scan, in nanoseconds.
+    /// Duration of the last scan since the mailbox was opened, in nanoseconds.
     scan_nanos: i64,
 }
 
@@ -108,12 +108,9 @@ impl Mailbox {
                 place = CachePlace::in_memory(&identity);
                 ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadOnly)?;
             }
-            let mut opening = {
-                let state = (&mut ledger, &mut pending);
-                Opening::new(&*storage, &vfs, options, &identity, place, state)
-            };
+            let state = (&mut ledger, &mut pending);
+            let mut opening = Opening::new(&*storage, &vfs, options, &identity, place, state);
             opening.in_a_change = is_provisional;
-            let began = vfs.now();
             let (snapshot, state) = match opening.bring_up_to_date() {
                 // Another process began a change just now, and did not end it.
                 Err(error) if is_unfinished(&error) => continue,
@@ -122,7 +119,6 @@ impl Mailbox {
             let Opening { place, notes: more, messages_read, .. } = opening;
             notes.extend(more);
             snapshot.release();
-            let scan_nanos = vfs.now().unix_nanos - began.unix_nanos;
             let view = View {
                 storage,
                 snapshot: Arc::new(snapshot),
@@ -146,7 +142,7 @@ impl Mailbox {
                 unfinished,
                 is_provisional,
                 shown_journal: None,
-                scan_nanos,
+                scan_nanos: 0,
             };
             mailbox.keep_restart_points();
             mailbox.show_pending_or_heal()?;

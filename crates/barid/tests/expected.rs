@@ -1,5 +1,5 @@
-//! Changes of flags and expunges in a Maildir that is kept open: what is seen after them without a listing is
-//! what a listing finds.
+//! Changes of flags and expunges in a Maildir that is kept open: what is seen after them without a
+//! listing is what a listing finds.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! What a scan finds after a change of known messages, without the scan.
+//! Report of a change of known messages as a scan would find it, without the scan.
 //!
 //! A scan lists a folder of any size, and a change of one flag need not. So the change notes new
-//! names and expunged messages, and is reported as a scan would report it if nobody else changed the Maildir. What
-//! somebody else changes while it runs may be hidden behind our own change of the folder. So the
+//! names and expunged messages, and is reported as by a scan if nobody else changes anything. A
+//! change by somebody else while it runs may be hidden behind our own change of the folder. So the
 //! stamp of the report is racy: it was taken when the folders had just changed, or before that if
 //! the known stamp was racy already. An equal one proves nothing, and a later scan finds the rest.
 

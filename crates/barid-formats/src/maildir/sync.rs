@@ -3,8 +3,9 @@
 //! A change links nothing, so no message ever exists twice. A file that is no longer where it was
 //! is searched for by its base name, since another program may have changed its flags; the change
 //! is then applied to its present flags. If nothing of this happens, a change of known messages is
-//! reported as a scan would find it (`expected.rs`). If the search does not show whether the file exists,
-//! everything else is done, and the error [`Error::Changed`] asks for a scan and another attempt.
+//! reported as a scan would find it (`expected.rs`). If the search does not show whether the file
+//! exists, everything else is done, and the error [`Error::Changed`] asks for a scan and another
+//! attempt.
 //!
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
@@ -167,7 +168,7 @@ struct MaildirChange<'a> {
     gone: Vec<Uid>,
     /// Messages that were not found, but may exist.
     unsure: Vec<Uid>,
-    /// What a scan will find, as long as all is as it was known.
+    /// The report of a scan, as long as all is as it was known.
     expected: Option<Expected>,
     figures: SyncFigures,
     /// `true` if the files are only located, and not changed.

@@ -1,7 +1,7 @@
 //! The folders of a user, opened for the Landlock rules of the user's process.
 //!
-//! A compromised process can write in the folders of its user, and so replace a folder in them with a
-//! link to one of another user. The next process of the user must not get access there: users may
+//! A compromised process can write in the folders of its user, and so replace a folder in them with
+//! a link to one of another user. The next process of the user must not get access there: users may
 //! have one uid, so that only the rules of Landlock separate them.
 
 use std::ffi::OsString;
