@@ -6,6 +6,10 @@ use std::time::Duration;
 /// meanwhile; after that the cache is rebuilt.
 pub(crate) const OUTPACED_MAX: u32 = 16;
 
+/// Number of messages from which on a shared mailbox without a cache is first opened from the names
+/// of its messages.
+pub(crate) const LISTED_MESSAGES_MIN: usize = 2_000;
+
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
 pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
 
