@@ -346,6 +346,9 @@ impl<A: Account> Session<A> {
         next: &mut Next,
     ) -> Answer<Done> {
         self.check_available(&command)?;
+        if needs_messages(&command) {
+            self.read_listed(reply)?;
+        }
         match command {
             Command::Capability => self.capability(reply),
             Command::Noop => Ok(Done::text("NOOP completed")),
@@ -509,6 +512,21 @@ impl Done {
 
     pub(crate) fn with(code: String, text: &'static str) -> Self {
         Self { code: Some(code), text }
+    }
+}
+
+/// Returns `true` if more must be known of the messages of the selected mailbox than flags and UIDs.
+fn needs_messages(command: &Command) -> bool {
+    match command {
+        Command::Fetch(fetch) => !fetch.items.are_marks(),
+        Command::Search(_)
+        | Command::MultiSearch(_)
+        | Command::Sort(..)
+        | Command::Thread(..)
+        | Command::Store(_)
+        | Command::Copy { .. }
+        | Command::Replace { .. } => true,
+        _ => false,
     }
 }
 
