@@ -298,7 +298,10 @@ impl Shared {
         let before = self.view();
         let version = before.version();
         // What was shown before may be unreadable by now.
-        let is_changed = !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
+        let mut is_changed =
+            !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
+        // Sessions let go of the names, which are in memory.
+        is_changed |= before.is_listed && !mailbox.is_listed;
         let version = if is_changed { version + 1 } else { version };
         let this = Arc::downgrade(self);
         *locked(&self.newest) = mailbox.view().published(this, version);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::{Cancel, Shared, SharedMailbox, locked};
+use crate::limits::LISTED_WAITING_MAX;
 
 /// A thread that reads the headers of one listed mailbox after the other, and ends when there is
 /// none left, or soon after this value was dropped. A mailbox stays open until then, so that its
@@ -21,6 +22,12 @@ struct Queue {
 }
 
 impl ReaderThread {
+    /// Returns `true` if another mailbox may be listed: each that waits for the thread has its
+    /// names in memory.
+    pub(super) fn has_room(&self) -> bool {
+        locked(&self.queue).mailboxes.len() < LISTED_WAITING_MAX
+    }
+
     /// Reads the headers of a mailbox later. If no thread can be started, the next request that
     /// needs them reads them.
     pub(super) fn add(&self, mailbox: &SharedMailbox) {

@@ -117,7 +117,8 @@ impl Mailboxes {
             return Ok(SharedMailbox(shared));
         }
         let registered = Registered { registry: Arc::downgrade(&self.0), key };
-        let open = if may_list { Mailbox::open_listed } else { Mailbox::open_in };
+        let open =
+            if may_list && reader.has_room() { Mailbox::open_listed } else { Mailbox::open_in };
         let mailbox = SharedMailbox::open(Arc::clone(vfs), spec, options, registered, open)?;
         *opened = Arc::downgrade(&mailbox.0);
         drop(opened);
