@@ -75,10 +75,10 @@ pub(crate) trait NewerViews: Send + Sync {
 }
 
 impl View {
-    /// Returns `true` if the view is that of a large mailbox whose messages have been listed and not
-    /// yet read ([`crate::Mailboxes::open_listed`]). It has the UIDs, flags, keywords, mod-sequences
-    /// and numbers, and nothing else: methods that need more return [`Error::NotRead`], and
-    /// [`View::figures`] counts no bytes.
+    /// Returns `true` if the view is that of a large mailbox whose messages have been listed and
+    /// not yet read ([`crate::Mailboxes::open_listed`]). It has the UIDs, flags, keywords,
+    /// mod-sequences and numbers, and nothing else: methods that need more return
+    /// [`Error::NotRead`], and [`View::figures`] counts no bytes.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
