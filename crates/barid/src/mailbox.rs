@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use barid_cache::Snapshot;
 use barid_formats::MailboxSpec;
-use barid_mailbox::{Stamp, Unfinished};
-use barid_state::{Access, Ledger, Pending};
+use barid_mailbox::{Stamp, Storage, Unfinished};
+use barid_state::{Access, Identity, Ledger, Pending};
 use barid_types::ModSeq;
 use barid_vfs::{OsVfs, Vfs};
 
@@ -100,14 +100,7 @@ impl Mailbox {
         may_list: bool,
     ) -> Result<Self> {
         let (storage, identity) = storage_of(&vfs, spec, options)?;
-        let dir = &options.state_dir;
-        let mut pending = Pending::open(Arc::clone(&vfs), dir, &identity)?;
-        let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
-        pending.set_stop(options.stop.clone());
-        ledger.set_stop(options.stop.clone());
-        if let Some(record) = pending.records().last() {
-            note_missing(&*storage, &mut ledger, record.change.uidvalidity);
-        }
+        let (mut ledger, mut pending) = open_state(&vfs, &*storage, &identity, options)?;
         let mut notes = Vec::new();
         for _ in 0..RECOVERIES_MAX {
             let unfinished = ChangeRecovery {
@@ -123,12 +116,11 @@ impl Mailbox {
             let mut place = CachePlace::of(&vfs, options, &identity);
             if is_provisional {
                 place = CachePlace::in_memory(&identity);
+                let dir = &options.state_dir;
                 ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadOnly)?;
             }
-            let mut opening = {
-                let state = (&mut ledger, &mut pending);
-                Opening::new(&*storage, &vfs, options, &identity, place, state)
-            };
+            let state = (&mut ledger, &mut pending);
+            let mut opening = Opening::new(&*storage, &vfs, options, &identity, place, state);
             opening.in_a_change = is_provisional;
             opening.may_list = may_list && !is_provisional && opening.pending.records().is_empty();
             let (snapshot, state) = match opening.bring_up_to_date() {
@@ -334,9 +326,8 @@ impl Mailbox {
         if !self.view.is_listed {
             return Ok(());
         }
-        match self.rescan(self.options.full_check) {
-            Err(error) => self.heal(error)?,
-            Ok(()) => {}
+        if let Err(error) = self.rescan(self.options.full_check) {
+            self.heal(error)?;
         }
         // A message whose name was announced should not be missing only for a while.
         self.wait_for_arrivals()?;
@@ -460,6 +451,24 @@ impl Mailbox {
     pub fn view(&self) -> View {
         self.view.clone()
     }
+}
+
+/// Opens the state files of a mailbox.
+fn open_state(
+    vfs: &Arc<dyn Vfs>,
+    storage: &dyn Storage,
+    identity: &Identity,
+    options: &OpenOptions,
+) -> Result<(Ledger, Pending)> {
+    let dir = &options.state_dir;
+    let mut pending = Pending::open(Arc::clone(vfs), dir, identity)?;
+    let mut ledger = Ledger::open(Arc::clone(vfs), dir, identity, Access::ReadWrite)?;
+    pending.set_stop(options.stop.clone());
+    ledger.set_stop(options.stop.clone());
+    if let Some(record) = pending.records().last() {
+        note_missing(storage, &mut ledger, record.change.uidvalidity);
+    }
+    Ok((ledger, pending))
 }
 
 fn is_unfinished(error: &Error) -> bool {
