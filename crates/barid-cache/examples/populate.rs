@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         format: "mboxo",
         modseq: ModSeq::new(modseq).unwrap_or(ModSeq::MAX),
         keep: None,
+        unchanged: None,
     };
 
     let (start, busy) = (Instant::now(), busy_ms(&*vfs)?);

@@ -70,7 +70,8 @@ fn run(vfs: &Arc<dyn Vfs>, dir: &Path, messages: &[Message], options: &CacheOpti
     CacheDir::new(Arc::clone(vfs), dir).clear()?;
     let identity = Identity { id: 1, path: dir.to_owned(), inode: 1 };
     let modseq = ModSeq::new(1).unwrap_or(ModSeq::MAX);
-    let finish = Finish { identity: &identity, format: "maildir", modseq, keep: None };
+    let finish =
+        Finish { identity: &identity, format: "maildir", modseq, keep: None, unchanged: None };
     let start = Instant::now();
     let builder = Builder::create(Arc::clone(vfs), &path, options)?;
     fill(&builder, messages);

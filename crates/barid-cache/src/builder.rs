@@ -47,6 +47,9 @@ pub struct Finish<'a> {
     pub modseq: ModSeq,
     /// The modseqs that messages keep.
     pub keep: Option<KeepModSeq<'a>>,
+    /// The highest modseq if a whole cache is built in which every message keeps its modseq and
+    /// none has vanished; `None` for `modseq` in that case, too.
+    pub unchanged: Option<ModSeq>,
 }
 
 /// A cache file being built.
@@ -254,6 +257,9 @@ impl Builder {
         };
         let end = columns.end;
         (meta.recent, meta.unseen) = (numbered.recent, numbered.unseen);
+        if let Some(unchanged) = numbering.unchanged() {
+            meta.highest_modseq = unchanged;
+        }
         meta.highest_modseq = meta.highest_modseq.max(numbering.highest);
         let header = write_header(&*file, header, &meta, end).map_err(Error::at(temp.path()))?;
         let replaced = match self.replaced {
@@ -333,6 +339,11 @@ impl PreparedCache {
     /// Returns the earlier UIDs that no message has, ascending.
     pub fn vanished(&self) -> &[Uid] {
         &self.vanished
+    }
+
+    /// Returns the highest modseq of the cache.
+    pub fn highest_modseq(&self) -> ModSeq {
+        self.meta.highest_modseq
     }
 
     /// Renames the file into place.

@@ -152,6 +152,9 @@ pub(crate) struct Numbering<'a> {
     modseq: Option<ModSeq>,
     pub(crate) highest: ModSeq,
     keep: Option<KeepModSeq<'a>>,
+    unchanged: Option<ModSeq>,
+    /// `true` once a message did not keep its modseq.
+    has_changed: bool,
     /// Ascending UIDs of an earlier snapshot from the next one on.
     earlier: std::slice::Iter<'a, Uid>,
     /// UIDs of the earlier snapshot that no message has.
@@ -165,6 +168,7 @@ impl<'a> Numbering<'a> {
             new_uids: report.new_uids.iter(),
             modseq: Some(finish.modseq),
             keep: finish.keep,
+            unchanged: finish.unchanged,
             ..Self::default()
         }
     }
@@ -188,11 +192,17 @@ impl<'a> Numbering<'a> {
         if let Some(modseq) = self.modseq {
             let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
             let kept = self.keep.and_then(|keep| keep(uid, flags, keywords));
+            self.has_changed |= kept.is_none();
             let modseq = kept.unwrap_or(modseq);
             self.highest = self.highest.max(modseq);
             row[MODSEQ_AT..MODSEQ_AT + 8].copy_from_slice(&modseq.get().to_le_bytes());
         }
         Ok(uid)
+    }
+
+    /// Returns [`Finish::unchanged`] if every message kept its modseq and none has vanished.
+    pub(crate) fn unchanged(&self) -> Option<ModSeq> {
+        self.unchanged.filter(|_| !self.has_changed && self.vanished.is_empty())
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -125,7 +125,7 @@ pub(crate) fn identity() -> Identity {
 
 pub(crate) fn finish(identity: &Identity, modseq: u64) -> Finish<'_> {
     let modseq = ModSeq::new(modseq).unwrap();
-    Finish { identity, format: "mboxrd", modseq, keep: None }
+    Finish { identity, format: "mboxrd", modseq, keep: None, unchanged: None }
 }
 
 pub(crate) fn cache_path() -> PathBuf {

@@ -428,6 +428,13 @@ pub trait MailView: Clone + Send + Sync {
         self.len() == 0
     }
 
+    /// Returns `true` if the messages were listed and not read yet: only numbers, UIDs, flags,
+    /// keywords and mod-sequences are known, and a fetch of other items, a search, an order and
+    /// threads fail. Costs nothing.
+    fn is_listed(&self) -> bool {
+        false
+    }
+
     /// Returns the UID of a row.
     ///
     /// # Errors
@@ -556,11 +563,20 @@ pub trait Mailbox: Send {
     /// Returns the newest view. Costs nothing, and looks for no change of other programs.
     fn view(&self) -> Self::View;
 
-    /// Looks for changes of other programs and returns the newest view.
+    /// Looks for changes of other programs and returns the newest view; does not wait for messages
+    /// to be read ([`MailView::is_listed`]) if there are no changes.
     ///
     /// # Errors
     /// `is_fatal` if the mailbox was removed or renamed; errors of the storage.
     fn refresh(&mut self) -> Answer<Self::View>;
+
+    /// Waits until the messages are read, if they were only listed, and returns the newest view.
+    ///
+    /// # Errors
+    /// As [`Mailbox::refresh`].
+    fn read_listed(&mut self) -> Answer<Self::View> {
+        Ok(self.view())
+    }
 
     /// Returns its identifier (RFC 8474 §4), which is that of [`StatusItem::MailboxId`].
     fn id(&self) -> String;

@@ -25,8 +25,8 @@ pub struct KnownMessage<'a> {
 /// Result of earlier scans; the cache implements it. Messages are in mailbox order, which is
 /// ascending by UID.
 pub trait Known: Sync {
-    /// Returns the stamp of that scan; `None` if there was none, and then nothing else is known
-    /// either.
+    /// Returns the stamp of that scan; `None` if there was none, and then at most UIDVALIDITY and
+    /// UIDNEXT are known.
     fn stamp(&self) -> Option<Stamp>;
     /// Returns the bytes that the format wrote to [`ScanReport::state`].
     fn state(&self) -> &[u8];
@@ -68,9 +68,19 @@ pub trait Known: Sync {
     ) -> std::result::Result<(), SinkError>;
 }
 
-/// The [`Known`] of a mailbox never seen before.
+/// The [`Known`] of a mailbox never seen before, or of which only these numbers are valid.
 #[derive(Clone, Debug, Default)]
-pub struct EmptyKnown(KeywordTable);
+pub struct EmptyKnown {
+    keywords: KeywordTable,
+    announced: Option<(UidValidity, Uid)>,
+}
+
+impl EmptyKnown {
+    /// Creates the value for a mailbox whose UIDVALIDITY and UIDNEXT were announced, if they were.
+    pub fn announced(announced: Option<(UidValidity, Uid)>) -> Self {
+        Self { announced, ..Self::default() }
+    }
+}
 
 impl Known for EmptyKnown {
     fn stamp(&self) -> Option<Stamp> {
@@ -80,13 +90,13 @@ impl Known for EmptyKnown {
         &[]
     }
     fn uidvalidity(&self) -> Option<UidValidity> {
-        None
+        self.announced.map(|announced| announced.0)
     }
     fn uidnext(&self) -> Option<Uid> {
-        None
+        self.announced.map(|announced| announced.1)
     }
     fn keywords(&self) -> &KeywordTable {
-        &self.0
+        &self.keywords
     }
     fn len(&self) -> u32 {
         0
@@ -142,6 +152,14 @@ pub trait Sinks: Sync {
     /// ([`ScanReport::reset`]). Called before the first sink is made, if the format already knows
     /// that.
     fn expect_whole(&self) {}
+    /// Returns `true` if the `messages` messages of a mailbox of which nothing is known may come
+    /// without their texts: location, flags, keywords, UID and key are right, all else is empty.
+    /// The caller scans again before it uses anything else. A format asks that before the first
+    /// sink is made, if it knows so much of a message without reading it.
+    fn takes_names(&self, messages: usize) -> bool {
+        let _ = messages;
+        false
+    }
 }
 
 /// Resources and options of a scan.

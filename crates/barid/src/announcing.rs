@@ -105,7 +105,7 @@ impl Opening<'_> {
 
     fn announce_locked(&mut self, intake: Intake<'_>, scanned: &Scanned<'_>) -> Result<Announced> {
         let Scanned { report, known, .. } = *scanned;
-        let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
+        let highest = self.before(known).map_or(ModSeq::default(), |k| k.meta().highest_modseq);
         if known.is_some() && !changed_anything(report) {
             // UIDs may have moved from the ledger to the mailbox, and the scan left the commit to
             // the caller.
@@ -132,6 +132,12 @@ impl Opening<'_> {
         // The UIDs that the scan gave out are known to the next one.
         self.ledger.commit()?;
         Ok(refused)
+    }
+
+    /// Returns what was announced of the mailbox before a scan: what is known of it, or only the
+    /// names.
+    fn before<'s>(&'s self, known: Option<&'s Snapshot>) -> Option<&'s Snapshot> {
+        known.or(self.listed.as_ref())
     }
 
     fn is_stale(&self, scanned: &Scanned<'_>) -> bool {
@@ -161,17 +167,24 @@ impl Opening<'_> {
         modseq: ModSeq,
     ) -> Result<Announced> {
         let Scanned { report, known, .. } = *scanned;
-        let before = known.filter(|known| report.reset && same_terms(known, report));
-        let keep = before.map(Snapshot::modseq_keeper);
+        // If others have announced more, they have given these messages other mod-sequences.
+        let announced = self.ledger.highest_modseq();
+        let listed = self.listed.clone().filter(|names| names.meta().highest_modseq >= announced);
+        let before = known.or(listed.as_ref());
+        let same = before.filter(|before| report.reset && same_terms(before, report));
+        let keep = same.map(Snapshot::modseq_keeper);
         let keep = keep.as_ref().map(|keep| keep as barid_cache::KeepModSeq<'_>);
+        // Reading messages whose names were announced changes none of them.
+        let unchanged = listed.as_ref().filter(|_| known.is_none());
+        let unchanged = unchanged.map(|names| names.meta().highest_modseq);
         let (identity, format) = (self.identity, self.format.format().name());
-        let finish = Finish { identity, format, modseq, keep };
+        let finish = Finish { identity, format, modseq, keep, unchanged };
         let state = |state| if self.place.on_disk { state } else { CacheState::None };
         let (stored, state) = match taken {
             Taken::Whole(builder) => {
                 let how = if known.is_some() { CacheState::Updated } else { CacheState::Populated };
                 let state = state(how);
-                let earlier = known.and_then(|known| uids_of(known, report));
+                let earlier = before.and_then(|before| uids_of(before, report));
                 let uids = earlier.as_deref().unwrap_or_default();
                 let prepared = match builder.prepare(report, &finish, uids) {
                     Ok(prepared) => prepared,
@@ -180,7 +193,8 @@ impl Opening<'_> {
                         return Ok(Announced::Failed(error));
                     }
                 };
-                self.commit(modseq, earlier.is_some().then(|| prepared.vanished()), known)?;
+                let vanished = earlier.is_some().then(|| prepared.vanished());
+                self.commit(prepared.highest_modseq(), vanished, before)?;
                 (prepared.rename(), state)
             }
             Taken::New(delta) => {

@@ -177,6 +177,12 @@ pub enum Error {
         /// The lowest UID of the source that may be missing; `None` if nothing was written.
         next: Option<Uid>,
     },
+    /// The view has only the names of the messages ([`crate::View::is_listed`]).
+    #[error("{}: its messages have not been read yet", path.display())]
+    NotRead {
+        /// The mailbox.
+        path: PathBuf,
+    },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
     KeepsChanging {

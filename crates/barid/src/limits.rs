@@ -6,6 +6,14 @@ use std::time::Duration;
 /// meanwhile; after that the cache is rebuilt.
 pub(crate) const OUTPACED_MAX: u32 = 16;
 
+/// Number of messages from which on a shared mailbox without a cache is first opened from the names
+/// of its messages.
+pub(crate) const LISTED_MESSAGES_MIN: usize = 2_000;
+
+/// Number of listed mailboxes that may wait until their headers are read; further ones are read at
+/// once. The names of 100,000 messages are about 20 MB.
+pub(crate) const LISTED_WAITING_MAX: usize = 4;
+
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
 pub(crate) const FETCH_BLOCK_LEN: u64 = 256 << 10;
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use barid_cache::Snapshot;
 use barid_formats::MailboxSpec;
-use barid_mailbox::{Stamp, Unfinished};
-use barid_state::{Access, Ledger, Pending};
+use barid_mailbox::{Stamp, Storage, Unfinished};
+use barid_state::{Access, Identity, Ledger, Pending};
 use barid_types::ModSeq;
 use barid_vfs::{OsVfs, Vfs};
 
@@ -82,15 +82,30 @@ impl Mailbox {
     /// # Errors
     /// As [`Mailbox::open`].
     pub fn open_in(vfs: Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
+        Self::open_as(vfs, spec, options, false)
+    }
+
+    /// Opens a mailbox as [`Mailbox::open_in`] does. If it has no cache, its view may be only
+    /// listed ([`View::is_listed`]); until [`Mailbox::read_listed`] nothing else may use it.
+    ///
+    /// # Errors
+    /// As [`Mailbox::open`].
+    pub(crate) fn open_listed(
+        vfs: Arc<dyn Vfs>,
+        spec: &MailboxSpec,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        Self::open_as(vfs, spec, options, !options.full_check)
+    }
+
+    fn open_as(
+        vfs: Arc<dyn Vfs>,
+        spec: &MailboxSpec,
+        options: &OpenOptions,
+        may_list: bool,
+    ) -> Result<Self> {
         let (storage, identity) = storage_of(&vfs, spec, options)?;
-        let dir = &options.state_dir;
-        let mut pending = Pending::open(Arc::clone(&vfs), dir, &identity)?;
-        let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
-        pending.set_stop(options.stop.clone());
-        ledger.set_stop(options.stop.clone());
-        if let Some(record) = pending.records().last() {
-            note_missing(&*storage, &mut ledger, record.change.uidvalidity);
-        }
+        let (mut ledger, mut pending) = open_state(&vfs, &*storage, &identity, options)?;
         let mut notes = Vec::new();
         for _ in 0..RECOVERIES_MAX {
             let unfinished = ChangeRecovery {
@@ -106,17 +121,19 @@ impl Mailbox {
             let mut place = CachePlace::of(&vfs, options, &identity);
             if is_provisional {
                 place = CachePlace::in_memory(&identity);
+                let dir = &options.state_dir;
                 ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadOnly)?;
             }
             let state = (&mut ledger, &mut pending);
             let mut opening = Opening::new(&*storage, &vfs, options, &identity, place, state);
             opening.in_a_change = is_provisional;
+            opening.may_list = may_list && !is_provisional && opening.pending.records().is_empty();
             let (snapshot, state) = match opening.bring_up_to_date() {
                 // Another process began a change just now, and did not end it.
                 Err(error) if is_unfinished(&error) => continue,
                 result => result?,
             };
-            let Opening { place, notes: more, messages_read, .. } = opening;
+            let Opening { place, notes: more, messages_read, is_listed, .. } = opening;
             notes.extend(more);
             snapshot.release();
             let view = View {
@@ -131,6 +148,7 @@ impl Mailbox {
                 email_ids_in_memory: Arc::default(),
                 spec: Arc::new(spec.clone()),
                 newest: Newest::default(),
+                is_listed,
             };
             let mut mailbox = Self {
                 view,
@@ -312,6 +330,23 @@ impl Mailbox {
         Ok(!self.notes.iter().any(is_arriving))
     }
 
+    /// Reads the headers of a mailbox that was only listed, and stores them in the cache. Messages
+    /// that are unchanged keep their UIDs and mod-sequences. Costs nothing for other mailboxes.
+    ///
+    /// # Errors
+    /// As [`Mailbox::open`]; the mailbox is then listed as before.
+    pub(crate) fn read_listed(&mut self) -> Result<()> {
+        if !self.view.is_listed {
+            return Ok(());
+        }
+        if let Err(error) = self.rescan(self.options.full_check) {
+            self.heal(error)?;
+        }
+        // A message whose name was announced should not be missing only for a while.
+        self.wait_for_arrivals()?;
+        Ok(())
+    }
+
     /// Scans regardless of the stamp; with `full_check` nothing known so far is trusted.
     pub(crate) fn rescan(&mut self, full_check: bool) -> Result<()> {
         for _ in 0..RECOVERIES_MAX {
@@ -371,10 +406,17 @@ impl Mailbox {
         let options = OpenOptions { full_check, ..(*self.options).clone() };
         let Self { view: View { storage, vfs, identity, .. }, ledger, pending, .. } = self;
         ledger.refresh()?;
-        let place = self.view.place.clone();
+        let (mut place, mut listed) = (self.view.place.clone(), None);
+        if self.view.is_listed {
+            place = CachePlace::of(vfs, &options, identity);
+            listed = Some(Snapshot::clone(&self.view.snapshot));
+        }
         let state = (ledger, pending);
         let mut opening = Opening::new(&**storage, vfs, &options, identity, place, state);
-        opening.keep_options_of(&self.view.snapshot);
+        if listed.is_none() {
+            opening.keep_options_of(&self.view.snapshot);
+        }
+        opening.listed = listed;
         opening.in_a_change = self.is_provisional;
         let known = known(&mut opening)?;
         let began = vfs.now();
@@ -384,6 +426,7 @@ impl Mailbox {
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read };
         (self.view.snapshot, self.view.place) = (Arc::new(snapshot), place);
+        self.view.is_listed = false;
         self.view.newest = Newest::default();
         self.notes = notes;
         self.keep_restart_points();
@@ -423,6 +466,24 @@ impl Mailbox {
     pub fn view(&self) -> View {
         self.view.clone()
     }
+}
+
+/// Opens the state files of a mailbox.
+fn open_state(
+    vfs: &Arc<dyn Vfs>,
+    storage: &dyn Storage,
+    identity: &Identity,
+    options: &OpenOptions,
+) -> Result<(Ledger, Pending)> {
+    let dir = &options.state_dir;
+    let mut pending = Pending::open(Arc::clone(vfs), dir, identity)?;
+    let mut ledger = Ledger::open(Arc::clone(vfs), dir, identity, Access::ReadWrite)?;
+    pending.set_stop(options.stop.clone());
+    ledger.set_stop(options.stop.clone());
+    if let Some(record) = pending.records().last() {
+        note_missing(storage, &mut ledger, record.change.uidvalidity);
+    }
+    Ok((ledger, pending))
 }
 
 fn is_unfinished(error: &Error) -> bool {

@@ -114,6 +114,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn rfc822_total(&self, flag: Option<Flag>) -> Result<Option<u64>> {
+        self.check_read()?;
         let mut total = Some(0u64);
         let read = self.snapshot.cores(0..self.len(), &mut |_, core| {
             if flag.is_none_or(|flag| self.shown.of_message(core).0.contains(flag)) {

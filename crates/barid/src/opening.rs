@@ -79,6 +79,12 @@ pub(crate) struct Opening<'a> {
     pub(crate) own: Option<Stamp>,
     /// `true` if the mailbox is in the middle of a change; nothing that is found may be stored.
     pub(crate) in_a_change: bool,
+    /// `true` if a mailbox of which nothing is known may be opened from the names of its messages.
+    pub(crate) may_list: bool,
+    /// `true` if it was.
+    pub(crate) is_listed: bool,
+    /// The names that were announced before, if nothing else is known.
+    pub(crate) listed: Option<Snapshot>,
 }
 
 /// Returns `true` if a stamp proves that nothing changed (docs/protocol.md, "Open", step 3).
@@ -131,6 +137,9 @@ impl<'a> Opening<'a> {
             cache_options,
             own: None,
             in_a_change: false,
+            may_list: false,
+            is_listed: false,
+            listed: None,
         }
     }
 
@@ -278,7 +287,8 @@ impl<'a> Opening<'a> {
             let place = self.place.clone();
             let previous = known.as_ref();
             let options = if place.on_disk { self.cache_options } else { CacheOptions::default() };
-            let intake = Intake::new(&place, options, previous);
+            let names_place = self.may_list.then(|| CachePlace::in_memory(self.identity));
+            let intake = Intake::new(&place, options, previous).with_names_in(names_place);
             let full_check = self.options.full_check || self.is_outdated(previous);
             let mut report = match self.scan_into(&intake, previous, full_check) {
                 Ok(report) => self.checked(report, previous)?,
@@ -298,6 +308,7 @@ impl<'a> Opening<'a> {
             };
             self.messages_read += report.stats.messages_read;
             let defects = std::mem::take(&mut report.defects);
+            let names_place = intake.place_of_names().cloned();
             let scanned = Scanned { report: &report, known: previous, full_check, began };
             match self.announce(intake, &scanned)? {
                 Announced::Stored(snapshot, state) => {
@@ -305,6 +316,11 @@ impl<'a> Opening<'a> {
                         self.note_cache(format!("the cache cannot be written: {error}"));
                     }
                     self.note_defects(&defects);
+                    if let Some(place) = names_place {
+                        self.place = place;
+                        self.is_listed = true;
+                        return Ok((snapshot, CacheState::None));
+                    }
                     return Ok((snapshot, state));
                 }
                 Announced::Outdated => {}
@@ -391,7 +407,8 @@ impl<'a> Opening<'a> {
             threads: self.options.thread_count(),
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
         };
-        let nothing = EmptyKnown::default();
+        let meta = self.listed.as_ref().map(Snapshot::meta);
+        let nothing = EmptyKnown::announced(meta.map(|meta| (meta.uidvalidity, meta.uidnext)));
         let known: &dyn Known = match known {
             Some(snapshot) => snapshot,
             None => &nothing,

@@ -47,6 +47,7 @@ impl View {
     /// # Errors
     /// A damaged cache; as [`View::fetch`] if sorting by size.
     pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Sorted> {
+        self.check_read()?;
         if !asks_sizes(program) {
             return Ok(Sorted { rows: self.order(program, window)?, unreadable: Vec::new() });
         }

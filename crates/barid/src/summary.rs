@@ -79,6 +79,7 @@ impl View {
         rows: &[u32],
         visit: &mut dyn FnMut(&Summary<'_>) -> bool,
     ) -> Result<()> {
+        self.check_read()?;
         let names = self.keywords();
         let result = self.snapshot.records_while(rows, &mut |row, core, record| {
             visit(&Summary::new(row, core, record, names, &self.shown))

@@ -21,6 +21,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads(&self, algorithm: ThreadAlgorithm) -> Result<Threads> {
+        self.check_read()?;
         let kept = self.derived(format!("threads-{}", algorithm.name()));
         if let Some(threads) = self.read_threads(&kept) {
             return Ok(threads);
@@ -52,6 +53,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads_as(&self, algorithm: ThreadAlgorithm, profile: Profile) -> Result<Threads> {
+        self.check_read()?;
         let rows: Vec<u32> = (0..self.len()).collect();
         self.threads_of(&rows, algorithm, profile)
     }
@@ -64,6 +66,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn threads_among(&self, algorithm: ThreadAlgorithm, among: &[u32]) -> Result<Threads> {
+        self.check_read()?;
         let mut links = Links::new(self.snapshot.hash_seed());
         for run in among.chunk_by(|before, row| before + 1 == *row) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };

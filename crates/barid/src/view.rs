@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use barid_cache::{CacheDir, Core, Snapshot};
 use barid_formats::MailboxSpec;
-use barid_mailbox::{Caps, Error as FormatError, Format, Storage};
+use barid_mailbox::{Caps, Error as FormatError, Format, Stamp, Storage};
 use barid_state::Identity;
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::Vfs;
@@ -44,6 +44,7 @@ pub struct View {
     pub(crate) email_ids_in_memory: Arc<ValueCache>,
     pub(crate) spec: Arc<MailboxSpec>,
     pub(crate) newest: Newest,
+    pub(crate) is_listed: bool,
 }
 
 /// The mailbox in which messages that have moved are looked up.
@@ -74,6 +75,22 @@ pub(crate) trait NewerViews: Send + Sync {
 }
 
 impl View {
+    /// Returns `true` if the view is that of a large mailbox whose messages have been listed and
+    /// not yet read ([`crate::Mailboxes::open_listed`]). It has the UIDs, flags, keywords,
+    /// mod-sequences and numbers, and nothing else: methods that need more return
+    /// [`Error::NotRead`], and [`View::figures`] counts no bytes.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    /// Fails if the messages have been listed and not yet read.
+    pub(crate) fn check_read(&self) -> Result<()> {
+        match self.is_listed {
+            true => Err(Error::NotRead { path: self.path().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns `true` if the mailbox has a cache on disk now.
     pub fn is_cached(&self) -> bool {
         self.place.on_disk && self.snapshot.store_error().is_none()
@@ -189,6 +206,7 @@ impl View {
     /// # Errors
     /// A damaged cache.
     pub fn checked_uids(&self) -> Result<Vec<(Uid, u32)>> {
+        self.check_read()?;
         let mut all = Vec::with_capacity(self.len() as usize);
         let read = self.snapshot.cores(0..self.len(), &mut |_, core| {
             all.push((core.uid, check_of(core)));
@@ -204,6 +222,7 @@ impl View {
         row: u32,
         work: &mut dyn FnMut(&Self, u32) -> Result<T>,
     ) -> Result<Result<T>> {
+        self.check_read()?;
         match work(self, row) {
             Err(error) if has_moved(&error) => {}
             result => return Ok(result),
@@ -299,6 +318,16 @@ impl View {
     pub(crate) fn is_settling(&self) -> bool {
         let nanos = self.storage.stamp_rules().unsettled_nanos(&self.snapshot.meta().stamp);
         (1..=barid_mailbox::Stamp::SETTLE_NANOS_MAX).contains(&nanos)
+    }
+
+    /// Returns `true` if the stamp of the mailbox is that of this view, and either proves that
+    /// nothing changed or will do so soon, so that a later check finds a change.
+    pub(crate) fn is_unchanged(&self) -> Result<bool> {
+        let stamp = self.storage.stamp()?;
+        let known = &self.snapshot.meta().stamp;
+        let nanos = |stamp| self.storage.stamp_rules().unsettled_nanos(stamp);
+        let is_known = nanos(known) <= 0 || (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos(&stamp));
+        Ok(known.is_same(&stamp) && is_known && !self.storage.is_replaced(&self.identity)?)
     }
 
     /// Ends a reading of the cache: releases what it began in a store of records, and reports

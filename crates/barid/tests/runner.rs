@@ -21,6 +21,7 @@ mod histories;
 mod imaptest;
 mod incremental;
 mod keeping;
+mod listed;
 mod mh_killed;
 mod mh_peers;
 mod modseq;

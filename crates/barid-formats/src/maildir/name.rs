@@ -24,7 +24,8 @@ pub(super) fn base_len(name: &[u8]) -> usize {
 /// which is the UID that mbsync gave the message. Returns the base name itself if there is no such
 /// field.
 pub(super) fn stem(base: &[u8]) -> &[u8] {
-    let Some(at) = memchr::memmem::find(base, b",U=") else { return base };
+    let is_at = |at: &usize| base[at + 1..].starts_with(b"U=");
+    let Some(at) = memchr::memchr_iter(FLAGS_SEP, base).find(is_at) else { return base };
     let rest = &base[at + 3..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_field = digits > 0 && matches!(rest.get(digits), None | Some(&FLAGS_SEP));

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use barid_mailbox::{
-    DefectKind, Error, Location, MailboxDefect, MessageName, Result, ScanSink, ScannedMessage,
-    Sinks, sink_error,
+    ChangeProgress, DefectKind, Error, Location, MailboxDefect, MessageName, Result, ScanSink,
+    ScannedMessage, Sinks, sink_error,
 };
 use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
@@ -82,6 +82,10 @@ pub(super) struct Reading<'a> {
     pub(super) threads: usize,
     /// Time at which the folders were listed.
     pub(super) now: Timestamp,
+    /// `true` to pass the messages as they are listed, without reading them.
+    pub(super) names_only: bool,
+    /// Once `true`, no further chunk is read.
+    pub(super) stop: Option<&'a AtomicBool>,
 }
 
 impl Reading<'_> {
@@ -125,7 +129,8 @@ impl Reading<'_> {
                 break;
             }
             let jobs = &self.jobs[from..self.jobs.len().min(from + CHUNK_MESSAGES)];
-            if let Err(error) = reader.chunk(chunk as u32, jobs) {
+            let read = self.check_stop().and_then(|()| reader.chunk(chunk as u32, jobs));
+            if let Err(error) = read {
                 shared.stop.store(true, Ordering::Relaxed);
                 lock(&shared.error, |slot| slot.get_or_insert(error).to_string());
                 break;
@@ -137,6 +142,39 @@ impl Reading<'_> {
         }
         lock(&shared.totals, |totals| totals.add(reader.totals));
         MaildirReadTotals::default()
+    }
+}
+
+impl Reading<'_> {
+    /// Returns the data of a message that its name contains.
+    fn message<'n>(
+        &self,
+        job: &MaildirRead,
+        sighting: &Sighting,
+        name: &'n [u8],
+        in_new: bool,
+    ) -> ScannedMessage<'n> {
+        let letters = name::letters(name);
+        let mut flags = letters.flags;
+        if in_new {
+            flags = flags.with(barid_types::Flag::Recent);
+        }
+        ScannedMessage {
+            uid: Some(job.uid),
+            location: Location::from(MessageName { name, in_new, mark: 0 }),
+            header: &[],
+            size: 0,
+            rfc822_size: None,
+            internal_date: InternalDate { unix_seconds: 0, zone_minutes: 0 },
+            flags,
+            keywords: self.slots.mask(letters),
+            key: MessageKey(sighting.key),
+        }
+    }
+
+    fn check_stop(&self) -> Result<()> {
+        let steps = ChangeProgress::stopped_by(self.stop);
+        self.dirs.paths[1].parent().map_or(Ok(()), |path| steps.check(path))
     }
 }
 
@@ -187,6 +225,10 @@ impl FileReader<'_> {
         let reading = self.reading;
         let sighting = &reading.listing.sightings[job.sighting as usize];
         let name = reading.listing.names.get(sighting.name);
+        if reading.names_only {
+            let message = reading.message(job, sighting, name, sighting.in_new);
+            return sink_error(sink.message(&message));
+        }
         if self.read(job, sighting, name, sighting.in_new, sink)? {
             return Ok(());
         }
@@ -248,22 +290,14 @@ impl FileReader<'_> {
             true => Some(barid_message::crlf_size(&self.head[..len]).saturating_sub(owned)),
             false => None,
         };
-        let letters = name::letters(name);
-        let mut flags = letters.flags;
-        if in_new {
-            flags = flags.with(barid_types::Flag::Recent);
-        }
         let seconds = metadata.modified.unix_seconds();
         let message = ScannedMessage {
-            uid: Some(job.uid),
             location: Location::from(MessageName { name, in_new, mark: name::mark(&metadata) }),
             header,
             size: metadata.size,
             rfc822_size,
             internal_date: InternalDate { unix_seconds: seconds, zone_minutes: 0 },
-            flags,
-            keywords: self.reading.slots.mask(letters),
-            key: MessageKey(sighting.key),
+            ..self.reading.message(job, sighting, name, in_new)
         };
         sink_error(sink.message(&message))?;
         self.totals.count(&metadata);

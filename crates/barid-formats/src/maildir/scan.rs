@@ -45,7 +45,6 @@ pub(super) fn scan(
     }
     let before = KnownMaildir::default();
     let pass = MaildirScan { maildir, dirs: &dirs, before: &before, announced };
-    sinks.expect_whole();
     let report = pass.run(sinks, context)?;
     Ok(report.expect("because without known messages nothing can contradict them"))
 }
@@ -87,7 +86,15 @@ impl MaildirScan<'_> {
         let Some(mut assigned) = uids.assign(&ledger)? else {
             return Ok(None);
         };
+        let is_whole = self.before.state.is_none();
+        let names_only = is_whole && sinks.takes_names(assigned.jobs.len());
+        if is_whole {
+            sinks.expect_whole();
+        }
+        let stop = context.ledger.stop().cloned();
         let reading = Reading {
+            names_only,
+            stop: stop.as_deref(),
             dirs: self.dirs,
             listing: &listing,
             jobs: &assigned.jobs,

@@ -167,7 +167,9 @@ impl UidInputs<'_> {
         header.uidnext = plan.uidnext;
         uidlist::write_header(&header, plan.uidnext, guid, text);
         let old_orphans = self.before.state.as_ref().and_then(|state| state.orphans.as_ref());
-        let mut lines: Vec<(Uid, Vec<u8>)> = Vec::new();
+        // All lines in one buffer: there may be very many.
+        let (mut lines, mut bytes) = (Vec::with_capacity(plan.uids.len()), Vec::new());
+        bytes.reserve(plan.uids.len() * 64);
         if let Some(list) = old.filter(|_| !plan.void) {
             for line in list.lines() {
                 let new_name = self.new_name(list, line);
@@ -175,16 +177,16 @@ impl UidInputs<'_> {
                     && !self.is_live(line.hash, list.name(line))
                     && old_orphans.is_some_and(|o| o.binary_search(&line.hash).is_ok());
                 if !dropped {
-                    let mut out = Vec::new();
-                    list.write_line(line, new_name.unwrap_or(list.name(line)), &mut out);
-                    lines.push((line.uid, out));
+                    let from = bytes.len();
+                    list.write_line(line, new_name.unwrap_or(list.name(line)), &mut bytes);
+                    lines.push((line.uid, from..bytes.len()));
                 }
             }
         }
         let mut add = |uid: Uid, base: &[u8]| {
-            let mut out = Vec::new();
-            uidlist::write_new_line(uid, base, &mut out);
-            lines.push((uid, out));
+            let from = bytes.len();
+            uidlist::write_new_line(uid, base, &mut bytes);
+            lines.push((uid, from..bytes.len()));
         };
         if plan.void {
             for (row, seen) in self.before.rows.iter().zip(&self.listing.seen) {
@@ -203,8 +205,9 @@ impl UidInputs<'_> {
         }
         lines.sort_by_key(|(uid, _)| *uid);
         lines.dedup_by_key(|(uid, _)| *uid);
+        text.reserve(bytes.len());
         for (_, line) in &lines {
-            text.extend_from_slice(line);
+            text.extend_from_slice(&bytes[line.clone()]);
         }
         ListState {
             header,

@@ -259,6 +259,14 @@ impl FetchItems {
         self
     }
 
+    /// Returns `true` if only flags, UID and mod-sequence are requested.
+    pub fn are_marks(&self) -> bool {
+        let is_mark = |item: &FetchItem| {
+            matches!(item, FetchItem::Flags | FetchItem::Uid | FetchItem::ModSeq)
+        };
+        self.items.iter().all(is_mark)
+    }
+
     /// Returns `true` if messages must be read, whatever is cached.
     pub fn needs_message(&self) -> bool {
         self.items.iter().any(FetchItem::needs_message)

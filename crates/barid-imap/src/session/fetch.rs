@@ -66,7 +66,8 @@ impl<A: Account> Session<A> {
         let is_recent = |uid| recent.contains(uid);
         let style = FetchStyle { number_of: &number_of, is_recent: &is_recent, uid_only, utf8 };
         let mut fetched = newest.fetch(uids, items, &style, reply.output())?;
-        if !fetched.gone.is_empty() && *has_hidden_expunges {
+        let are_known = !numbers.is_listed() || items.are_marks();
+        if !fetched.gone.is_empty() && *has_hidden_expunges && are_known {
             // Gone messages are fetched as far as they are known.
             let style = FetchStyle { number_of: &|_, row| row + 1, ..style };
             let gone = std::mem::take(&mut fetched.gone);

@@ -345,7 +345,7 @@ impl<A: Account> Session<A> {
         reply: &mut Reply<'_>,
         next: &mut Next,
     ) -> Answer<Done> {
-        self.check_available(&command)?;
+        self.prepare(&command, reply)?;
         match command {
             Command::Capability => self.capability(reply),
             Command::Noop => Ok(Done::text("NOOP completed")),
@@ -405,6 +405,12 @@ impl<A: Account> Session<A> {
             }
             other => self.dispatch_account(other, reply),
         }
+    }
+
+    /// Fails if a command is not available; waits for messages that it needs.
+    fn prepare(&mut self, command: &Command, reply: &mut Reply<'_>) -> Answer<()> {
+        self.check_available(command)?;
+        if needs_messages(command) { self.read_listed(reply) } else { Ok(()) }
     }
 
     /// Runs a command that appends messages, and notes them for NOTIFY.
@@ -509,6 +515,22 @@ impl Done {
 
     pub(crate) fn with(code: String, text: &'static str) -> Self {
         Self { code: Some(code), text }
+    }
+}
+
+/// Returns `true` if more must be known of the messages of the selected mailbox than a name
+/// contains.
+fn needs_messages(command: &Command) -> bool {
+    match command {
+        Command::Fetch(fetch) => !fetch.items.are_marks(),
+        Command::Search(_)
+        | Command::MultiSearch(_)
+        | Command::Sort(..)
+        | Command::Thread(..)
+        | Command::Store(_)
+        | Command::Copy { .. }
+        | Command::Replace { .. } => true,
+        _ => false,
     }
 }
 

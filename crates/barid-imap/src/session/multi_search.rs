@@ -98,7 +98,7 @@ impl<A: Account> Session<A> {
             return self.write_found((tag, name), command, (&view, &rows), reply);
         }
         let view = match self.account.open(name, true) {
-            Ok(mailbox) => mailbox.view(),
+            Ok(mut mailbox) => mailbox.read_listed()?,
             // A mailbox that is gone, or cannot be selected, is left out (RFC 7377 §2.2).
             Err(refusal) if matches!(refusal.code, Some("NONEXISTENT" | "CANNOT")) => return Ok(()),
             Err(refusal) => return Err(refusal),

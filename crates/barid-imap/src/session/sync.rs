@@ -64,6 +64,17 @@ impl<A: Account> Session<A> {
         self.announce_view(now, expunge, &[], reply)
     }
 
+    /// Waits for messages that were only listed when the mailbox was opened, and announces what has
+    /// changed meanwhile. Numbers keep their meaning for the command that runs.
+    pub(super) fn read_listed(&mut self, reply: &mut Reply<'_>) -> Answer<()> {
+        let Some(selected) = &mut self.selected else { return Ok(()) };
+        if !selected.newest.is_listed() {
+            return Ok(());
+        }
+        let now = selected.mailbox.read_listed()?;
+        self.announce_view(now, false, &[], reply)
+    }
+
     /// Announces the changes from the newest announced view to `now`, except flags of the messages
     /// `answered`, ascending, which the command has answered itself.
     pub(super) fn announce_view(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barid::{Cancel, MailboxSpec};
+use barid::{Cancel, MailboxSpec, UidSet};
 use barid_folders::Renamed;
 use barid_imap::backend::{
     Account, Answer, Appended, ListedMailbox, Mailbox as _, NamesChange, Namespace, QuotaResource,
@@ -90,9 +90,11 @@ impl Account for SessionAccount {
     }
 
     fn open(&mut self, name: &MailboxName, read_only: bool) -> Answer<ServedMailbox> {
-        let shared = self.user.open_mailbox(name)?;
-        let view = shared.refresh(&self.cancel).map_err(refused)?;
+        let shared = self.user.open_listed(name)?;
+        let view = shared.refresh_listed(&self.cancel).map_err(refused)?;
         Ok(ServedMailbox {
+            must_rename: false,
+            late_recent: UidSet::new(),
             uidvalidity: view.view_status().uidvalidity,
             claimed: self.user.claimed_recent(view.id()),
             user: Arc::clone(&self.user),
@@ -112,8 +114,12 @@ impl Account for SessionAccount {
         name: &MailboxName,
         items: &[StatusItem],
     ) -> Answer<Vec<(StatusItem, StatusValue)>> {
-        let shared = self.user.open_mailbox(name)?;
-        shared.refresh(&self.cancel).map_err(refused)?;
+        let shared = self.user.open_listed(name)?;
+        match status::needs_messages(items) {
+            true => shared.refresh(&self.cancel),
+            false => shared.refresh_listed(&self.cancel),
+        }
+        .map_err(refused)?;
         status::values(&self.user, &shared, items)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use barid::{
     Cancel, ChangeOptions, ChangeRequest, Flag, FlagChange, FlagChanges, KeepExpunged, KeepLimits,
-    Keyword, SharedMailbox, Uid, UidSet, UidValidity, WriteWhen,
+    Keyword, SharedMailbox, Uid, UidSet, UidValidity, View, WriteWhen,
 };
 use barid_imap::backend::{Answer, Copied, Mailbox, Refusal, StoreRequest, Stored};
 use barid_imap::command::{MailboxName, StoreHow};
@@ -24,6 +24,11 @@ pub struct ServedMailbox {
     pub(crate) cancel: Cancel,
     /// The claims of \Recent; for as long as this is held, the mailbox counts as selected.
     pub(crate) claimed: Arc<ClaimedRecent>,
+    /// `true` if messages with \Recent were claimed before they could be renamed, so that they are
+    /// not recent for another session later: they were only listed.
+    pub(crate) must_rename: bool,
+    /// Messages that were claimed when those were renamed.
+    pub(crate) late_recent: UidSet,
     /// The UIDVALIDITY under which the client's UIDs are valid.
     pub(crate) uidvalidity: UidValidity,
 }
@@ -46,6 +51,36 @@ impl ServedMailbox {
     /// Fails if the name means another mailbox now, or none.
     fn check_name(&self) -> Answer<()> {
         self.user.check_same(&self.name, &self.shared)
+    }
+
+    /// Returns the view that a refresh has found.
+    fn found(&mut self, view: barid::Result<View>) -> Answer<ServedView> {
+        match view {
+            Ok(view) if self.must_rename && !view.is_listed() => {
+                // What cannot be renamed now is recent for another session later.
+                let late = self.rename_recent().unwrap_or_default();
+                add_all(&mut self.late_recent, &late);
+                Ok(self.view())
+            }
+            Ok(view) => Ok(ServedView(view)),
+            Err(error) => {
+                self.check_name()?;
+                Err(refused(error))
+            }
+        }
+    }
+
+    /// Claims the messages with \Recent, and renames them so that no program takes them for recent
+    /// any more.
+    fn rename_recent(&mut self) -> Answer<UidSet> {
+        self.must_rename = false;
+        let claimed = Arc::clone(&self.claimed);
+        self.update(|mailbox, options| {
+            let new = claimed.of_view(mailbox, true)?;
+            let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
+            mailbox.change(&request, options)?;
+            Ok(new)
+        })
     }
 
     fn remove_with(&self, uids: &[Uid], keep_expunged: KeepExpunged) -> Answer<()> {
@@ -82,13 +117,13 @@ impl Mailbox for ServedMailbox {
     }
 
     fn refresh(&mut self) -> Answer<ServedView> {
-        match self.shared.refresh(&self.cancel) {
-            Ok(view) => Ok(ServedView(view)),
-            Err(error) => {
-                self.check_name()?;
-                Err(refused(error))
-            }
-        }
+        let view = self.shared.refresh_listed(&self.cancel);
+        self.found(view)
+    }
+
+    fn read_listed(&mut self) -> Answer<ServedView> {
+        let view = self.shared.refresh(&self.cancel);
+        self.found(view)
     }
 
     fn id(&self) -> String {
@@ -105,22 +140,25 @@ impl Mailbox for ServedMailbox {
     }
 
     fn recent(&mut self) -> Answer<UidSet> {
-        self.claimed.of_view(&self.shared.view(), false).map_err(refused)
+        let mut recent = self.claimed.of_view(&self.shared.view(), false).map_err(refused)?;
+        add_all(&mut recent, &std::mem::take(&mut self.late_recent));
+        Ok(recent)
     }
 
     fn claim_recent(&mut self) -> Answer<UidSet> {
         let claimed = &self.claimed;
         let view = self.shared.view();
         // Only a rename in a Maildir is cheap enough to be done at once.
-        if view.view_status().recent == 0 || view.caps().delays {
-            return claimed.of_view(&view, true).map_err(refused);
-        }
-        self.update(|mailbox, options| {
-            let new = claimed.of_view(mailbox, true)?;
-            let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
-            mailbox.change(&request, options)?;
-            Ok(new)
-        })
+        let has_recent = view.view_status().recent > 0 && !view.caps().delays;
+        let mut recent = match has_recent && !view.is_listed() {
+            true => self.rename_recent()?,
+            false => {
+                self.must_rename |= has_recent;
+                claimed.of_view(&view, true).map_err(refused)?
+            }
+        };
+        add_all(&mut recent, &std::mem::take(&mut self.late_recent));
+        Ok(recent)
     }
 
     fn store(&mut self, request: &StoreRequest<'_>) -> Answer<Stored> {
@@ -184,8 +222,13 @@ impl Mailbox for ServedMailbox {
 }
 
 impl Drop for ServedMailbox {
-    /// Writes flags that other programs cannot see yet.
+    /// Writes flags that other programs cannot see yet, and renames claimed messages.
     fn drop(&mut self) {
+        if self.must_rename {
+            self.cancel = Cancel::new();
+            // What cannot be renamed now is recent for another session later.
+            let _ = self.rename_recent();
+        }
         if self.read_only || !self.shared.view().caps().delays {
             return;
         }
@@ -197,6 +240,12 @@ impl Drop for ServedMailbox {
             }
             Ok(())
         });
+    }
+}
+
+fn add_all(set: &mut UidSet, more: &UidSet) {
+    for (first, last) in more.ranges() {
+        set.insert_range(*first, *last);
     }
 }
 

@@ -7,6 +7,11 @@ use barid_imap::command::StatusItem;
 use super::refusal::refused;
 use super::user::{UserMail, mailbox_id};
 
+/// Returns `true` if the sizes of messages are requested, which are known once these are read.
+pub(crate) fn needs_messages(items: &[StatusItem]) -> bool {
+    items.iter().any(|item| matches!(item, StatusItem::Size | StatusItem::DeletedStorage))
+}
+
 /// Returns the values of STATUS items; the view is that of the last refresh.
 pub(crate) fn values(
     user: &UserMail,

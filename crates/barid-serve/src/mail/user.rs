@@ -125,6 +125,15 @@ impl UserMail {
         Ok(shared)
     }
 
+    /// Opens a mailbox as [`UserMail::open_mailbox`] does, but its messages may only be listed
+    /// ([`Mailboxes::open_listed`]).
+    pub(crate) fn open_listed(&self, name: &MailboxName) -> Answer<SharedMailbox> {
+        let spec = self.folders.spec_of(name).map_err(refused_folder)?;
+        let shared = self.mailboxes.open_listed(&spec).map_err(refused)?;
+        self.keep(&shared);
+        Ok(shared)
+    }
+
     /// Opens a mailbox, or returns the one that is open.
     pub(crate) fn find_mailbox(&self, name: &MailboxName) -> Answer<SharedMailbox> {
         let spec = self.folders.spec_of(name).map_err(refused_folder)?;

@@ -46,6 +46,10 @@ impl MailView for ServedView {
         self.0.len()
     }
 
+    fn is_listed(&self) -> bool {
+        self.0.is_listed()
+    }
+
     fn uid_of(&self, row: u32) -> Answer<Uid> {
         self.0.uid_of(row).map_err(refused)
     }

@@ -51,7 +51,8 @@ type LearnedSizes = Vec<(Uid, u64)>;
 
 impl View {
     /// Fetches `items` of the messages `uids`, in their order. Messages that have moved are
-    /// followed.
+    /// followed. Of a view that is only listed, the items can be fetched that a name contains
+    /// ([`FetchItems::are_marks`]); nothing else in [`Fetched`] is then right.
     ///
     /// # Errors
     /// A damaged cache; errors of the file system; [`Error::Renumbered`] if a message has moved and
@@ -74,6 +75,9 @@ impl View {
         write: &WriteFetched<'_>,
         take: &mut TakeFetched<'_>,
     ) -> Result<(FetchReport, LearnedSizes)> {
+        if !items.are_marks() {
+            self.check_read()?;
+        }
         let mut learned = Learned::default();
         let report = run(self, uids, items, write, &mut learned, take)?;
         // Later fetches use the stored values.

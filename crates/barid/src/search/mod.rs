@@ -50,6 +50,7 @@ impl View {
     /// the UIDs are no longer valid. A single message that cannot be read is
     /// [`FoundMessages::unreadable`].
     pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
+        self.check_read()?;
         let (program, unreadable) = self.with_email_ids(program)?;
         let mut found = self.search_resolved(&program, saved)?;
         found.unreadable.extend(unreadable);

@@ -5,6 +5,7 @@
 //! a listener runs.
 
 mod cancel;
+mod reader;
 mod registry;
 mod watcher;
 mod writer;
@@ -77,11 +78,12 @@ impl SharedMailbox {
         spec: &MailboxSpec,
         options: &OpenOptions,
         registered: Registered,
+        open: impl FnOnce(Arc<dyn Vfs>, &MailboxSpec, &OpenOptions) -> Result<Mailbox>,
     ) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stop_of = Some(Arc::clone(&stop));
         let options = OpenOptions { stop: stop_of, is_kept_open: true, ..options.clone() };
-        let mailbox = Mailbox::open_in(Arc::clone(&vfs), spec, &options)?;
+        let mailbox = open(Arc::clone(&vfs), spec, &options)?;
         Ok(Self(Arc::new_cyclic(|shared| Shared {
             vfs,
             spec: spec.clone(),
@@ -111,6 +113,19 @@ impl SharedMailbox {
     /// As [`Mailbox::refresh`]; [`Error::Stopped`] if the request was cancelled;
     /// [`Error::Nested`].
     pub fn refresh(&self, cancel: &Cancel) -> Result<View> {
+        self.0.refresh(cancel)
+    }
+
+    /// Checks for changes as [`SharedMailbox::refresh`] does. If the newest view is only listed
+    /// ([`View::is_listed`]) and the mailbox has not changed since, returns that view at once.
+    ///
+    /// # Errors
+    /// As [`SharedMailbox::refresh`].
+    pub fn refresh_listed(&self, cancel: &Cancel) -> Result<View> {
+        let view = self.0.view();
+        if view.is_listed && view.is_unchanged()? {
+            return Ok(view);
+        }
         self.0.refresh(cancel)
     }
 
@@ -263,12 +278,17 @@ impl Shared {
             NotTaken::Nested => Error::Nested { path: self.spec.path.clone() },
         })?;
         cancel.begin(&self.stop);
-        let mut turn = WriterTurn { shared: self, cancel, mailbox: taken };
+        let mut turn = WriterTurn { shared: self, cancel, mailbox: taken, is_newer: false };
         if turn.mailbox.is_none() {
             let mailbox = Mailbox::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
             turn.mailbox = Some(Box::new(mailbox));
         }
         let Some(mailbox) = &mut turn.mailbox else { return Err(Error::Stopped) };
+        if mailbox.is_listed {
+            mailbox.read_listed()?;
+            // The headers are there for all, however long the work takes.
+            turn.is_newer = self.publish(mailbox);
+        }
         work(mailbox)
     }
 
@@ -278,7 +298,10 @@ impl Shared {
         let before = self.view();
         let version = before.version();
         // What was shown before may be unreadable by now.
-        let is_changed = !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
+        let mut is_changed =
+            !mailbox.changes_since(&before).is_ok_and(|changes| changes.is_empty());
+        // Sessions let go of the names, which are in memory.
+        is_changed |= before.is_listed && !mailbox.is_listed;
         let version = if is_changed { version + 1 } else { version };
         let this = Arc::downgrade(self);
         *locked(&self.newest) = mailbox.view().published(this, version);
@@ -301,6 +324,8 @@ struct WriterTurn<'s> {
     shared: &'s Arc<Shared>,
     cancel: &'s Cancel,
     mailbox: Option<Box<Mailbox>>,
+    /// `true` if a view with a change was published already.
+    is_newer: bool,
 }
 
 impl Drop for WriterTurn<'_> {
@@ -309,9 +334,11 @@ impl Drop for WriterTurn<'_> {
         if std::thread::panicking() {
             return self.shared.writer.give_back(None);
         }
-        let is_newer = self.mailbox.as_ref().is_some_and(|mailbox| self.shared.publish(mailbox));
+        if let Some(mailbox) = &self.mailbox {
+            self.is_newer |= self.shared.publish(mailbox);
+        }
         self.shared.writer.give_back(self.mailbox.take());
-        if is_newer {
+        if self.is_newer {
             self.shared.notify_listeners();
         }
     }

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, Weak};
 use barid_formats::MailboxSpec;
 use barid_vfs::Vfs;
 
+use super::reader::ReaderThread;
 use super::watcher::WatcherThread;
-use super::{Shared, SharedMailbox, locked};
+use super::{Cancel, Shared, SharedMailbox, locked};
 use crate::opening::storage_of;
-use crate::{OpenOptions, Result, WatchOptions};
+use crate::{Mailbox, OpenOptions, Result, WatchOptions};
 
 /// The open mailboxes of a process: one [`SharedMailbox`] for each mailbox, however many sessions
 /// open it and by whatever path, and one thread that watches them all.
@@ -30,6 +31,7 @@ struct Registry {
     options: OpenOptions,
     slots: Mutex<HashMap<Key, Slot>>,
     watcher: Option<WatcherThread>,
+    reader: ReaderThread,
 }
 
 /// The place of a mailbox in a registry, which it leaves when it is closed.
@@ -59,7 +61,13 @@ impl Mailboxes {
     /// [`SharedMailbox::wait_for_newer`]); without, only by [`SharedMailbox::refresh`].
     pub fn new(vfs: Arc<dyn Vfs>, options: OpenOptions, watch: Option<WatchOptions>) -> Self {
         let watcher = watch.map(|watch| WatcherThread::new(Arc::clone(&vfs), watch));
-        Self(Arc::new(Registry { vfs, options, slots: Mutex::default(), watcher }))
+        Self(Arc::new(Registry {
+            vfs,
+            options,
+            slots: Mutex::default(),
+            watcher,
+            reader: ReaderThread::default(),
+        }))
     }
 
     /// Returns the handle of a mailbox; opens it if it is not open. `spec` is as in
@@ -78,20 +86,45 @@ impl Mailboxes {
     /// # Errors
     /// As [`crate::Mailbox::open_in`].
     pub fn open_spec(&self, spec: &MailboxSpec) -> Result<SharedMailbox> {
-        let Registry { vfs, options, slots, watcher } = &*self.0;
+        let shared = self.open_as(spec, false)?;
+        if shared.view().is_listed {
+            shared.0.with_mailbox(&Cancel::new(), |_| Ok(()))?;
+        }
+        Ok(shared)
+    }
+
+    /// Returns the handle of a mailbox as [`Mailboxes::open_spec`] does, but does not wait for the
+    /// headers of a large mailbox that is not open and has no cache, where the format knows flags
+    /// and UIDs without them: the view of the handle may then be only listed
+    /// ([`View::is_listed`](crate::View::is_listed)). A thread reads the headers meanwhile;
+    /// [`SharedMailbox::refresh`] and [`SharedMailbox::update`] wait for it.
+    ///
+    /// # Errors
+    /// As [`crate::Mailbox::open_in`].
+    pub fn open_listed(&self, spec: &MailboxSpec) -> Result<SharedMailbox> {
+        self.open_as(spec, true)
+    }
+
+    fn open_as(&self, spec: &MailboxSpec, may_list: bool) -> Result<SharedMailbox> {
+        let Registry { vfs, options, slots, watcher, reader } = &*self.0;
         let (storage, identity) = storage_of(vfs, spec, options)?;
         let key = (identity.id, storage.format().name());
         let slot = Arc::clone(locked(slots).entry(key).or_default());
-        let mut open = locked(&slot);
-        if let Some(shared) = open.upgrade()
+        let mut opened = locked(&slot);
+        if let Some(shared) = opened.upgrade()
             && self.leads_to(&shared, spec, key)
         {
             return Ok(SharedMailbox(shared));
         }
         let registered = Registered { registry: Arc::downgrade(&self.0), key };
-        let mailbox = SharedMailbox::open(Arc::clone(vfs), spec, options, registered)?;
-        *open = Arc::downgrade(&mailbox.0);
-        drop(open);
+        let open =
+            if may_list && reader.has_room() { Mailbox::open_listed } else { Mailbox::open_in };
+        let mailbox = SharedMailbox::open(Arc::clone(vfs), spec, options, registered, open)?;
+        *opened = Arc::downgrade(&mailbox.0);
+        drop(opened);
+        if mailbox.view().is_listed {
+            reader.add(&mailbox);
+        }
         if let Some(watcher) = watcher {
             watcher.add(&mailbox);
         }

@@ -1,0 +1,76 @@
+//! The thread that reads the headers of mailboxes that were only listed when they were opened.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use super::{Cancel, Shared, SharedMailbox, locked};
+use crate::limits::LISTED_WAITING_MAX;
+
+/// A thread that reads the headers of one listed mailbox after the other, and ends when there is
+/// none left, or soon after this value was dropped. A mailbox stays open until then, so that its
+/// cache is written even if its last session ends before.
+#[derive(Debug, Default)]
+pub(super) struct ReaderThread {
+    queue: Arc<Mutex<Queue>>,
+    cancel: Cancel,
+}
+
+#[derive(Default)]
+struct Queue {
+    mailboxes: VecDeque<Arc<Shared>>,
+    is_running: bool,
+}
+
+impl ReaderThread {
+    /// Returns `true` if another mailbox may be listed: each that waits for the thread has its
+    /// names in memory.
+    pub(super) fn has_room(&self) -> bool {
+        locked(&self.queue).mailboxes.len() < LISTED_WAITING_MAX
+    }
+
+    /// Reads the headers of a mailbox later. If no thread can be started, the next request that
+    /// needs them reads them.
+    pub(super) fn add(&self, mailbox: &SharedMailbox) {
+        let mut queue = locked(&self.queue);
+        queue.mailboxes.push_back(Arc::clone(&mailbox.0));
+        if queue.is_running {
+            return;
+        }
+        let (of_thread, cancel) = (Arc::clone(&self.queue), self.cancel.clone());
+        let thread = std::thread::Builder::new().name("header-reader".to_owned());
+        queue.is_running = thread.spawn(move || run(&of_thread, &cancel)).is_ok();
+        if !queue.is_running {
+            // The caller has a handle, so no mailbox is closed under the lock.
+            queue.mailboxes.pop_back();
+        }
+    }
+}
+
+impl Drop for ReaderThread {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        let unread = std::mem::take(&mut locked(&self.queue).mailboxes);
+        // Mailboxes are closed without the lock.
+        drop(unread);
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("mailboxes", &self.mailboxes.len()).finish_non_exhaustive()
+    }
+}
+
+fn run(queue: &Mutex<Queue>, cancel: &Cancel) {
+    loop {
+        let next = {
+            let mut queue = locked(queue);
+            let next = queue.mailboxes.pop_front();
+            queue.is_running = next.is_some();
+            next
+        };
+        let Some(mailbox) = next else { return };
+        // A request that needs the headers tries again, and gets the error.
+        let _ = mailbox.with_mailbox(cancel, |_| Ok(()));
+    }
+}
