@@ -194,7 +194,9 @@ fn an_mbox_is_neither_scanned_nor_entered_in_the_ledger() {
 fn what_others_did_to_an_mbox_meanwhile_is_looked_at() {
     type Act = fn(&mut Arena);
     let acts: [Act; 4] = [
-        |arena| drop(arena.deliver(1)),
+        |arena| {
+            arena.deliver(1);
+        },
         |arena| drop(append(&mut arena.open(), 50)),
         |arena| {
             let mut mailbox = arena.open();
