@@ -51,6 +51,8 @@ pub struct Mailbox {
     is_provisional: bool,
     /// State of the journal of pending changes that the view shows.
     shown_journal: Option<(u64, u64)>,
+    /// `true` if messages were appended to a file that nobody has looked at since.
+    pub(crate) has_unseen: bool,
     /// Duration of the last scan since the mailbox was opened, in nanoseconds.
     scan_nanos: i64,
 }
@@ -160,6 +162,7 @@ impl Mailbox {
                 unfinished,
                 is_provisional,
                 shown_journal: None,
+                has_unseen: false,
                 scan_nanos: 0,
             };
             mailbox.keep_restart_points();
@@ -280,6 +283,15 @@ impl Mailbox {
         // Changes that are not pending any more may be in the cache.
         self.ledger.refresh()?;
         if self.covers_ledger() { self.show_pending() } else { self.rescan(false) }
+    }
+
+    /// Looks at messages that were appended unseen, before the mailbox is closed: their UIDs were
+    /// told, and only the file has them, which other programs write anew.
+    pub(crate) fn look_at_unseen(&mut self) {
+        if self.has_unseen {
+            // The next opening looks, too.
+            let _ = self.refresh();
+        }
     }
 
     /// Returns `true` if a mailbox that is kept open has the stamp with which it was read, but so
@@ -422,6 +434,7 @@ impl Mailbox {
         let began = vfs.now();
         let (snapshot, state) = opening.scan(known)?;
         self.scan_nanos = vfs.now().unix_nanos - began.unix_nanos;
+        self.has_unseen = false;
         snapshot.release();
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read };

@@ -162,9 +162,10 @@ impl MessageRest for ViewMessage {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::path::PathBuf;
+    use std::sync::{Arc, Mutex};
 
-    use barid_vfs::Vfs;
+    use barid_vfs::{CallKind, OpenOptions as OpenFile, Vfs};
 
     use super::*;
     use crate::test_mailbox::{created, disk};
@@ -276,6 +277,42 @@ mod tests {
         let linked = inodes("/mail/from-maildir/cur");
         assert_eq!(linked.len(), 3);
         assert_eq!(linked, inodes("/mail/to-maildir/cur"));
+    }
+
+    #[test]
+    fn a_failed_copy_leaves_the_file_of_somebody_else() {
+        let memory = barid_vfs::MemVfs::new();
+        memory.create_dir_all(Path::new("/mail"), 0o700).unwrap();
+        let other = memory.clone();
+        let taken = Arc::new(Mutex::new(PathBuf::new()));
+        let taken_by_other = Arc::clone(&taken);
+        let vfs = barid_vfs::MeanwhileVfs::new(memory.clone(), move |kind, path| {
+            if kind != CallKind::Name || !path.starts_with("/mail/from-maildir/cur") {
+                return;
+            }
+            let list = other.read(Path::new("/mail/to-maildir/dovecot-uidlist"), 1 << 16);
+            let list = String::from_utf8(list.unwrap_or_default()).unwrap();
+            // The names of all are in the list before they are linked.
+            let mut taken = taken_by_other.lock().unwrap();
+            if list.lines().count() == 5 && *taken == PathBuf::new() {
+                let name = list.lines().last().and_then(|line| line.split_once(" :")).unwrap().1;
+                *taken = format!("/mail/to-maildir/cur/{name}:2,S").into();
+                let file = other.open(&taken, OpenFile::create_new(0o600)).unwrap();
+                file.write_all_at(b"d: e\n\nf\n", 0).unwrap();
+            }
+        });
+        let vfs: Arc<dyn Vfs> = Arc::new(vfs);
+        let source = filled(&vfs, "maildir");
+        let uids: Vec<Uid> = source.uids().unwrap().into_iter().filter_map(Uid::new).collect();
+        let messages = source.view().messages_to_append(&uids).unwrap();
+        let mut target = mailbox(&vfs, "maildir", "to");
+        append(&mut target, &[NewMessage { bytes: b"a: b\n\nc\n", ..NewMessage::default() }])
+            .unwrap();
+        copy(&messages, &mut target).unwrap_err();
+        let taken = taken.lock().unwrap().clone();
+        assert_eq!(memory.read(&taken, 99).unwrap(), b"d: e\n\nf\n");
+        target.refresh().unwrap();
+        assert_eq!(target.len(), 2, "one of each program");
     }
 
     #[test]

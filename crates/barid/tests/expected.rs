@@ -1,14 +1,16 @@
 //! Changes of flags and expunges in a Maildir that is kept open: what is seen after them without a
 //! listing is what a listing finds.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use barid::{
     Cancel, ChangeRequest, Flag, FlagChange, Keyword, Mailboxes, SharedMailbox, Uid, View,
 };
-use barid_vfs::{CallKind, CountingVfs, Host as _, MemVfs, Timestamp, Vfs};
+use barid_vfs::{CallKind, CountingVfs, Host as _, MeanwhileVfs, MemVfs, Timestamp, Vfs};
 
 use crate::arena::{Arena, add, flag, memory, now};
 
@@ -66,15 +68,19 @@ impl Kept {
         self.vfs.counts().since(&before).of(CallKind::List)
     }
 
-    /// Renames a message in `cur` as another program that marks it as flagged.
     fn mark_one(&self) {
-        let cur = Path::new("/box/cur");
-        let mut names = Vec::new();
-        let visit = &mut |name: &[u8], _| names.push(String::from_utf8(name.to_vec()).unwrap());
-        self.vfs.open_dir(cur).unwrap().list(visit).unwrap();
-        let name = names.iter().find(|name| name.ends_with(":2,")).unwrap();
-        self.vfs.rename(&cur.join(name), &cur.join(format!("{name}F"))).unwrap();
+        mark_one_in(&self.vfs, "");
     }
+}
+
+/// Renames a message in `cur`, but not `except`, as another program that marks it as flagged.
+fn mark_one_in(vfs: &dyn Vfs, except: &str) {
+    let cur = Path::new("/box/cur");
+    let mut names = Vec::new();
+    let visit = &mut |name: &[u8], _| names.push(String::from_utf8(name.to_vec()).unwrap());
+    vfs.open_dir(cur).unwrap().list(visit).unwrap();
+    let name = names.iter().find(|name| name.ends_with(":2,") && *name != except).unwrap();
+    vfs.rename(&cur.join(name), &cur.join(format!("{name}F"))).unwrap();
 }
 
 fn keywords() -> Vec<Keyword> {
@@ -155,6 +161,36 @@ fn what_others_change_in_the_same_tick_is_found_by_a_later_refresh() {
     assert_eq!(kept.listings(|| assert_eq!(flagged(&kept.refresh()), before + 1)), 1);
     let answered = marks(&kept.refresh());
     assert_eq!(answered.iter().filter(|m| m.flags.contains(Flag::Answered)).count(), 2);
+}
+
+/// The folder is made durable by a disk that takes its time.
+#[test]
+fn what_others_change_during_a_slow_change_is_found() {
+    let disk = memory();
+    let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 1);
+    arena.deliver(20);
+    arena.open().sync(&now()).unwrap();
+    disk.sleep(Duration::from_secs(5));
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let (armed, other) = (Arc::clone(&is_armed), disk.clone());
+    let vfs = MeanwhileVfs::new(disk.clone(), move |kind, path| match kind {
+        CallKind::Sync if path == Path::new("/box/cur") => other.sleep(Duration::from_millis(50)),
+        CallKind::Name if armed.swap(false, Ordering::SeqCst) => {
+            mark_one_in(&other, path.file_name().and_then(OsStr::to_str).unwrap());
+        }
+        _ => {}
+    });
+    let mailboxes = Mailboxes::new(Arc::new(vfs), arena.options(), None);
+    let shared = mailboxes.open_spec(&arena.spec).unwrap();
+    let flagged =
+        |view: &View| marks(view).iter().filter(|m| m.flags.contains(Flag::Flagged)).count();
+    let before = flagged(&shared.refresh(&Cancel::new()).unwrap());
+    is_armed.store(true, Ordering::SeqCst);
+    let request = flag(&[3], &add(Flag::Answered));
+    shared.update(&Cancel::new(), |mailbox, _| mailbox.change(&request, &now())).unwrap();
+    assert!(!is_armed.load(Ordering::SeqCst));
+    disk.sleep(Duration::from_secs(2));
+    assert_eq!(flagged(&shared.refresh(&Cancel::new()).unwrap()), before + 1);
 }
 
 #[test]

@@ -189,6 +189,9 @@ fn nothing_is_answered_that_a_name_does_not_contain() {
         };
         view.fetch(&[uid(1)], &items, &write, &mut take).map(|_| bytes)
     };
+    let far_apart = [uid(1), uid(2000)];
+    let items = FetchItems::parse("FLAGS").unwrap();
+    assert_eq!(view.fetch(&far_apart, &items, &write, &mut |_| true).unwrap().fetched, 2);
     let marks = fetch("(UID FLAGS MODSEQ)").unwrap();
     let modseq = view.highest_modseq();
     let expected = format!("* 1 FETCH (UID 1 FLAGS (\\Recent) MODSEQ ({modseq}))\r\n");

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid::{ChangeOptions, ChangeRequest, Flag, Mailbox, NewMessage, ReadAs, Uid, UidValidity};
+use barid::{
+    Cancel, ChangeOptions, ChangeRequest, Flag, Mailbox, Mailboxes, NewMessage, ReadAs, Uid,
+    UidValidity,
+};
 use barid_vfs::{
     CallKind, CountingVfs, CrashVfs, Fault, FaultVfs, Host as _, OpenOptions as OpenFile, Vfs,
 };
@@ -188,6 +191,48 @@ fn an_mbox_is_neither_scanned_nor_entered_in_the_ledger() {
     all.extend(append(&mut mailbox, 12));
     let expected: Vec<_> = all.iter().zip(0..).map(|(uid, n)| (uid.get(), text(n))).collect();
     assert_eq!(seen_by_others(&arena), (validity, expected));
+}
+
+/// Another program removes all but the last message, and with the first one the field that tells
+/// which UIDs were given.
+fn keep_the_last(arena: &Arena) {
+    let path = arena.spec.path.clone();
+    let content = text_of(arena, &path);
+    let last = content.rfind("\nFrom ").unwrap() + 1;
+    assert!(content.contains("X-IMAPbase") && !content[last..].contains("X-IMAPbase"));
+    arena.vfs.open(&path, OpenFile::WRITE).unwrap().set_len(0).unwrap();
+    write_over(arena, &path, &content[last..]);
+}
+
+#[test]
+fn uids_that_only_a_lost_field_told_are_given_to_no_other() {
+    let check = |arena: &Arena, told: &[Uid]| {
+        let (_, found) = seen_by_others(arena);
+        let [(now, text_now)] = &found[..] else { panic!("{found:?}") };
+        let (last, others) = told.split_last().unwrap();
+        assert_eq!(*text_now, text(told.len() as u32 - 1));
+        assert!(*now == last.get() || others.iter().all(|uid| uid.get() < *now), "{now} {told:?}");
+    };
+    let append_all = |mailbox: &mut Mailbox| {
+        let told: Vec<Uid> = (0..3).flat_map(|round| append(mailbox, round * 2)).collect();
+        assert_eq!(mailbox.len(), 2, "the others are unseen");
+        told
+    };
+    // The process that appended looks at it.
+    let arena = empty_mbox(Arc::new(memory()));
+    let mut mailbox = arena.open();
+    let told = append_all(&mut mailbox);
+    keep_the_last(&arena);
+    mailbox.refresh().unwrap();
+    check(&arena, &told);
+    // It has closed the mailbox before.
+    let arena = empty_mbox(Arc::new(memory()));
+    let mailboxes = Mailboxes::new(Arc::clone(&arena.vfs), arena.options(), None);
+    let shared = mailboxes.open_spec(&arena.spec).unwrap();
+    let told = shared.update(&Cancel::new(), |mailbox, _| Ok(append_all(mailbox))).unwrap();
+    drop((shared, mailboxes));
+    keep_the_last(&arena);
+    check(&arena, &told);
 }
 
 #[test]

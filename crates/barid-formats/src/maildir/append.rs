@@ -392,10 +392,9 @@ fn try_place_all(
                 rename.map_err(Error::at(&delivery.target))?;
             }
             Source::Elsewhere(message) => {
-                let linked = place_linked(terms, delivery, message);
-                // Somebody else's file of this name stays.
-                *placed += usize::from(!linked.as_ref().is_err_and(exists_already));
-                barriers += linked?;
+                // After an error nothing of ours has this name, but somebody else's file may.
+                barriers += place_linked(terms, delivery, message)?;
+                *placed += 1;
             }
         }
     }
@@ -406,11 +405,6 @@ fn try_place_all(
         }
     }
     Ok(barriers)
-}
-
-fn exists_already(error: &Error) -> bool {
-    let kind = std::io::ErrorKind::AlreadyExists;
-    matches!(error, Error::Io { source, .. } if source.kind() == kind)
 }
 
 /// Links the file of a message to its final name; if it cannot be linked after all, the message is

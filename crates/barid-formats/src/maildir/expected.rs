@@ -3,11 +3,12 @@
 //! A scan lists a folder of any size, and a change of one flag need not. So the change notes new
 //! names and expunged messages, and is reported as by a scan if nobody else changes anything. A
 //! change by somebody else while it runs may be hidden behind our own change of the folder. So the
-//! stamp of the report is racy: it was taken when the folders had just changed, or before that if
-//! the known stamp was racy already. An equal one proves nothing, and a later scan finds the rest.
+//! stamp of the report is racy: it counts as taken before the change, or with the known stamp if
+//! that was racy already. An equal one proves nothing, and a later scan finds the rest.
 
 use barid_mailbox::{ChangedMessage, Known, Result, ScanReport, ScanStats};
 use barid_types::Uid;
+use barid_vfs::Timestamp;
 
 use super::state::MaildirState;
 use super::{Maildir, name};
@@ -16,6 +17,8 @@ use crate::file_stamps::FileStamps;
 /// A change of messages that are known as they are.
 pub(super) struct Expected {
     before: FileStamps,
+    /// Time before the change.
+    began: Timestamp,
     state: MaildirState,
     changed: Vec<ChangedMessage>,
     expunged: Vec<Uid>,
@@ -28,9 +31,10 @@ impl Expected {
         let (Some(before), Some(state)) = (FileStamps::of_known(known), state) else {
             return Ok(None);
         };
-        let is_same = maildir.file_stamps()?.same_files(&before);
+        let now = maildir.file_stamps()?;
+        let (is_same, began) = (now.same_files(&before), now.taken);
         let (changed, expunged) = (Vec::new(), Vec::new());
-        Ok(is_same.then_some(Self { before, state, changed, expunged }))
+        Ok(is_same.then_some(Self { before, began, state, changed, expunged }))
     }
 
     /// Notes the new name of a message in `cur`, which has no other base name than before.
@@ -65,10 +69,9 @@ impl Expected {
         if !(0..stamp.files.len()).all(|at| is_same(at) || touched.get(at) == Some(&true)) {
             return Ok(None);
         }
-        if !self.before.are_settled() {
-            // What was not certain of the folders then is not certain now, and is not younger.
-            stamp.taken = self.before.taken;
-        }
+        // Another change may have been made at any time since, and before that if the known stamp
+        // was racy.
+        stamp.taken = if self.before.are_settled() { self.began } else { self.before.taken };
         self.expunged.sort_unstable();
         // The last name of each message stays.
         self.changed.reverse();

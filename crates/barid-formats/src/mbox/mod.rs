@@ -35,7 +35,7 @@ use barid_mailbox::{
     ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext,
     SyncReport, Unfinished,
 };
-use barid_types::{KeywordTable, UidValidity};
+use barid_types::{KeywordTable, Uid, UidValidity};
 use barid_vfs::{FileStamp, Vfs, local_zone};
 use jiff::tz::TimeZone;
 
@@ -114,6 +114,12 @@ impl MboxMailbox {
 
     fn unseen(&self) -> Option<UnseenAppends> {
         *self.unseen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the lowest UID that was never told to anybody, as far as it is known.
+    fn told_uidnext(&self, known: &dyn Known) -> Option<Uid> {
+        let unseen = self.unseen().and_then(|unseen| unseen.uidnext_under(known.uidvalidity()));
+        known.uidnext().max(unseen)
     }
 
     fn set_unseen(&self, unseen: UnseenAppends) {

@@ -444,7 +444,8 @@ fn report(
     known: &dyn Known,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
-    let before = UidsBefore { validity: known.uidvalidity(), uidnext: known.uidnext(), last: 0 };
+    let (validity, uidnext) = (known.uidvalidity(), mailbox.told_uidnext(known));
+    let before = UidsBefore { validity, uidnext, last: 0 };
     let is_settled = || {
         mailbox
             .file_stamps()

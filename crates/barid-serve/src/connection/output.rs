@@ -74,7 +74,9 @@ impl Output for SessionOutput {
     }
 
     fn write_buffer(&mut self, bytes: &mut Vec<u8>) -> bool {
-        if bytes.is_empty() || bytes.len() > OUTPUT_BUFFER_LEN {
+        // A buffer that had much more in it before keeps its memory.
+        let is_large = bytes.capacity() > 2 * OUTPUT_BUFFER_LEN || bytes.len() > OUTPUT_BUFFER_LEN;
+        if bytes.is_empty() || is_large {
             return self.write(bytes);
         }
         self.running.end();

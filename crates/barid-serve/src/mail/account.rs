@@ -26,7 +26,6 @@ use crate::quota::MailUse;
 pub struct SessionAccount {
     user: Arc<UserMail>,
     cancel: Cancel,
-    /// Mailbox of the APPEND that is being received.
     /// The mailbox to which messages are being appended, as it was found at the beginning.
     append_to: Option<(MailboxName, MailboxSpec)>,
     received: Vec<Received>,

@@ -122,7 +122,8 @@ impl Mailbox for ServedMailbox {
     }
 
     fn read_listed(&mut self) -> Answer<ServedView> {
-        let view = self.shared.refresh(&self.cancel);
+        let view = self.shared.view();
+        let view = if view.is_listed() { self.shared.refresh(&self.cancel) } else { Ok(view) };
         self.found(view)
     }
 
@@ -225,9 +226,13 @@ impl Drop for ServedMailbox {
     /// Writes flags that other programs cannot see yet, and renames claimed messages.
     fn drop(&mut self) {
         if self.must_rename {
-            self.cancel = Cancel::new();
-            // What cannot be renamed now is recent for another session later.
-            let _ = self.rename_recent();
+            // What cannot be renamed then is recent for another session later.
+            let claimed = Arc::clone(&self.claimed);
+            self.shared.once_read(move |mailbox| {
+                claimed.of_view(mailbox, true)?;
+                let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
+                mailbox.change(&request, &change_options()).map(drop)
+            });
         }
         if self.read_only || !self.shared.view().caps().delays {
             return;

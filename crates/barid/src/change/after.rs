@@ -166,6 +166,7 @@ impl Mailbox {
         if let Next::Unseen(uidvalidity) = made.next {
             let appended = made.report.appended.iter().flatten().copied().collect();
             let appended_under = Some(uidvalidity);
+            self.has_unseen = !self.storage.format().has_message_files();
             return Changed { appended, appended_under, ..made.into_report(request) };
         }
         let mut troubles = Vec::new();

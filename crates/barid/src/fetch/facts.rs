@@ -68,7 +68,8 @@ fn facts(
         Some(next) => view.row_from(next)?,
         None => view.len(),
     };
-    if rows.len() > uids.len().saturating_mul(FETCH_FACTS_SPREAD) {
+    // A listed view has nothing else to answer from.
+    if !view.is_listed() && rows.len() > uids.len().saturating_mul(FETCH_FACTS_SPREAD) {
         return Ok(false);
     }
     if items.has(&FetchItem::Rfc822Size) && !are_sizes_known(view, rows.clone())? {

@@ -33,6 +33,9 @@ use crate::{Error, Mailbox, OpenOptions, Result, View};
 #[derive(Clone)]
 pub struct SharedMailbox(Arc<Shared>);
 
+/// Work on a mailbox that is done once its headers are read.
+type AfterReading = dyn FnOnce(&mut Mailbox) -> Result<()> + Send;
+
 /// A function that is called with a newer view.
 type Listener = dyn Fn(&View) + Send + Sync;
 
@@ -45,6 +48,8 @@ pub(crate) struct Shared {
     newest: Mutex<View>,
     has_newer: Condvar,
     listeners: Mutex<Vec<(u64, Arc<Listener>)>>,
+    /// Work that waits for the headers of a listed mailbox.
+    after_reading: Mutex<Vec<Box<AfterReading>>>,
     /// Number of threads that wait for a newer view.
     waiting: AtomicUsize,
     last_listener: AtomicU64,
@@ -92,6 +97,7 @@ impl SharedMailbox {
             writer: Writer::new(mailbox),
             has_newer: Condvar::new(),
             listeners: Mutex::default(),
+            after_reading: Mutex::default(),
             waiting: AtomicUsize::new(0),
             last_listener: AtomicU64::new(0),
             begun: AtomicU64::new(0),
@@ -127,6 +133,20 @@ impl SharedMailbox {
             return Ok(view);
         }
         self.0.refresh(cancel)
+    }
+
+    /// Runs `work` on the mailbox once the headers of a listed view have been read, without waiting
+    /// for that; at once if the newest view is not listed. An error of `work` is lost.
+    pub fn once_read(&self, work: impl FnOnce(&mut Mailbox) -> Result<()> + Send + 'static) {
+        locked(&self.0.after_reading).push(Box::new(work));
+        if !self.view().is_listed {
+            // They may have been read meanwhile.
+            let _ = self.update(&Cancel::new(), |mailbox, _| {
+                std::mem::take(&mut *locked(&self.0.after_reading))
+                    .into_iter()
+                    .try_for_each(|work| work(mailbox))
+            });
+        }
     }
 
     /// Runs `work` on the mailbox, while no other thread changes it, and publishes the view that
@@ -233,6 +253,15 @@ impl NewerViews for Shared {
     }
 }
 
+impl Drop for Shared {
+    /// Looks at appended messages that nobody has looked at.
+    fn drop(&mut self) {
+        if let Some(mailbox) = self.writer.get_mut() {
+            mailbox.look_at_unseen();
+        }
+    }
+}
+
 impl Shared {
     fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0 || !locked(&self.listeners).is_empty()
@@ -286,6 +315,10 @@ impl Shared {
         let Some(mailbox) = &mut turn.mailbox else { return Err(Error::Stopped) };
         if mailbox.is_listed {
             mailbox.read_listed()?;
+            for work in std::mem::take(&mut *locked(&self.after_reading)) {
+                // Nobody waits for the result.
+                let _ = work(mailbox);
+            }
             // The headers are there for all, however long the work takes.
             turn.is_newer = self.publish(mailbox);
         }

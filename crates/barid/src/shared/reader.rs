@@ -61,7 +61,24 @@ impl std::fmt::Debug for Queue {
     }
 }
 
+/// Notes the end of the thread, whatever ends it, and closes the mailboxes that it leaves.
+struct Running<'q>(&'q Mutex<Queue>);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut queue = locked(self.0);
+            queue.is_running = false;
+            let left = std::mem::take(&mut queue.mailboxes);
+            drop(queue);
+            // Mailboxes are closed without the lock; requests read their headers.
+            drop(left);
+        }
+    }
+}
+
 fn run(queue: &Mutex<Queue>, cancel: &Cancel) {
+    let _running = Running(queue);
     loop {
         let next = {
             let mut queue = locked(queue);

@@ -67,7 +67,7 @@ impl Running {
 
     fn is_awaited(&self, number: usize) -> bool {
         let shared = self.watched.get(&number).and_then(Weak::upgrade);
-        shared.is_some_and(|shared| shared.is_awaited())
+        shared.is_some_and(|shared| shared.is_awaited() && !shared.view().is_listed())
     }
 
     fn check(&mut self, number: usize) {
@@ -76,7 +76,8 @@ impl Running {
             self.unseen.remove(&number);
             return self.events.remove(number);
         };
-        if !shared.is_awaited() {
+        // Whoever reads the headers of a listed mailbox publishes what it finds.
+        if !shared.is_awaited() || shared.view().is_listed() {
             self.unseen.insert(number);
             return self.events.check(number, &shared.view(), || (Checked::Settled, ()));
         }

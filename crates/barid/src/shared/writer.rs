@@ -67,6 +67,14 @@ impl Writer {
         self.given_back.notify_one();
     }
 
+    /// Returns the mailbox, which no thread has; `None` if it is in an unknown state.
+    pub(super) fn get_mut(&mut self) -> Option<&mut Mailbox> {
+        match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            WriterState::Free(mailbox) => Some(mailbox),
+            WriterState::Taken(_) | WriterState::Lost => None,
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -36,6 +36,12 @@ impl UnseenAppends {
         (is_same && unseen.after.same_files(now)).then_some(unseen)
     }
 
+    /// Returns the lowest UID that was not told to anybody under a UIDVALIDITY, as far as these
+    /// appends know: the file need not tell it any more.
+    pub(in crate::mbox) fn uidnext_under(&self, validity: Option<UidValidity>) -> Option<Uid> {
+        (validity == Some(self.validity)).then_some(self.uidnext)
+    }
+
     fn since(mailbox: &MboxMailbox, known: &FileStamps) -> Option<Self> {
         mailbox.unseen().filter(|unseen| unseen.known.same_files(known))
     }
