@@ -8,7 +8,7 @@ use barid_imap_suites::scripts::{Report, RunOptions, run_folder, script_names};
 use barid_imap_suites::{
     ConfiguredServer, MailFormat, ProgramArgs, ProgramServer, Server as _, Transport,
 };
-use barid_testkit::corpora;
+use barid_testkit::{corpora, disk};
 
 use crate::support::World;
 
@@ -150,4 +150,33 @@ error: bad.toml:4:1: unknown key in [listen]: `adress`; did you mean `address`?
     assert!(run.text().contains("listen: lmtp on 127.0.0.1:24\n"), "{}", run.text());
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("error: /nowhere/users: "), "{}", run.stderr);
+}
+
+/// A large Maildir is first answered from its names. A session that only selects it leaves it as
+/// another one would that reads the messages.
+#[test]
+fn a_short_session_on_a_large_maildir_is_not_repeated() {
+    const MESSAGES: u32 = 2_100;
+    let world = World::new();
+    for number in 0..MESSAGES {
+        let name = format!("box/new/{}.M{number}P1.host", 1_700_000_000 + number);
+        world.write(&name, format!("Subject: {number}\n\n{number}\n").as_bytes());
+    }
+    for folder in ["cur", "tmp"] {
+        disk::create_dir_all(&world.path("box").join(folder)).unwrap();
+    }
+    let location = world.path("box");
+    let selected = || {
+        let args = ["serve", "--stdio", "--mail", location.to_str().unwrap()];
+        let run = world.run_with_input(&args, b"a SELECT INBOX\r\nb LOGOUT\r\n");
+        let text = run.text();
+        let value = |name: &str| {
+            let line = text.lines().find(|line| line.contains(name));
+            line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+        };
+        (value(" EXISTS"), value(" RECENT"))
+    };
+    let exists = format!("* {MESSAGES} EXISTS");
+    assert_eq!(selected(), (exists.clone(), format!("* {MESSAGES} RECENT")));
+    assert_eq!(selected(), (exists, "* 0 RECENT".to_owned()));
 }

@@ -105,7 +105,7 @@ impl Service {
             };
             // Opening may wait for the disk, but not for other users.
             let mail = tokio::task::block_in_place(|| self.users.open(&identity.user))?;
-            let cancel = Cancel::new();
+            let (cancel, kept) = (Cancel::new(), Arc::clone(&mail));
             let account = SessionAccount::new(mail, cancel.clone());
             let settings = SessionSettings {
                 can_compress: true,
@@ -115,7 +115,13 @@ impl Service {
             };
             let mut session = Box::new(Session::new(account, settings, *decoder));
             session.set_client_id(client_id);
-            match serve(&mut *stream, session, Some(tag), cancel, StopRequest::never()).await? {
+            let never = StopRequest::never();
+            let end = serve(&mut *stream, session, Some(tag), cancel, never).await;
+            if kept.is_reading() {
+                // Whoever logs in meanwhile need not begin again.
+                tokio::task::spawn_blocking(move || kept.wait_until_read());
+            }
+            match end? {
                 SessionEnd::Closed => return Ok(false),
                 SessionEnd::Unauthenticated(decoder) => known = Some(*decoder),
             }

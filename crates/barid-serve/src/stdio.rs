@@ -57,12 +57,15 @@ impl AsyncWrite for Stdio {
 pub fn serve_stdio(user: UserMail) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let cancel = Cancel::new();
-    let account = SessionAccount::new(Arc::new(user), cancel.clone());
+    let user = Arc::new(user);
+    let account = SessionAccount::new(Arc::clone(&user), cancel.clone());
     let settings =
         SessionSettings { can_compress: true, id: server_id(), ..SessionSettings::default() };
     let session = Box::new(Session::new(account, settings, Decoder::new()));
     let stream = Stdio { input: tokio::io::stdin(), output: tokio::io::stdout() };
     let end = runtime.block_on(serve(stream, session, None, cancel, StopRequest::never()));
+    // The next process would list its mailboxes again.
+    user.wait_until_read();
     // A read of standard input cannot be cancelled, and must not keep the process alive.
     runtime.shutdown_background();
     end.map(drop)

@@ -165,14 +165,15 @@ impl Mailbox {
                 has_unseen: false,
                 scan_nanos: 0,
             };
-            mailbox.keep_restart_points();
-            mailbox.show_pending_or_heal()?;
+            mailbox.complete_opening()?;
             return Ok(mailbox);
         }
         Err(Error::KeepsChanging { path: storage.name().to_owned() })
     }
 
-    fn show_pending_or_heal(&mut self) -> Result<()> {
+    /// Keeps what the scan has learned, reports news of the state, and shows pending changes.
+    fn complete_opening(&mut self) -> Result<()> {
+        self.keep_restart_points();
         let news = state_news(&self.pending, &self.ledger);
         self.notes.extend(news.into_iter().map(|news| Note {
             kind: NoteKind::State,

@@ -152,6 +152,16 @@ impl UserMail {
         drop(oldest);
     }
 
+    /// Returns `true` while headers of mailboxes are read that sessions have only listed.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.mailboxes.is_reading()
+    }
+
+    /// Waits until they are read.
+    pub(crate) fn wait_until_read(&self) {
+        self.mailboxes.wait_until_read();
+    }
+
     /// Closes the mailboxes that no session uses.
     pub(crate) fn release_mailboxes(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

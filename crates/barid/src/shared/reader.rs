@@ -1,7 +1,7 @@
 //! The thread that reads the headers of mailboxes that were only listed when they were opened.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::{Cancel, Shared, SharedMailbox, locked};
 use crate::limits::LISTED_WAITING_MAX;
@@ -12,6 +12,7 @@ use crate::limits::LISTED_WAITING_MAX;
 #[derive(Debug, Default)]
 pub(super) struct ReaderThread {
     queue: Arc<Mutex<Queue>>,
+    ended: Arc<Condvar>,
     cancel: Cancel,
 }
 
@@ -37,12 +38,25 @@ impl ReaderThread {
             return;
         }
         let (of_thread, cancel) = (Arc::clone(&self.queue), self.cancel.clone());
+        let ended = Arc::clone(&self.ended);
         let thread = std::thread::Builder::new().name("header-reader".to_owned());
-        queue.is_running = thread.spawn(move || run(&of_thread, &cancel)).is_ok();
+        queue.is_running = thread.spawn(move || run(&of_thread, &ended, &cancel)).is_ok();
         if !queue.is_running {
             // The caller has a handle, so no mailbox is closed under the lock.
             queue.mailboxes.pop_back();
         }
+    }
+
+    /// Returns `true` if the thread runs.
+    pub(super) fn is_running(&self) -> bool {
+        locked(&self.queue).is_running
+    }
+
+    /// Waits until the thread has ended.
+    pub(super) fn wait(&self) {
+        let queue = locked(&self.queue);
+        let waited = self.ended.wait_while(queue, |queue| queue.is_running);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -62,9 +76,9 @@ impl std::fmt::Debug for Queue {
 }
 
 /// Notes the end of the thread, whatever ends it, and closes the mailboxes that it leaves.
-struct Running<'q>(&'q Mutex<Queue>);
+struct ThreadEnd<'q>(&'q Mutex<Queue>, &'q Condvar);
 
-impl Drop for Running<'_> {
+impl Drop for ThreadEnd<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut queue = locked(self.0);
@@ -74,11 +88,12 @@ impl Drop for Running<'_> {
             // Mailboxes are closed without the lock; requests read their headers.
             drop(left);
         }
+        self.1.notify_all();
     }
 }
 
-fn run(queue: &Mutex<Queue>, cancel: &Cancel) {
-    let _running = Running(queue);
+fn run(queue: &Mutex<Queue>, ended: &Condvar, cancel: &Cancel) {
+    let _end = ThreadEnd(queue, ended);
     loop {
         let next = {
             let mut queue = locked(queue);

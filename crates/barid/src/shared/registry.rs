@@ -105,6 +105,17 @@ impl Mailboxes {
         self.open_as(spec, true)
     }
 
+    /// Returns `true` while headers of mailboxes are read that were only listed.
+    pub fn is_reading(&self) -> bool {
+        self.0.reader.is_running()
+    }
+
+    /// Waits until the headers of all mailboxes are read that were only listed. Otherwise reading
+    /// ends with the last copy of this value, and the next process lists them again.
+    pub fn wait_until_read(&self) {
+        self.0.reader.wait();
+    }
+
     fn open_as(&self, spec: &MailboxSpec, may_list: bool) -> Result<SharedMailbox> {
         let Registry { vfs, options, slots, watcher, reader } = &*self.0;
         let (storage, identity) = storage_of(vfs, spec, options)?;
