@@ -109,9 +109,15 @@ fn linked_file(vfs: &dyn Vfs, to: &Path) -> Result<Option<Metadata>> {
     {
         return Ok(Some(*found));
     }
-    let removed = vfs.remove_file(to);
+    let removed = remove_link(vfs, to);
     found.and(removed).map_err(Error::at(to))?;
     Ok(None)
+}
+
+/// Removes a link that was just made. Nobody knows that there is one if this fails, so it is tried
+/// twice.
+pub(crate) fn remove_link(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+    vfs.remove_file(path).or_else(|error| vfs.remove_file(path).and(Err(error)))
 }
 
 /// End of a header.

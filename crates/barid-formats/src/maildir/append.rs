@@ -25,7 +25,7 @@ use super::state::MaildirState;
 use super::uidlist::{self, UidList, UidListRead};
 use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
-use crate::files::write_message_file;
+use crate::files::{remove_link, write_message_file};
 use crate::given::given_uids;
 
 /// Time after which the system has written the content of a file to the disk: Linux begins after 30
@@ -207,7 +207,7 @@ impl NewFileTerms<'_> {
         if self.ownership.admits(&found) && may_be(&found) {
             return Ok(Some(found));
         }
-        self.maildir.vfs.remove_file(to).map_err(Error::at(to))?;
+        remove_link(self.maildir.vfs.as_ref(), to).map_err(Error::at(to))?;
         Ok(None)
     }
 
