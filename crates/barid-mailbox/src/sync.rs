@@ -59,6 +59,9 @@ pub struct SyncContext<'a> {
     /// `true` if the appended messages are not looked at: where the mailbox can store their UIDs it
     /// does, and reports that in [`SyncReport::appended_under`].
     pub unseen: bool,
+    /// `true` if the caller will soon scan again, as in [`crate::ScanContext::will_rescan`]: the
+    /// report may then have [`SyncReport::expected`].
+    pub will_rescan: bool,
     /// Sequence number of the last pending change in this change, if there is one. The journal
     /// carries it, so that no pending change is applied twice.
     pub pending_through: Option<u64>,
@@ -83,6 +86,7 @@ impl<'a> SyncContext<'a> {
             stop: None,
             dry_run: false,
             unseen: false,
+            will_rescan: false,
             pending_through: None,
             drop_pending: None,
         }
@@ -237,8 +241,9 @@ pub struct SyncReport {
     /// the locks, and no later change leaves it equal.
     pub cache: Option<SyncedState>,
     /// Report of a scan after a change of known messages, without [`ScanReport::size_bytes`], if
-    /// nobody else changes anything meanwhile. `None` where only a scan can tell. Its stamp is
-    /// racy: a scan must follow, and finds the changes of others.
+    /// nobody else changes anything meanwhile. `None` where only a scan can tell, and without
+    /// [`SyncContext::will_rescan`]: its stamp is racy, and the scan that must follow finds the
+    /// changes of others.
     pub expected: Option<Box<ScanReport>>,
     /// Descriptions of steps that failed after the change was durable: the change itself is
     /// complete, and the remaining steps are done another time.

@@ -32,6 +32,13 @@ impl UidSet {
         self.0.splice(from..to, [(first, last)]);
     }
 
+    /// Adds all UIDs of another set.
+    pub fn insert_all(&mut self, other: &Self) {
+        for (first, last) in &other.0 {
+            self.insert_range(*first, *last);
+        }
+    }
+
     /// Returns `true` if `uid` is a member; O(log ranges).
     pub fn contains(&self, uid: Uid) -> bool {
         let at = self.0.partition_point(|range| range.1 < uid);

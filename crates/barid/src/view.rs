@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::caches::CacheFigures;
 use crate::error::damaged_file;
 use crate::limits::{FOLLOWED_GROWTH_MAX, FOLLOWS_MAX};
-use crate::opening::{CachePlace, is_superseded};
+use crate::opening::{CachePlace, is_current, is_superseded};
 use crate::shown::Shown;
 use crate::stored_values::ValueCache;
 use crate::{Error, Mailbox, MailboxFigures, OpenOptions, Result};
@@ -324,10 +324,11 @@ impl View {
     /// nothing changed or will do so soon, so that a later check finds a change.
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         let stamp = self.storage.stamp()?;
-        let known = &self.snapshot.meta().stamp;
-        let nanos = |stamp| self.storage.stamp_rules().unsettled_nanos(stamp);
-        let is_known = nanos(known) <= 0 || (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos(&stamp));
-        Ok(known.is_same(&stamp) && is_known && !self.storage.is_replaced(&self.identity)?)
+        let nanos = self.storage.stamp_rules().unsettled_nanos(&stamp);
+        let is_same = self.snapshot.meta().stamp.is_same(&stamp);
+        let is_known = is_current(&*self.storage, &self.snapshot, &stamp, false)
+            || is_same && (1..=Stamp::WAIT_NANOS_MAX).contains(&nanos);
+        Ok(is_known && !self.storage.is_replaced(&self.identity)?)
     }
 
     /// Ends a reading of the cache: releases what it began in a store of records, and reports

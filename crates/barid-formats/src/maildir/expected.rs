@@ -15,7 +15,7 @@ use super::{Maildir, name};
 use crate::file_stamps::FileStamps;
 
 /// A change of messages that are known as they are.
-pub(super) struct Expected {
+pub(super) struct ExpectedReport {
     before: FileStamps,
     /// Time before the change.
     began: Timestamp,
@@ -24,7 +24,7 @@ pub(super) struct Expected {
     expunged: Vec<Uid>,
 }
 
-impl Expected {
+impl ExpectedReport {
     /// Begins a change; `None` if the Maildir has changed since it was read.
     pub(super) fn begin(maildir: &Maildir, known: &dyn Known) -> Result<Option<Self>> {
         let state = MaildirState::from_bytes(known.state()).filter(|state| state.unread.is_empty());

@@ -143,9 +143,7 @@ impl Reading<'_> {
         lock(&shared.totals, |totals| totals.add(reader.totals));
         MaildirReadTotals::default()
     }
-}
 
-impl Reading<'_> {
     /// Returns the data of a message that its name contains.
     fn message<'n>(
         &self,

@@ -23,7 +23,7 @@ use barid_mailbox::{
 use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
-use super::expected::Expected;
+use super::expected::ExpectedReport;
 use super::keywords::Keywords;
 use super::layout::{EXPUNGE_BATCH, NAME_TRIES_MAX};
 use super::name::{self, Letters};
@@ -42,8 +42,8 @@ pub(super) fn sync(
     let dry_run = context.dry_run;
     let of_changes = changes.flags.len() + changes.expunge.len();
     let steps = context.steps(of_changes);
-    let is_of_known = appends.is_empty() && !dry_run;
-    let expected = if is_of_known { Expected::begin(maildir, known)? } else { None };
+    let is_expected = context.will_rescan && appends.is_empty() && !dry_run;
+    let expected = if is_expected { ExpectedReport::begin(maildir, known)? } else { None };
     let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
     let mut work = MaildirChange::new(maildir, steps, keywords, dry_run)?;
     work.expected = expected;
@@ -169,7 +169,7 @@ struct MaildirChange<'a> {
     /// Messages that were not found, but may exist.
     unsure: Vec<Uid>,
     /// The report of a scan, as long as all is as it was known.
-    expected: Option<Expected>,
+    expected: Option<ExpectedReport>,
     figures: SyncFigures,
     /// `true` if the files are only located, and not changed.
     dry_run: bool,

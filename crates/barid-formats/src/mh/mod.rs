@@ -156,7 +156,7 @@ impl Storage for MhFolder {
         if name::mark(&found) == mark && found.links == 2 {
             return Ok(Some(found));
         }
-        self.vfs.remove_file(to).map_err(Error::at(to))?;
+        crate::files::remove_link(&*self.vfs, to).map_err(Error::at(to))?;
         match name::mark(&found) == mark {
             true => Ok(None),
             false => Err(Error::MessageGone { path, offset: 0 }),

@@ -160,9 +160,7 @@ impl<A: Account> Session<A> {
         if !selected.read_only && !enabled.rev2 {
             // The number of messages must be announced whatever happens here.
             let recent = selected.mailbox.claim_recent().unwrap_or_default();
-            for (first, last) in recent.ranges() {
-                selected.recent.insert_range(*first, *last);
-            }
+            selected.recent.insert_all(&recent);
         }
         reply.line(format_args!("* {} EXISTS", selected.numbers.len()));
         if !enabled.rev2 {

@@ -59,7 +59,7 @@ impl ServedMailbox {
             Ok(view) if self.must_rename && !view.is_listed() => {
                 // What cannot be renamed now is recent for another session later.
                 let late = self.rename_recent().unwrap_or_default();
-                add_all(&mut self.late_recent, &late);
+                self.late_recent.insert_all(&late);
                 Ok(self.view())
             }
             Ok(view) => Ok(ServedView(view)),
@@ -74,13 +74,7 @@ impl ServedMailbox {
     /// any more.
     fn rename_recent(&mut self) -> Answer<UidSet> {
         self.must_rename = false;
-        let claimed = Arc::clone(&self.claimed);
-        self.update(|mailbox, options| {
-            let new = claimed.of_view(mailbox, true)?;
-            let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
-            mailbox.change(&request, options)?;
-            Ok(new)
-        })
+        self.update(|mailbox, options| drop_recent(&self.claimed, mailbox, options))
     }
 
     fn remove_with(&self, uids: &[Uid], keep_expunged: KeepExpunged) -> Answer<()> {
@@ -142,7 +136,7 @@ impl Mailbox for ServedMailbox {
 
     fn recent(&mut self) -> Answer<UidSet> {
         let mut recent = self.claimed.of_view(&self.shared.view(), false).map_err(refused)?;
-        add_all(&mut recent, &std::mem::take(&mut self.late_recent));
+        recent.insert_all(&std::mem::take(&mut self.late_recent));
         Ok(recent)
     }
 
@@ -158,7 +152,7 @@ impl Mailbox for ServedMailbox {
                 claimed.of_view(&view, true).map_err(refused)?
             }
         };
-        add_all(&mut recent, &std::mem::take(&mut self.late_recent));
+        recent.insert_all(&std::mem::take(&mut self.late_recent));
         Ok(recent)
     }
 
@@ -228,11 +222,10 @@ impl Drop for ServedMailbox {
         if self.must_rename {
             // What cannot be renamed then is recent for another session later.
             let claimed = Arc::clone(&self.claimed);
-            self.shared.once_read(move |mailbox| {
-                claimed.of_view(mailbox, true)?;
-                let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
-                mailbox.change(&request, &change_options()).map(drop)
-            });
+            let work = move |mailbox: &mut barid::Mailbox| {
+                drop_recent(&claimed, mailbox, &change_options()).map(drop)
+            };
+            self.shared.once_read(work);
         }
         if self.read_only || !self.shared.view().caps().delays {
             return;
@@ -248,10 +241,16 @@ impl Drop for ServedMailbox {
     }
 }
 
-fn add_all(set: &mut UidSet, more: &UidSet) {
-    for (first, last) in more.ranges() {
-        set.insert_range(*first, *last);
-    }
+/// Claims the messages with \Recent, and renames them.
+fn drop_recent(
+    claimed: &ClaimedRecent,
+    mailbox: &mut barid::Mailbox,
+    options: &ChangeOptions,
+) -> barid::Result<UidSet> {
+    let new = claimed.of_view(mailbox, true)?;
+    let request = ChangeRequest { drop_recent: true, ..ChangeRequest::default() };
+    mailbox.change(&request, options)?;
+    Ok(new)
 }
 
 /// Returns the change that a request makes of each message; `known` are the keywords of the

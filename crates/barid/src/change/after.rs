@@ -267,12 +267,17 @@ impl Mailbox {
                 Ok(Some(snapshot))
             });
         }
+        self.take_snapshot(snapshot);
+        Ok(())
+    }
+
+    /// Continues with a snapshot that has a change.
+    pub(super) fn take_snapshot(&mut self, snapshot: Snapshot) {
         if let Some(error) = snapshot.store_error() {
             let text = format!("the cache cannot be written: {error}");
             self.notes.push(Note { kind: NoteKind::Cache, text });
         }
         self.view.snapshot = Arc::new(snapshot);
-        Ok(())
     }
 
     /// Returns the UIDs of the appended messages. If the format did not report them, they are those

@@ -2,13 +2,11 @@
 
 use barid_cache::Snapshot;
 use barid_mailbox::ScanReport;
-use std::sync::Arc;
 
 use crate::announcing::{Announced, Scanned};
 use crate::intake::Intake;
 use crate::opening::Opening;
-use crate::view::Newest;
-use crate::{Mailbox, Note, NoteKind, Result};
+use crate::{Mailbox, Result};
 
 impl Mailbox {
     /// Announces and stores an expected report as that of a scan. Its stamp is racy, so that a
@@ -34,12 +32,7 @@ impl Mailbox {
             return Ok(false);
         };
         snapshot.release();
-        if let Some(error) = snapshot.store_error() {
-            let text = format!("the cache cannot be written: {error}");
-            self.notes.push(Note { kind: NoteKind::Cache, text });
-        }
-        self.view.snapshot = Arc::new(snapshot);
-        self.view.newest = Newest::default();
+        self.take_snapshot(snapshot);
         Ok(true)
     }
 }

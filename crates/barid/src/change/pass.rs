@@ -340,6 +340,7 @@ impl Mailbox {
             stop: options.stop.as_deref(),
             dry_run: options.dry_run,
             unseen: is_unseen,
+            will_rescan: view.options.is_kept_open,
             pending_through: through.filter(|_| !options.dry_run),
             drop_pending: Some(&mut drop_pending),
             ..SyncContext::new(snapshot)
@@ -352,8 +353,7 @@ impl Mailbox {
             [is_touched, appends && unseen.is_none()].map(|is_so| is_so && ledger.is_persistent());
         let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
-        let expected = report.expected.take().filter(|_| view.options.is_kept_open);
-        let next = match (unseen, expected) {
+        let next = match (unseen, report.expected.take()) {
             _ if options.dry_run => Next::Nothing,
             (Some(uidvalidity), _) => Next::Unseen(uidvalidity),
             (None, Some(expected)) => Next::Expected(expected),

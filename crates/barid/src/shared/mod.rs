@@ -315,12 +315,13 @@ impl Shared {
         let Some(mailbox) = &mut turn.mailbox else { return Err(Error::Stopped) };
         if mailbox.is_listed {
             mailbox.read_listed()?;
+            // The headers are there for all, however long the work takes. Whoever brings more from
+            // now on sees that, and does it.
+            turn.is_newer = self.publish(mailbox);
             for work in std::mem::take(&mut *locked(&self.after_reading)) {
                 // Nobody waits for the result.
                 let _ = work(mailbox);
             }
-            // The headers are there for all, however long the work takes.
-            turn.is_newer = self.publish(mailbox);
         }
         work(mailbox)
     }
