@@ -110,7 +110,7 @@ impl ScanSink for Chunk<'_> {
 }
 
 /// Returns what another program does that hides a file from that many listings of its folder: it
-/// renames the file before a listing, and back before the next `stat`.
+/// renames the file before a listing, and back before the next `stat` of the folder.
 pub(crate) fn hider(
     disk: &MemVfs,
     path: &str,
@@ -119,11 +119,16 @@ pub(crate) fn hider(
     let (disk, path, left) = (disk.clone(), PathBuf::from(path), AtomicU32::new(listings));
     let away = path.with_file_name(".away");
     move |kind, called| {
-        let is_listing = kind == CallKind::List && Some(called) == path.parent();
-        if is_listing && left.load(Ordering::Relaxed) > 0 && disk.rename(&path, &away).is_ok() {
+        // Another thread looks at other files meanwhile.
+        let is_of_folder = Some(called) == path.parent();
+        if kind == CallKind::List
+            && is_of_folder
+            && left.load(Ordering::Relaxed) > 0
+            && disk.rename(&path, &away).is_ok()
+        {
             left.fetch_sub(1, Ordering::Relaxed);
         }
-        if kind == CallKind::Stat {
+        if kind == CallKind::Stat && is_of_folder {
             let _ = disk.rename(&away, &path);
         }
     }
