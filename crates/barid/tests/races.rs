@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::arena::{Arena, add, expunge as expunge_of, flag as flag_of, found, memory, now};
 use crate::world::{World, told};
@@ -14,9 +15,11 @@ use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};
 use barid_vfs::{CallKind, MeanwhileVfs, Vfs};
 
-/// Minimum number of messages delivered while the mailbox is listed, and the maximum.
-const DELIVERED_MIN: u64 = 10_000;
+/// Number of messages delivered without pause. Those after them come slowly, so that listings end
+/// on a machine of any speed.
+const DELIVERED_AT_ONCE: u64 = 10_000;
 const DELIVERED_MAX: u64 = 200_000;
+const DELIVERY_PAUSE: Duration = Duration::from_millis(1);
 /// Minimum number of listings meanwhile.
 const LISTED_MIN: u32 = 4;
 
@@ -120,10 +123,10 @@ fn uids_by_name(mailbox: &Mailbox) -> BTreeMap<String, u32> {
 }
 
 fn deliver(maildir: &Path, history: &History) {
-    let corpus = Corpus::new(5, DELIVERED_MIN);
+    let corpus = Corpus::new(5, DELIVERED_AT_ONCE);
     let is_enough = |number| {
         let is_listed = history.listed.load(Ordering::Acquire) >= LISTED_MIN;
-        number >= DELIVERED_MIN && is_listed || history.done.load(Ordering::Acquire)
+        number >= DELIVERED_AT_ONCE && is_listed || history.done.load(Ordering::Acquire)
     };
     for number in (0..DELIVERED_MAX).take_while(|number| !is_enough(*number)) {
         let name = format!("{}.M{number}P1.host", Corpus::FIRST_DATE + number as i64);
@@ -140,6 +143,9 @@ fn deliver(maildir: &Path, history: &History) {
         disk::rename(&temporary, &maildir.join("new").join(&name)).unwrap();
         history.removed.lock().unwrap().entry(name).or_insert(false);
         history.delivered.fetch_add(1, Ordering::Release);
+        if number >= DELIVERED_AT_ONCE {
+            std::thread::sleep(DELIVERY_PAUSE);
+        }
     }
     history.done.store(true, Ordering::Release);
 }

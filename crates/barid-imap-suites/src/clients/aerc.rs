@@ -30,9 +30,9 @@ pub(super) fn run(context: &ClientContext<'_>) -> io::Result<()> {
         ("copied", pipe.as_str()),
         ("", ":select 0\r"),
         ("", ":archive flat\r"),
-        ("", ":select 0\r"),
+        ("archived", ":select 0\r"),
         ("", ":delete-message\r"),
-        ("", ":quit\r"),
+        ("deleted", ":quit\r"),
     ];
     let ended = context.on_terminal("aerc", &keys)?;
     check(ended.status.success(), || format!("aerc: {}", ended.status))?;
