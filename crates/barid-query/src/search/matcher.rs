@@ -10,6 +10,7 @@ use super::fold::Needle;
 use super::header::{push_addresses, push_subject, push_value};
 use super::normal::{children, normal};
 use super::number_set::ranges_contain;
+use super::pattern::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::view::{CachedField, FieldText, SearchView};
@@ -78,6 +79,7 @@ enum Test {
     CachedHeader(CachedField, Needle),
     Header(String, Needle),
     Text { needle: Needle, in_headers: bool },
+    Pattern(PatternTest),
     Attachment,
 }
 
@@ -237,10 +239,17 @@ fn ask_texts(
     if !wants.is_empty() {
         scan(message, &mut wants, buffers);
     }
+    let patterns = tests.iter().filter_map(|(_, test)| match test {
+        Test::Pattern(pattern) => Some(pattern),
+        _ => None,
+    });
+    let patterns: Vec<&PatternTest> = patterns.collect();
+    let mut of_patterns = search_parts(message, &patterns).into_iter();
     let mut found = wants.iter();
     for (at, test) in tests {
         values[at] = match test {
             Test::Attachment => Some(has_attachment(message)),
+            Test::Pattern(_) => of_patterns.next(),
             _ => found.next().map(|want| want.is_found),
         };
     }
@@ -251,11 +260,13 @@ impl Test {
     fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
         let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
         match key {
-            // A program in normal form contains neither of these.
+            // A program in normal form contains none of these.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
-            SearchKey::SaveDateSupported | SearchKey::EmailId(_) | SearchKey::ThreadId(_) => {
-                Self::Uid(Vec::new())
-            }
+            SearchKey::SaveDateSupported
+            | SearchKey::EmailId(_)
+            | SearchKey::ThreadId(_)
+            | SearchKey::ThreadOf(_)
+            | SearchKey::InMailbox(_) => Self::Uid(Vec::new()),
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
@@ -279,6 +290,8 @@ impl Test {
             },
             SearchKey::Body(text) => Self::Text { needle: Needle::new(text), in_headers: false },
             SearchKey::Text(text) => Self::Text { needle: Needle::new(text), in_headers: true },
+            SearchKey::Pattern(place, pattern) => Self::Pattern(PatternTest::new(place, pattern)),
+            SearchKey::MediaType(text) => Self::Pattern(PatternTest::media_type(text)),
             SearchKey::Attachment => Self::Attachment,
         }
     }
@@ -288,6 +301,7 @@ impl Test {
             Self::Address(..) | Self::Subject(_) | Self::CachedHeader(..) => Cost::Fields,
             Self::Header(..) | Self::Larger(_) | Self::Smaller(_) => Cost::Message,
             Self::Text { .. } | Self::Attachment => Cost::Text,
+            Self::Pattern(pattern) => pattern.cost(),
             _ => Cost::Facts,
         }
     }
@@ -326,6 +340,7 @@ impl Test {
                 };
                 Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
             }
+            Self::Pattern(pattern) => pattern.ask_field(view),
             Self::Text { .. } | Self::Attachment => None,
         }
     }

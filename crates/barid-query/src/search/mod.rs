@@ -18,6 +18,7 @@ mod header;
 mod matcher;
 mod normal;
 mod number_set;
+mod pattern;
 mod program;
 mod result;
 mod scan;
@@ -28,10 +29,11 @@ pub use day::Day;
 pub use error::SearchError;
 pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
 pub use number_set::{NumberSet, ranges_contain};
+pub use pattern::{PatternSource, TextPattern, TextPlace};
 pub use program::{
     AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
     SearchProgram,
 };
 pub use result::{ReturnOptions, SearchResult};
-pub use short::parse_short;
+pub use short::{ShortOptions, parse_short, parse_short_with};
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

@@ -41,24 +41,71 @@ impl Buffers {
     }
 }
 
-/// Marks the texts that a message contains.
-pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+/// A text of a message that is searched by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MessageText<'m> {
+    /// The raw header of the message itself, or of a part.
+    Header {
+        /// The fields.
+        raw: &'m [u8],
+        /// `true` for the header of the message itself.
+        is_root: bool,
+    },
+    /// A body that is ASCII and not encoded.
+    Ascii(&'m [u8]),
+    /// A body without its transfer encoding, in UTF-8.
+    Text(&'m str),
+}
+
+/// Visits the texts of a message until `visit` returns `false`: headers, and the bodies that are
+/// text, in the order of the message.
+pub(crate) fn each_text(message: &[u8], visit: &mut dyn FnMut(MessageText<'_>) -> bool) {
     let root = Root::of(message);
     let body = &message[root.body_at..];
-    scan_header(&message[..root.body_at], true, wants, buffers);
-    if are_found(wants) {
+    if !visit(MessageText::Header { raw: &message[..root.body_at], is_root: true }) {
         return;
     }
     match root.kind() {
         RootKind::NoText => {}
-        RootKind::Text if body.is_ascii() => scan_ascii(body, wants, buffers),
-        RootKind::Text => scan_text(&decode_plain(body), wants, buffers),
-        RootKind::Other => {
-            let (root, _) = body_structure(message);
-            scan_parts(message, &root, wants, buffers);
-        }
+        RootKind::Text if body.is_ascii() => drop(visit(MessageText::Ascii(body))),
+        RootKind::Text => drop(visit(MessageText::Text(&decode_plain(body)))),
+        RootKind::Other => each_text_of_parts(message, &body_structure(message).0, visit),
     }
+}
+
+/// Visits the texts of all parts except the header of the first.
+fn each_text_of_parts(
+    message: &[u8],
+    root: &BodyStructure,
+    visit: &mut dyn FnMut(MessageText<'_>) -> bool,
+) {
+    let mut open = vec![root];
+    while let Some(part) = open.pop() {
+        let raw = raw_header(message, part);
+        if !std::ptr::eq(part, root) && !visit(MessageText::Header { raw, is_root: false }) {
+            return;
+        }
+        if is_text(part) && !visit(MessageText::Text(&part_text(message, part).0)) {
+            return;
+        }
+        open.extend(part.parts.iter().rev());
+    }
+}
+
+/// Marks the texts that a message contains.
+pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    each_text(message, &mut |text| scan_one(text, wants, buffers));
     buffers.trim();
+}
+
+/// Searches one text; returns `true` if a text to search for is left.
+fn scan_one(text: MessageText<'_>, wants: &mut [Want<'_>], buffers: &mut Buffers) -> bool {
+    match text {
+        MessageText::Header { raw, is_root } => scan_header(raw, is_root, wants, buffers),
+        MessageText::Ascii(body) => scan_ascii(body, wants, buffers),
+        MessageText::Text(body) => scan_text(body, wants, buffers),
+    }
+    !are_found(wants)
 }
 
 fn are_found(wants: &[Want<'_>]) -> bool {
@@ -166,23 +213,6 @@ fn is_utf8(parameters: &[u8]) -> bool {
     let bare = bare.unwrap_or(value);
     charsets.next().is_none()
         && [&b"utf-8"[..], b"us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(bare))
-}
-
-/// Searches all parts except the header of the first.
-fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buffers: &mut Buffers) {
-    let mut open = vec![root];
-    while let Some(part) = open.pop() {
-        if !std::ptr::eq(part, root) {
-            scan_header(raw_header(message, part), false, wants, buffers);
-        }
-        if is_text(part) {
-            scan_text(&part_text(message, part).0, wants, buffers);
-        }
-        if are_found(wants) {
-            return;
-        }
-        open.extend(part.parts.iter().rev());
-    }
 }
 
 /// Returns `true` if the body of a part is text to be searched.

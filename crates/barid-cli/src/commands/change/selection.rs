@@ -120,12 +120,16 @@ fn is_empty_text(node: &SearchNode) -> bool {
         | SearchKey::Header(_, text)
         | SearchKey::Body(text)
         | SearchKey::Text(text) => text.trim().is_empty(),
+        SearchKey::Pattern(_, pattern) => pattern.is_everywhere(),
+        SearchKey::MediaType(text) => text.trim().is_empty(),
         // Each key is named, so that a new one with a text is not forgotten.
         SearchKey::All
         | SearchKey::Flag(_)
         | SearchKey::Keyword(_)
         | SearchKey::Seq(_)
         | SearchKey::Uid(_)
+        | SearchKey::ThreadOf(_)
+        | SearchKey::InMailbox(_)
         | SearchKey::UidAfter(_)
         | SearchKey::UidBefore(_)
         | SearchKey::Saved
