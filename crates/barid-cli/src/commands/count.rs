@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::search::{WhatArgs, count_messages};
+use super::search::{SearchedArgs, count_messages};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -25,7 +25,7 @@ barid count [OPTIONS] <MAILBOX> [QUERY]...
 #[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct CountArgs {
     #[command(flatten)]
-    what: WhatArgs,
+    what: SearchedArgs,
 }
 
 /// Searches and prints the number of messages.

@@ -37,9 +37,9 @@ pub(crate) struct SelectedMessages {
 /// The command that selects messages, for its errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selector {
-    /// What happens to no message, such as `nothing is expunged`.
+    /// Consequence of the error, such as `nothing is expunged`.
     pub(crate) nothing: &'static str,
-    /// What to do instead of naming none.
+    /// Hint on how to name messages.
     pub(crate) hint: &'static str,
     /// `true` to refuse a query with an empty text, which is in every message.
     pub(crate) is_careful: bool,

@@ -6,32 +6,16 @@
 
 use barid_types::{Flag, KeywordTable};
 
+use super::cost::Cost;
 use super::fold::Needle;
 use super::header::{push_addresses, push_subject, push_value};
 use super::normal::{children, normal};
 use super::number_set::ranges_contain;
-use super::pattern::{PatternTest, search_parts};
+use super::pattern_test::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
-
-/// The data of a message that a key needs, in ascending order of cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cost {
-    /// Fixed-size facts.
-    Facts,
-    /// Header fields that caches keep.
-    Fields,
-    /// The message, where its header or its length decides.
-    Message,
-    /// The text of the whole message.
-    Text,
-}
-
-impl Cost {
-    const ALL: [Self; 4] = [Self::Facts, Self::Fields, Self::Message, Self::Text];
-}
 
 /// The state of the mailbox for which a program is evaluated.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@
 //! Nothing here recurses: programs are arrays in which operands precede their operators.
 //! `docs/design/search.md` describes which texts are compared, and how.
 
+mod cost;
 mod day;
 mod error;
 mod fold;
@@ -19,20 +20,22 @@ mod matcher;
 mod normal;
 mod number_set;
 mod pattern;
+mod pattern_test;
 mod program;
 mod result;
 mod scan;
 mod short;
 mod view;
 
+pub use cost::Cost;
 pub use day::Day;
 pub use error::SearchError;
-pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
+pub use matcher::{Matcher, MatcherContext, Scratch};
 pub use number_set::{NumberSet, ranges_contain};
-pub use pattern::{PatternSource, TextPattern, TextPlace};
+pub use pattern::{PatternSource, TextPattern};
 pub use program::{
     AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
-    SearchProgram,
+    SearchProgram, TextPlace,
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use short::{ShortOptions, parse_short, parse_short_with};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use barid_types::{Flag, Keyword};
 
-use super::{Day, NumberSet, SearchError, TextPattern, TextPlace};
+use super::{Day, NumberSet, SearchError, TextPattern};
 use crate::limits::{
     SEARCH_EMAIL_IDS_MAX, SEARCH_KEYS_MAX, SEARCH_PATTERNS_MAX, SEARCH_TEXT_LEN_MAX,
 };
@@ -20,6 +20,25 @@ pub enum AddressField {
     Cc,
     /// `Bcc`.
     Bcc,
+}
+
+/// The part of a message in which a pattern is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextPlace {
+    /// An address field of the envelope.
+    Address(AddressField),
+    /// The subject of the envelope.
+    Subject,
+    /// The fields of a name.
+    Header(String),
+    /// The bodies of the parts that are text.
+    Body,
+    /// Headers and bodies.
+    Text,
+    /// The file name of a part.
+    FileName,
+    /// The file name of a part. Later also its text, where it can be extracted.
+    Attachment,
 }
 
 /// A date of a message.

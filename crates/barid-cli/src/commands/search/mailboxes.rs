@@ -6,7 +6,7 @@ use barid::query::{NumberSet, ReturnOptions, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
 use barid::{Mailbox, MailboxSpec, Uid, UidSet};
 
-use super::WhatArgs;
+use super::SearchedArgs;
 use crate::context::{Context, parse_spec};
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
 
@@ -27,7 +27,7 @@ pub(super) struct Mailboxes {
     pub(super) is_many: bool,
 }
 
-impl WhatArgs {
+impl SearchedArgs {
     /// Returns the words of the query.
     pub(super) fn words(&self) -> anyhow::Result<Vec<String>> {
         let mut words = Vec::new();

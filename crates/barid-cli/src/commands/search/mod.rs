@@ -66,7 +66,7 @@ barid search [OPTIONS] <MAILBOX> <QUERY>...
 #[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct SearchArgs {
     #[command(flatten)]
-    what: WhatArgs,
+    what: SearchedArgs,
     #[command(flatten)]
     order: OrderArgs,
     /// Print what was found as FORM
@@ -88,7 +88,7 @@ pub(crate) struct SearchArgs {
 
 /// The mailboxes and the query.
 #[derive(Clone, Debug, Args)]
-pub(super) struct WhatArgs {
+pub(super) struct SearchedArgs {
     /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, the query begins here
     #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
     mailbox: Option<OsString>,
@@ -154,7 +154,10 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
 }
 
 /// Searches and prints the number of messages: of all without a query.
-pub(super) fn count_messages(context: &mut Context, what: &WhatArgs) -> anyhow::Result<Outcome> {
+pub(super) fn count_messages(
+    context: &mut Context,
+    what: &SearchedArgs,
+) -> anyhow::Result<Outcome> {
     let mut words = what.words()?;
     if words.is_empty() {
         words.push("all".to_owned());

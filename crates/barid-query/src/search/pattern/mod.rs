@@ -4,7 +4,6 @@
 //! `docs/design/search.md` describes the texts that a pattern sees.
 
 mod finder;
-mod test;
 mod text;
 mod word;
 
@@ -13,33 +12,13 @@ use std::fmt;
 use regex::bytes::{Regex, RegexBuilder};
 
 pub(crate) use self::finder::PatternFinder;
-pub(crate) use self::test::{PatternTest, search_parts};
 pub(crate) use self::text::PatternText;
 use self::word::words;
-use super::{AddressField, SearchError};
+use super::error::SearchError;
 use crate::limits::{
     NEAR_DISTANCE_MAX, NEAR_WORDS_MAX, PREFIX_LEN_MAX, REGEX_COMPILED_LEN_MAX, REGEX_LEN_MAX,
     REGEX_LEVELS_MAX,
 };
-
-/// The part of a message in which a pattern is searched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TextPlace {
-    /// An address field of the envelope.
-    Address(AddressField),
-    /// The subject of the envelope.
-    Subject,
-    /// The fields of a name.
-    Header(String),
-    /// The bodies of the parts that are text.
-    Body,
-    /// Headers and bodies.
-    Text,
-    /// The file name of a part.
-    FileName,
-    /// The file name of a part. Later also its text, where it can be extracted.
-    Attachment,
-}
 
 /// The definition of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,7 +77,7 @@ const FIELDS: [&str; 16] = [
 ];
 
 /// Words of other programs, and the keys that they stand for.
-const SYNONYMS: [(&str, &str); 14] = [
+const SYNONYMS: [(&str, &str); 13] = [
     ("mime", "mimetype:"),
     ("type", "mimetype:"),
     ("file", "filename:"),
@@ -85,7 +85,6 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("flag", "is:"),
     ("folder", "in:"),
     ("mailbox", "in:"),
-    ("maildir", "in:"),
     ("path", "in:"),
     ("msgid", "id:"),
     ("mid", "id:"),

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use barid_message::{body_structure, decode_words, file_name, media_type};
 
-use super::super::fold::Needle;
-use super::super::header::{address_line, header_lines, subject_line, value_line};
-use super::super::matcher::Cost;
-use super::super::scan::{MessageText, each_text};
-use super::super::view::{CachedField, FieldText, SearchView};
-use super::{PatternFinder, PatternText, TextPattern, TextPlace};
+use super::cost::Cost;
+use super::fold::Needle;
+use super::header::{address_line, header_lines, subject_line, value_line};
+use super::pattern::{PatternFinder, PatternText, TextPattern};
+use super::program::TextPlace;
+use super::scan::{MessageText, each_text};
+use super::view::{CachedField, FieldText, SearchView};
 
 /// Appends the text of a raw field on one line; the encoded words stay.
 type Line = fn(&[u8], &mut Vec<u8>);
