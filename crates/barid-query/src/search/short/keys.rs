@@ -285,10 +285,11 @@ fn spam(builder: &mut ProgramBuilder) -> Result<NodeId, SearchError> {
 
 /// Returns the error for an unknown key, with the key that is written most alike.
 fn no_such(key: &str) -> SearchError {
-    let synonym = SYNONYMS.iter().find(|(known, _)| *known == key).map(|(_, found)| *found);
-    let distance = |known: &&str| strsim::osa_distance(known.trim_end_matches(':'), key);
+    let keys = KEYS.into_iter().map(|known| (known.trim_end_matches(':'), known));
+    let distance = |(known, _): &(&str, &str)| strsim::osa_distance(known, key);
     // Nothing is alike to a short word but by accident.
     let most = if key.len() < 4 { 1 } else { 2 };
-    let nearest = KEYS.into_iter().min_by_key(distance).filter(|known| distance(known) <= most);
-    SearchError::NoSuchKey { key: format!("{key}:"), suggestion: synonym.or(nearest) }
+    let nearest = keys.chain(SYNONYMS).min_by_key(distance);
+    let suggestion = nearest.filter(|known| distance(known) <= most).map(|(_, found)| found);
+    SearchError::NoSuchKey { key: format!("{key}:"), suggestion }
 }
