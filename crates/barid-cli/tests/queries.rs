@@ -258,4 +258,12 @@ fn several_mailboxes_are_searched_together() {
     let run = world.run(&["search", "--in", "none", "--in", "other", "all"]);
     assert_eq!((run.code, run.text().as_str()), (2, "other: 1\n"), "{}", run.stderr);
     check(&world, &["search", "--tree", "tree", "from:nobody"], "");
+    // A copy of a message is shown once, where it comes first.
+    world.deliver("other", "cur/1600000009.M9.host:2,S", ANN);
+    let all = [&both[..], &["release"]].concat();
+    assert_eq!(search(&all), "other: 2\n");
+    assert_eq!(search(&[&all[..], &["--duplicates"]].concat()), "other: 2\ntree/inbox: 1\n");
+    check(&world, &[&["count"][..], &all].concat(), "1\n");
+    let run = world.run(&["count", "--duplicates", "other"]);
+    assert!(run.code == 2 && run.stderr.contains("several mailboxes"), "{}", run.stderr);
 }
