@@ -5,6 +5,7 @@ use barid_types::{Flag, Keyword};
 use super::ShortOptions;
 use super::lexer::{Shape, Value, Word};
 use super::values::{DateKey, dates, seconds, size};
+use crate::limits::KEY_COMPARED_LEN_MAX;
 use crate::search::day::number;
 use crate::search::{
     AddressField, DateColumn, NodeId, NumberSet, PatternSource, ProgramBuilder, SearchError,
@@ -285,6 +286,10 @@ fn spam(builder: &mut ProgramBuilder) -> Result<NodeId, SearchError> {
 
 /// Returns the error for an unknown key, with the key that is written most alike.
 fn no_such(key: &str) -> SearchError {
+    // A comparison costs the product of the lengths.
+    if key.len() > KEY_COMPARED_LEN_MAX {
+        return SearchError::NoSuchKey { key: format!("{key}:"), suggestion: None };
+    }
     let keys = KEYS.into_iter().map(|known| (known.trim_end_matches(':'), known));
     let distance = |(known, _): &(&str, &str)| strsim::osa_distance(known, key);
     // Nothing is alike to a short word but by accident.

@@ -243,6 +243,8 @@ fn what_cannot_be_meant_is_explained() {
         check(&format!("{wrong}:a"), &text);
     }
     check("re:a", "error: unknown search key `re:`");
+    let long = "r".repeat(200_000);
+    check(&format!("{long}:a"), &format!("error: unknown search key `{long}:`"));
     check("from:ann)", "error: `)` is out of place at byte 8");
     check("(a or b)) c", "error: `)` is out of place at byte 8");
     check("subject:f(a) \"a)\" :)", "and(Subject(\"f(a)\") Text(\"a)\") Text(\":)\"))");
