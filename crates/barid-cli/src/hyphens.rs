@@ -61,8 +61,8 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
     kept
 }
 
-/// Returns `true` if an argument begins with a minus and may not be an option. Without a look at the
-/// definitions, only the usual options are known.
+/// Returns `true` if an argument begins with a minus and may not be an option. Without a look at
+/// the definitions, only the usual options are known.
 fn may_be_none(arg: &OsString, is_flag: bool) -> bool {
     match arg.as_bytes() {
         [b'-', b'-', ..] | [b'-'] => false,
