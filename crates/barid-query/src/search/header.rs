@@ -1,6 +1,6 @@
 //! Texts of header fields in the form in which they are searched: on one line, decoded, folded.
 
-use barid_message::{decode_words, fields, is_owned_field, parse_addresses};
+use barid_message::{RawField, decode_words, fields, is_owned_field, parse_addresses};
 use barid_types::Address;
 
 use super::fold::{fold_into, push_upper};
@@ -118,26 +118,41 @@ fn push_phrase(text: &[u8], is_name: bool, line: &mut Vec<u8>) {
 /// Appends all fields of a header with their names, a line each, and the empty line. Fields that
 /// mailbox formats own are left out of the header of the message itself.
 pub(crate) fn push_header(header: &[u8], is_root: bool, line: &mut Vec<u8>, out: &mut Vec<u8>) {
-    for field in fields(header) {
-        if is_root && is_owned_field(field.name) {
-            continue;
-        }
-        let whole = &header[field.offset..field.end];
-        let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
-        let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
-        // Keeps the colon and one blank as written.
-        let name_len = field.name.len();
-        let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
-            Some(colon) => {
-                let blank = matches!(whole.get(colon + 1), Some(b' ' | b'\t'));
-                colon + 1 + usize::from(blank)
-            }
-            None => 0,
-        };
-        push_decoded(&whole[..value], out);
-        push_value(&whole[value..], line, out);
-        out.push(b'\n');
+    for field in searched_fields(header, is_root) {
+        push_field(header, &field, line, out);
     }
+    out.push(b'\n');
+}
+
+/// Returns the fields of a header that are searched.
+pub(crate) fn searched_fields(
+    header: &[u8],
+    is_root: bool,
+) -> impl Iterator<Item = RawField<'_>> + '_ {
+    fields(header).filter(move |field| !is_root || !is_owned_field(field.name))
+}
+
+/// Appends a field with its name as a line.
+pub(crate) fn push_field(
+    header: &[u8],
+    field: &RawField<'_>,
+    line: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    let whole = &header[field.offset..field.end];
+    let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
+    let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
+    // Keeps the colon and one blank as written.
+    let name_len = field.name.len();
+    let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
+        Some(colon) => {
+            let blank = matches!(whole.get(colon + 1), Some(b' ' | b'\t'));
+            colon + 1 + usize::from(blank)
+        }
+        None => 0,
+    };
+    push_decoded(&whole[..value], out);
+    push_value(&whole[value..], line, out);
     out.push(b'\n');
 }
 

@@ -12,6 +12,7 @@ use super::normal::{children, normal};
 use super::number_set::ranges_contain;
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
+use super::texts::{TextKind, TextScope, TextTest, is_opaque_field};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
 
@@ -117,6 +118,19 @@ impl Matcher {
         self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
     }
 
+    /// Returns the keys that compare texts, of which an index may know the answers. Texts that are
+    /// empty or in a field that no index has are left out.
+    pub fn texts(&self) -> impl Iterator<Item = TextTest<'_>> {
+        self.nodes.iter().enumerate().filter_map(|(node, op)| match op {
+            Op::Test(test) => {
+                let (scope, needle) = test.text()?;
+                let needle = needle.folded();
+                (!needle.is_empty()).then_some(TextTest { node, scope, needle })
+            }
+            Op::Join(_) => None,
+        })
+    }
+
     /// Returns `true` if a message matches; `None` if that depends on data that the view does not
     /// have.
     ///
@@ -128,9 +142,20 @@ impl Matcher {
         }
         let Scratch { values, needed, buffers } = scratch;
         values.clear();
-        values.resize(self.nodes.len(), None);
+        values.extend(self.nodes.iter().enumerate().map(|(at, op)| match op {
+            Op::Test(test) if test.cost() > Cost::Facts => view.indexed(at),
+            _ => None,
+        }));
         needed.clear();
         needed.resize(self.nodes.len(), true);
+        let is_indexed = values.iter().any(Option::is_some);
+        if is_indexed {
+            self.join(values);
+            match values.last() {
+                Some(None) => self.mark_needed(values, needed),
+                answer => return answer.copied().flatten(),
+            }
+        }
         for cost in Cost::ALL {
             if !self.ask(cost, view, values, needed, buffers) {
                 continue;
@@ -280,6 +305,29 @@ impl Test {
             SearchKey::Body(text) => Self::Text { needle: Needle::new(text), in_headers: false },
             SearchKey::Text(text) => Self::Text { needle: Needle::new(text), in_headers: true },
             SearchKey::Attachment => Self::Attachment,
+        }
+    }
+
+    /// Returns the texts that it looks in, and the one that it looks for.
+    fn text(&self) -> Option<(TextScope, &Needle)> {
+        let field = |name: &str| match is_opaque_field(name.as_bytes()) {
+            true => TextScope::Field(TextKind::OpaqueHeader),
+            false => TextScope::Field(TextKind::Header),
+        };
+        match self {
+            Self::Address(CachedField::From, needle) => {
+                Some((TextScope::Kind(TextKind::From), needle))
+            }
+            Self::Address(CachedField::To, needle) => Some((TextScope::Kind(TextKind::To), needle)),
+            Self::Address(CachedField::Cc, needle) => Some((TextScope::Kind(TextKind::Cc), needle)),
+            Self::Subject(needle) => Some((TextScope::Kind(TextKind::Subject), needle)),
+            Self::CachedHeader(cached, needle) => Some((field(cached.name()), needle)),
+            Self::Header(name, needle) => Some((field(name), needle)),
+            Self::Text { needle, in_headers: false } => {
+                Some((TextScope::Kind(TextKind::Body), needle))
+            }
+            Self::Text { needle, in_headers: true } => Some((TextScope::Message, needle)),
+            _ => None,
         }
     }
 

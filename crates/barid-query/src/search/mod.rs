@@ -22,6 +22,7 @@ mod program;
 mod result;
 mod scan;
 mod short;
+mod texts;
 mod view;
 
 pub use day::Day;
@@ -34,4 +35,5 @@ pub use program::{
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use short::parse_short;
+pub use texts::{TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_text};
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

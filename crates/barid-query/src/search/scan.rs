@@ -43,22 +43,72 @@ impl Buffers {
 
 /// Marks the texts that a message contains.
 pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    walk(message, &mut Scan { wants, buffers });
+    buffers.trim();
+}
+
+/// Takes the texts of a message in turn.
+pub(crate) trait PartVisitor {
+    /// Takes the header of a part; that of the message itself is the root.
+    fn header(&mut self, header: &[u8], is_root: bool);
+    /// Takes the decoded body of a part.
+    fn body(&mut self, text: &str);
+    /// Returns `true` if no further text is needed.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// Passes the header and the body of every part, as far as they are text.
+pub(crate) fn walk(message: &[u8], visitor: &mut dyn PartVisitor) {
     let root = Root::of(message);
     let body = &message[root.body_at..];
-    scan_header(&message[..root.body_at], true, wants, buffers);
-    if are_found(wants) {
+    visitor.header(&message[..root.body_at], true);
+    if visitor.is_done() {
         return;
     }
     match root.kind() {
         RootKind::NoText => {}
-        RootKind::Text if body.is_ascii() => scan_ascii(body, wants, buffers),
-        RootKind::Text => scan_text(&decode_plain(body), wants, buffers),
-        RootKind::Other => {
-            let (root, _) = body_structure(message);
-            scan_parts(message, &root, wants, buffers);
-        }
+        RootKind::Text => visitor.body(&decode_plain(body)),
+        RootKind::Other => walk_parts(message, &body_structure(message).0, visitor),
     }
-    buffers.trim();
+}
+
+/// Passes all parts except the header of the first.
+fn walk_parts(message: &[u8], root: &BodyStructure, visitor: &mut dyn PartVisitor) {
+    let mut open = vec![root];
+    while let Some(part) = open.pop() {
+        if !std::ptr::eq(part, root) {
+            visitor.header(raw_header(message, part), false);
+        }
+        if is_text(part) {
+            visitor.body(&part_text(message, part).0);
+        }
+        if visitor.is_done() {
+            return;
+        }
+        open.extend(part.parts.iter().rev());
+    }
+}
+
+/// A search for texts.
+struct Scan<'s, 'n> {
+    wants: &'s mut [Want<'n>],
+    buffers: &'s mut Buffers,
+}
+
+impl PartVisitor for Scan<'_, '_> {
+    fn header(&mut self, header: &[u8], is_root: bool) {
+        scan_header(header, is_root, self.wants, self.buffers);
+    }
+
+    fn body(&mut self, text: &str) {
+        scan_text(text, self.wants, self.buffers);
+    }
+
+    fn is_done(&self) -> bool {
+        are_found(self.wants)
+    }
 }
 
 fn are_found(wants: &[Want<'_>]) -> bool {
@@ -168,23 +218,6 @@ fn is_utf8(parameters: &[u8]) -> bool {
         && [&b"utf-8"[..], b"us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(bare))
 }
 
-/// Searches all parts except the header of the first.
-fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buffers: &mut Buffers) {
-    let mut open = vec![root];
-    while let Some(part) = open.pop() {
-        if !std::ptr::eq(part, root) {
-            scan_header(raw_header(message, part), false, wants, buffers);
-        }
-        if is_text(part) {
-            scan_text(&part_text(message, part).0, wants, buffers);
-        }
-        if are_found(wants) {
-            return;
-        }
-        open.extend(part.parts.iter().rev());
-    }
-}
-
 /// Returns `true` if the body of a part is text to be searched.
 fn is_text(part: &BodyStructure) -> bool {
     let is = |name: &[u8]| part.media_type.eq_ignore_ascii_case(name);
@@ -221,7 +254,7 @@ fn find(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, folded: &
     }
 }
 
-/// Searches a body that is ASCII and not encoded.
+/// Searches a body that is ASCII.
 fn scan_ascii(body: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
     let is_wanted = |want: &Want<'_>| want.needle.is_ascii && !want.is_found;
     if !wants.iter().any(is_wanted) {
