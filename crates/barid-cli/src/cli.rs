@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, convert, deliver, demo, fetch, folders, lmtp, ls, man,
-    search, serve, show, spam, status, thread, watch,
+    admin, bogo, cache, check, completions, convert, deliver, demo, fetch, folders, index, lmtp,
+    ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Fetch(Lazy<fetch::FetchArgs>),
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
+    Index(Lazy<index::IndexArgs>),
     Folders(Lazy<folders::FoldersArgs>),
     Watch(Lazy<watch::WatchArgs>),
     Serve(Lazy<serve::ServeArgs>),
@@ -99,6 +100,7 @@ impl Command {
             Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
+            Self::Index(args) => index::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Watch(args) => watch::run(context, args),
             Self::Serve(args) => serve::run(context, args),

@@ -101,6 +101,7 @@ impl Context {
         options.compression = self.global.compress;
         options.read_only = self.global.read_only;
         options.full_check = self.global.full_check;
+        options.use_index = !self.global.no_index;
         Ok(options)
     }
 

@@ -45,6 +45,9 @@ pub(crate) struct GlobalArgs {
     /// Neither use nor write a cache, even with --cache-dir
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
+    /// Neither use nor extend text indexes: read the messages
+    #[arg(long, global = true)]
+    pub(crate) no_index: bool,
     /// Write nothing into the mailbox's folder, not even a missing dovecot-uidlist
     #[arg(long, global = true)]
     pub(crate) read_only: bool,

@@ -183,6 +183,12 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
+    /// The mailbox has no cache on disk, beside which a text index would lie.
+    #[error("{}: a text index needs a cache on disk", path.display())]
+    NoCacheForIndex {
+        /// The mailbox.
+        path: PathBuf,
+    },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
     KeepsChanging {
@@ -270,7 +276,9 @@ impl Error {
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
-            Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
+            Self::State(_) | Self::Mailbox(Formats::State(_)) | Self::NoCacheForIndex { .. } => {
+                ErrorKind::Config
+            }
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
         }
@@ -294,6 +302,9 @@ impl Error {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
             Self::Superseded { .. } => Some("run it again".to_owned()),
+            Self::NoCacheForIndex { .. } => {
+                Some("choose a folder for it with --cache-dir DIR, without --no-cache".to_owned())
+            }
             Self::Cache(error) if error.is_damage() => {
                 Some("run it again: the cache is rebuilt".to_owned())
             }

@@ -218,3 +218,18 @@ pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
 
 /// Maximum number of unfinished conversions to one place that may be put aside.
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
+
+/// Most texts of a search program for which an index is asked.
+pub(crate) const INDEXED_TEXTS_MAX: usize = 256;
+
+/// Messages that a thread takes at once to index them.
+pub(crate) const INDEX_ROWS: usize = 256;
+
+/// Messages up to which one thread indexes alone: each thread writes a segment of its own.
+pub(crate) const INDEX_ROWS_ALONE: usize = 2048;
+
+/// Number of segments up to which none are merged.
+pub(crate) const INDEX_SMALL_SEGMENTS_MAX: usize = 8;
+
+/// Bytes of segments that are merged at once, which takes several times as much memory.
+pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;

@@ -12,6 +12,7 @@ pub(crate) mod deliver;
 pub(crate) mod demo;
 pub(crate) mod fetch;
 pub(crate) mod folders;
+pub(crate) mod index;
 pub(crate) mod lmtp;
 pub(crate) mod ls;
 pub(crate) mod man;

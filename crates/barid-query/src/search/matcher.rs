@@ -57,13 +57,13 @@ pub struct Matcher {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+pub(super) enum Op {
     Test(Box<Test>),
     Join(SearchNode),
 }
 
 #[derive(Clone, Debug)]
-enum Test {
+pub(super) enum Test {
     Flag(Flag),
     Keyword(u64),
     Seq(Vec<(u32, u32)>),
@@ -116,6 +116,10 @@ impl Matcher {
     #[must_use]
     pub fn asks(&self, cost: Cost) -> bool {
         self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
+    }
+
+    pub(super) fn nodes(&self) -> &[Op] {
+        &self.nodes
     }
 
     /// Returns the keys that compare texts, of which an index may know the answers. Texts that are

@@ -11,6 +11,7 @@
 //! Nothing here recurses: programs are arrays in which operands precede their operators.
 //! `docs/design/search.md` describes which texts are compared, and how.
 
+mod bulk;
 mod day;
 mod error;
 mod fold;
@@ -25,6 +26,7 @@ mod short;
 mod texts;
 mod view;
 
+pub use bulk::KnownRows;
 pub use day::Day;
 pub use error::SearchError;
 pub use matcher::{Cost, Matcher, MatcherContext, Scratch};

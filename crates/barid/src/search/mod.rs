@@ -13,7 +13,9 @@ use std::sync::Mutex;
 use barid_query::search::{Cost, Matcher, MatcherContext, SearchProgram};
 use barid_types::{Uid, UidSet};
 
+pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
+use crate::text_index::IndexAnswers;
 use crate::{Error, Mailbox, Result, View};
 
 /// Result of a search.
@@ -77,7 +79,11 @@ impl View {
     }
 
     fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {
-        let passes = Passes { view: self, matcher, turn: &Mutex::default() };
+        let index = match self.options.use_index {
+            true => IndexAnswers::of(self, matcher)?,
+            false => None,
+        };
+        let passes = Passes { view: self, matcher, index: index.as_ref(), turn: &Mutex::default() };
         let (mut rows, mut unknown) = passes.facts()?;
         let mut unreadable = Vec::new();
         if matcher.asks(Cost::Fields) && !unknown.is_empty() {

@@ -1,0 +1,92 @@
+//! The answers of an index for the texts of a search.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use barid_index::{Answer, Segment};
+use barid_query::search::{KnownRows, Matcher, TextTest};
+use barid_vfs::on_threads;
+
+use super::coverage::Coverage;
+use crate::limits::INDEXED_TEXTS_MAX;
+use crate::{Result, View};
+
+/// What an index knows about the rows of a view, for each text of a program.
+#[derive(Debug, Default)]
+pub(crate) struct IndexAnswers {
+    /// By node of the program.
+    by_node: Vec<Option<KnownRows>>,
+}
+
+impl IndexAnswers {
+    /// Asks the index of a view for the texts of a program; `None` if there is no index, or nothing
+    /// that it could be asked for. What cannot be read is not known.
+    pub(crate) fn of(view: &View, matcher: &Matcher) -> Result<Option<Self>> {
+        let tests: Vec<TextTest<'_>> = matcher.texts().take(INDEXED_TEXTS_MAX).collect();
+        if tests.is_empty() {
+            return Ok(None);
+        }
+        let Ok(Some(opened)) = view.place.open_index() else { return Ok(None) };
+        let coverage = Coverage::of(view, &opened)?;
+        let found = find_all(&opened.segments, &tests, view.options.thread_count());
+        let mut answers = Self::default();
+        for (test, found) in tests.iter().zip(found) {
+            let known = known_rows(view.len(), &coverage, &found);
+            answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
+            answers.by_node[test.node] = Some(known);
+        }
+        Ok(Some(answers))
+    }
+
+    /// Returns what is known of a node.
+    pub(crate) fn known(&self, node: usize) -> Option<&KnownRows> {
+        self.by_node.get(node)?.as_ref()
+    }
+}
+
+/// Returns the answers of all segments for each text; `None` for a segment that cannot be read.
+fn find_all(
+    segments: &[Option<Segment>],
+    tests: &[TextTest<'_>],
+    threads: usize,
+) -> Vec<Vec<Option<Answer>>> {
+    let count = segments.len() * tests.len();
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut found = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return found;
+            }
+            let (segment, test) = (&segments[at % segments.len()], &tests[at / segments.len()]);
+            found.push((at, segment.as_ref().and_then(|segment| answer(segment, test))));
+        }
+    };
+    let mut all = vec![vec![None; segments.len()]; tests.len()];
+    for (at, answer) in on_threads(threads.min(count), run).into_iter().flatten() {
+        all[at / segments.len()][at % segments.len()] = answer;
+    }
+    all
+}
+
+fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {
+    let found: io::Result<_> = segment.find(test.scope, test.needle);
+    found.ok().flatten()
+}
+
+/// Translates documents into rows.
+fn known_rows(rows: u32, coverage: &Coverage, found: &[Option<Answer>]) -> KnownRows {
+    let mut known = KnownRows::nothing(rows);
+    for (row, covered) in coverage.docs().iter().enumerate() {
+        let Some(covered) = covered else { continue };
+        let Some(Some(answer)) = found.get(covered.segment as usize) else { continue };
+        let bit = 1 << (row % 64);
+        if answer.certain.contains(covered.doc) {
+            known.yes[row / 64] |= bit;
+        } else if !covered.is_open && !answer.possible.contains(covered.doc) {
+            known.no[row / 64] |= bit;
+        }
+    }
+    known
+}
