@@ -183,10 +183,15 @@ impl<'f> SegmentWriter<'f> {
         docs: u32,
     ) -> io::Result<()> {
         self.has_pairs |= term.first() == Some(&PAIR);
+        let section = Section::Shared(kind);
+        // Ends the section before, with its lists.
+        if self.open.as_ref().is_some_and(|open| open.section != section) {
+            self.close(Some(section))?;
+        }
         let start = self.lists.len();
         encode(list, docs, &mut self.lists);
         let len = self.lists.len() - start;
-        let block = self.block_for(Section::Shared(kind), start as u64)?;
+        let block = self.block_for(section, start as u64)?;
         block.numbers.put_varint(list.len());
         block.numbers.put_varint(len);
         block.term(term);

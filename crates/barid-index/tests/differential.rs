@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use barid_index::{Answer, Builder, Segment};
+use barid_index::{Answer, Builder, Doc, Merged, Segment, merge};
 use barid_query::search::{TextKind, TextScope};
 use barid_vfs::MemVfs;
 use memchr::memmem;
@@ -34,6 +34,8 @@ const WORDS: [&str; 22] = [
     "I",
     "Z9",
 ];
+/// Kinds of a sparse mailbox, in which kinds have nothing but shared terms.
+const SPARSE: [TextKind; 3] = [TextKind::Subject, TextKind::To, TextKind::Cc];
 const SEPARATORS: [&str; 12] =
     [" ", " ", " ", "-", ".", "@", "\n", ", ", "\r\n", "\n> ", "      ", "->"];
 
@@ -217,4 +219,51 @@ fn a_message_of_too_many_terms_is_a_candidate() {
     let docs = segment.docs().unwrap().unwrap();
     assert!(docs[0].is_open && !docs[1].is_open);
     assert!(segment.bytes() < 8 << 20);
+}
+
+#[test]
+fn merged_segments_answer_as_one() {
+    let mut random = fastrand::Rng::with_seed(19);
+    for round in 0..12 {
+        let parts: Vec<Vec<Message>> =
+            (0..5).map(|_| messages(&mut random, 1 + 30 * (round % 4))).collect();
+        let built: Vec<(MemVfs, Segment)> = parts.iter().map(|part| build(part)).collect();
+        // The documents of all in turn, without every seventh.
+        let (mut all, mut docs) = (Vec::new(), Vec::new());
+        let mut merged: Vec<Merged<'_>> = built
+            .iter()
+            .map(|(_, segment)| Merged { segment, docs: vec![None; segment.len() as usize] })
+            .collect();
+        for doc in 0..parts[0].len() {
+            for part in 0..parts.len() {
+                if (doc + part) % 7 != 3 {
+                    merged[part].docs[doc] = Some(all.len() as u32);
+                    docs.push(Doc { digest: all.len() as u64, is_open: false });
+                    all.push(parts[part][doc].clone());
+                }
+            }
+        }
+        let vfs = MemVfs::new();
+        merge(&vfs, Path::new("/merged"), &merged, &docs).unwrap().unwrap();
+        let segment = Segment::open(&vfs, Path::new("/merged")).unwrap().unwrap();
+        let (_vfs, whole) = build(&all);
+        assert_eq!(segment.docs().unwrap().unwrap(), docs);
+        for _ in 0..100 {
+            let (scope, needle) = (scope(&mut random), needle(&mut random, &all));
+            let (one, other) = (segment.find(scope, &needle), whole.find(scope, &needle));
+            let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
+            assert_eq!((one.certain, one.possible), (other.certain, other.possible));
+        }
+    }
+}
+
+#[test]
+fn a_kind_of_shared_terms_alone_is_found() {
+    let message = |_| SPARSE.into_iter().map(|kind| (kind, b"ANN".to_vec())).collect();
+    let messages: Vec<Message> = (0..3).map(message).collect();
+    let (_vfs, segment) = build(&messages);
+    for kind in SPARSE {
+        let answer = segment.find(TextScope::Kind(kind), b"NN").unwrap().unwrap();
+        assert_eq!(answer.certain.count(), 3, "{kind:?}");
+    }
 }

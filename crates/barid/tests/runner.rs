@@ -39,6 +39,7 @@ mod search_peer;
 mod search_programs;
 mod shared;
 mod sharing;
+mod text_index;
 mod torn;
 mod uids;
 mod undo;

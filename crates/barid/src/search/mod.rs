@@ -15,6 +15,7 @@ use barid_types::{Uid, UidSet};
 
 pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
+use crate::limits::INDEX_ADDED_BY_SEARCH;
 use crate::text_index::IndexAnswers;
 use crate::{Error, Mailbox, Result, View};
 
@@ -96,6 +97,10 @@ impl View {
             self.keep_restart_points();
             rows.extend(more.rows);
             unreadable = more.unreadable;
+        }
+        if index.is_some_and(|index| index.is_behind()) {
+            // The answer stands; an index that cannot be extended is tried again by the next.
+            let _ = self.index_texts(INDEX_ADDED_BY_SEARCH);
         }
         // Each pass gives its rows in order.
         rows.sort_unstable();

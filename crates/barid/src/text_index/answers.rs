@@ -8,14 +8,16 @@ use barid_query::search::{KnownRows, Matcher, TextTest};
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
-use crate::limits::INDEXED_TEXTS_MAX;
+use crate::limits::{INDEX_BEHIND_MIN, INDEXED_TEXTS_MAX};
 use crate::{Result, View};
 
 /// What an index knows about the rows of a view, for each text of a program.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct IndexAnswers {
     /// By node of the program.
     by_node: Vec<Option<KnownRows>>,
+    /// Number of rows that the index does not cover.
+    uncovered: u32,
 }
 
 impl IndexAnswers {
@@ -29,13 +31,19 @@ impl IndexAnswers {
         let Ok(Some(opened)) = view.place.open_index() else { return Ok(None) };
         let coverage = Coverage::of(view, &opened)?;
         let found = find_all(&opened.segments, &tests, view.options.thread_count());
-        let mut answers = Self::default();
+        let uncovered = view.len() - coverage.covered();
+        let mut answers = Self { by_node: Vec::new(), uncovered };
         for (test, found) in tests.iter().zip(found) {
             let known = known_rows(view.len(), &coverage, &found);
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
             answers.by_node[test.node] = Some(known);
         }
         Ok(Some(answers))
+    }
+
+    /// Returns `true` if so many messages are not covered that a search is to index some.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.uncovered >= INDEX_BEHIND_MIN
     }
 
     /// Returns what is known of a node.

@@ -1,7 +1,8 @@
 //! The files of a text index.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use barid_index::{Manifest, Segment};
@@ -11,6 +12,9 @@ use barid_vfs::{File, LockKind, LockMode, OpenOptions};
 use super::coverage::Coverage;
 use crate::opening::CachePlace;
 use crate::{Error, Result, View};
+
+/// Hexadecimal digits of the name of a segment.
+const NAME_DIGITS: usize = 16;
 
 /// State of the text index of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +55,22 @@ impl CachePlace {
 
     pub(super) fn segment_path(&self, name: u64) -> PathBuf {
         self.index_path(&format!(".text-{name:016x}"))
+    }
+
+    /// Returns the segment files of the mailbox; lists the folder.
+    pub(super) fn segment_files(&self) -> io::Result<Vec<PathBuf>> {
+        let prefix = self.index_path(".text-");
+        let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else {
+            return Ok(Vec::new());
+        };
+        let mut files = Vec::new();
+        self.vfs.open_dir(folder)?.list(&mut |name, _| {
+            let rest = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
+            if rest.len() == NAME_DIGITS && rest.iter().all(u8::is_ascii_hexdigit) {
+                files.push(folder.join(OsStr::from_bytes(name)));
+            }
+        })?;
+        Ok(files)
     }
 
     /// Takes the lock of whoever changes the index; `None` if another process has it.
@@ -97,18 +117,22 @@ impl View {
     /// # Errors
     /// Errors of the file system.
     pub fn remove_index(&self) -> Result<u64> {
-        let path = self.place.manifest_path();
-        let opened = self.place.open_index().map_err(|error| index_error(&path, error))?;
-        let Some(opened) = opened else { return Ok(0) };
-        let remove = |path: &std::path::Path| match self.place.vfs.remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(index_error(path, error)),
-            _ => Ok(()),
-        };
-        remove(&path)?;
+        if !self.place.on_disk {
+            return Ok(0);
+        }
+        let manifest = self.place.manifest_path();
+        let files = self.place.segment_files().map_err(|error| index_error(&manifest, error))?;
         let mut bytes = 0;
-        for (entry, segment) in opened.manifest.segments.iter().zip(&opened.segments) {
-            remove(&self.place.segment_path(entry.name))?;
-            bytes += segment.as_ref().map_or(0, Segment::bytes);
+        for path in [manifest].iter().chain(&files) {
+            let removed = self.place.vfs.metadata(path).and_then(|metadata| {
+                self.place.vfs.remove_file(path)?;
+                Ok(metadata.size)
+            });
+            match removed {
+                Ok(size) => bytes += size,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(index_error(path, error)),
+            }
         }
         Ok(bytes)
     }

@@ -1,6 +1,7 @@
 //! Keeping an index small: segments that are gone, expunged messages, many small segments.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use barid_index::{Doc, Manifest, Merged, Segment, SegmentEntry, merge};
 
@@ -45,17 +46,21 @@ impl View {
         if manifest != opened.manifest {
             let place = &self.place;
             write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
-            self.remove_others(&opened.manifest, &manifest);
         }
+        self.remove_unlisted(&manifest);
         Ok(manifest)
     }
 
-    /// Removes the files of segments that are no longer listed. A reader that has the old list
-    /// reads the messages instead.
-    fn remove_others(&self, before: &Manifest, now: &Manifest) {
-        let kept: HashSet<u64> = now.segments.iter().map(|segment| segment.name).collect();
-        for segment in before.segments.iter().filter(|segment| !kept.contains(&segment.name)) {
-            let _ = self.place.vfs.remove_file(&self.place.segment_path(segment.name));
+    /// Removes the files of segments that are not listed: those that are no longer, and those of a
+    /// process that ended before it listed them. A reader that has an older list reads the messages
+    /// instead.
+    fn remove_unlisted(&self, manifest: &Manifest) {
+        let listed: HashSet<PathBuf> =
+            manifest.segments.iter().map(|entry| self.place.segment_path(entry.name)).collect();
+        // What cannot be removed now is removed the next time.
+        let Ok(found) = self.place.segment_files() else { return };
+        for path in found.iter().filter(|path| !listed.contains(*path)) {
+            let _ = self.place.vfs.remove_file(path);
         }
     }
 
@@ -137,7 +142,7 @@ impl View {
         });
         manifest.segments.push(entry);
         write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
-        self.remove_others(&before, &manifest);
+        self.remove_unlisted(&manifest);
         Ok(())
     }
 }
