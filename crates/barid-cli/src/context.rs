@@ -256,6 +256,13 @@ impl Context {
         }
     }
 
+    /// Prints a note, unless `--quiet`.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.global.quiet {
+            self.error_line("note", &visible(text.as_bytes()));
+        }
+    }
+
     /// Prints a note with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.global.verbose {

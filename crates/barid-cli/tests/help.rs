@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 48] = [
     &[],
     &["status"],
     &["ls"],
@@ -10,6 +10,7 @@ const COMMANDS: [&[&str]; 47] = [
     &["fetch"],
     &["thread"],
     &["search"],
+    &["index"],
     &["folders"],
     &["watch"],
     &["serve"],

@@ -17,6 +17,7 @@ mod demo;
 mod folders;
 mod help;
 mod hostile;
+mod index;
 mod interrupted;
 mod killed;
 mod large;

@@ -240,3 +240,6 @@ pub(crate) const INDEX_BEHIND_MIN: u32 = 256;
 
 /// Number of messages that one search adds: some tenths of a second.
 pub(crate) const INDEX_ADDED_BY_SEARCH: u32 = 1024;
+
+/// Number of messages that a search reads from which on an index is worth its while.
+pub(crate) const INDEX_WORTH_MIN: usize = 2048;

@@ -1,6 +1,9 @@
 //! `barid index`: builds the text index of a mailbox, tells its state, removes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -24,8 +27,9 @@ Examples:
   barid index remove archive.mbox   free its space
 
 With an index, `barid search` finds any text, words and parts of words alike, without reading the
-mail. New messages are indexed by the searches that read them; `barid index` adds those that are
-left. The index is a cache: it can be removed at any time, and answers are the same without it.";
+mail. The first search that reads thousands of messages starts this command in the background, later
+ones add new messages. The index is a cache: it can be removed at any time, and answers are the same
+without it. With --no-index, a search neither uses nor extends it.";
 
 /// Index the texts of a mailbox, so that searches need not read it
 #[derive(Debug, Args)]
@@ -35,7 +39,18 @@ pub(crate) struct IndexArgs {
     #[command(subcommand)]
     command: Option<IndexCommand>,
     #[command(flatten)]
-    build: Option<IndexedMailbox>,
+    build: Option<BuildArgs>,
+}
+
+/// What is indexed.
+#[derive(Clone, Debug, Args)]
+struct BuildArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// Give way to other processes, and print nothing
+    #[arg(long, hide = true)]
+    background: bool,
 }
 
 /// The index commands.
@@ -60,12 +75,16 @@ pub(crate) fn run(context: &mut Context, args: &IndexArgs) -> anyhow::Result<Out
     match (&args.command, &args.build) {
         (Some(IndexCommand::Status(of)), _) => status(context, of),
         (Some(IndexCommand::Remove(of)), _) => remove(context, of),
-        (None, Some(of)) => build(context, of),
+        (None, Some(args)) if args.background => {
+            build_quietly(context, &args.mailbox);
+            Ok(Outcome::Done)
+        }
+        (None, Some(args)) => build(context, &args.mailbox),
         (None, None) => Err(WithHint::error("no mailbox", "`barid index --help` has examples")),
     }
 }
 
-fn build(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {
+fn build(context: &mut Context, mailbox: &OsStr) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let stop: Arc<AtomicBool> = Arc::default();
     signals::answer_signals(&stop, context.global.quiet).context("signals cannot be caught")?;
@@ -73,7 +92,7 @@ fn build(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> 
     options.stop = Some(Arc::clone(&stop));
     let built = context.with_line(Some(stop), |progress| {
         options.progress = progress;
-        let spec = parse_spec(&of.mailbox);
+        let spec = parse_spec(mailbox);
         let open = || Mailbox::open_in(Arc::new(OsVfs), &spec, &options);
         let mailbox = signals::while_idle(open)?;
         Ok::<_, barid::Error>((mailbox.view().index_texts(u32::MAX)?, mailbox))
@@ -95,6 +114,39 @@ fn build(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> 
         return Err(WithHint::error("interrupted before all messages were indexed", hint));
     }
     Ok(if report.unreadable > 0 { Outcome::Incomplete } else { Outcome::Done })
+}
+
+/// Builds an index at a low priority. Whatever prevents it, the next search reads the messages.
+fn build_quietly(context: &Context, mailbox: &OsStr) {
+    const LOWER: i32 = 10;
+    let _ = rustix::process::nice(LOWER);
+    let Ok(options) = context.open_options() else { return };
+    let opened = Mailbox::open_in(Arc::new(OsVfs), &parse_spec(mailbox), &options);
+    if let Ok(mailbox) = opened {
+        let _ = mailbox.view().index_texts(u32::MAX);
+    }
+}
+
+/// Starts a process that builds the index of a mailbox, for which nobody waits.
+pub(crate) fn build_in_background(context: &Context, mailbox: &OsStr) {
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut command = Command::new(program);
+    command.args(["index", "--background"]);
+    let folders = [("--cache-dir", context.cache_dir()), ("--state-dir", context.state_dir().ok())];
+    for (option, folder) in folders {
+        let Some(folder) = folder else { return };
+        command.arg(option).arg(folder);
+    }
+    if context.global.read_only {
+        command.arg("--read-only");
+    }
+    command.arg("--").arg(mailbox);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl-C is for this command, which is about to end.
+    let started = command.process_group(0).spawn();
+    if started.is_ok() && io::stderr().is_terminal() {
+        context.note("indexing this mailbox in the background, for faster searches (--no-index)");
+    }
 }
 
 fn status(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {

@@ -10,6 +10,7 @@ use barid::vfs::{Host as _, OsVfs, local_zone_minutes};
 use barid::{FoundMessages, Mailbox, UidSet};
 use clap::{Args, ValueHint};
 
+use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report_unreadable};
 use crate::lines::write_lines;
@@ -77,6 +78,9 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
     let (mailbox, found) =
         context.open_and(&args.mailbox, |mailbox| mailbox.search(&program, &UidSet::new()))?;
     print(context, args, &mailbox, &found, returns)?;
+    if found.index_missing {
+        index::build_in_background(context, &args.mailbox);
+    }
     Ok(match report_unreadable(context, found.unreadable) {
         Outcome::Done if found.rows.is_empty() => Outcome::NothingMatched,
         outcome => outcome,

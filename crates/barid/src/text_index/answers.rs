@@ -2,13 +2,15 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use barid_index::{Answer, Segment};
 use barid_query::search::{KnownRows, Matcher, TextTest};
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
-use crate::limits::{INDEX_BEHIND_MIN, INDEXED_TEXTS_MAX};
+use super::place::OpenSegments;
+use crate::limits::{INDEX_BEHIND_MIN, INDEX_WORTH_MIN, INDEXED_TEXTS_MAX};
 use crate::{Result, View};
 
 /// What an index knows about the rows of a view, for each text of a program.
@@ -29,8 +31,8 @@ impl IndexAnswers {
             return Ok(None);
         }
         let Ok(Some(opened)) = view.place.open_index() else { return Ok(None) };
-        let coverage = Coverage::of(view, &opened)?;
-        let found = find_all(&opened.segments, &tests, view.options.thread_count());
+        let (coverage, found) = ask_all(view, &opened, &tests);
+        let coverage = coverage?;
         let uncovered = view.len() - coverage.covered();
         let mut answers = Self { by_node: Vec::new(), uncovered };
         for (test, found) in tests.iter().zip(found) {
@@ -46,24 +48,38 @@ impl IndexAnswers {
         self.uncovered >= INDEX_BEHIND_MIN
     }
 
+    /// Returns `true` if more messages are not covered than a few searches add.
+    pub(crate) fn is_far_behind(&self) -> bool {
+        self.uncovered as usize >= INDEX_WORTH_MIN
+    }
+
     /// Returns what is known of a node.
     pub(crate) fn known(&self, node: usize) -> Option<&KnownRows> {
         self.by_node.get(node)?.as_ref()
     }
 }
 
-/// Returns the answers of all segments for each text; `None` for a segment that cannot be read.
-fn find_all(
-    segments: &[Option<Segment>],
+/// The answers of all segments for each text; `None` for a segment that cannot be read.
+type Found = Vec<Vec<Option<Answer>>>;
+
+/// Finds out which rows are covered and, on other threads meanwhile, asks all segments.
+fn ask_all(
+    view: &View,
+    opened: &OpenSegments,
     tests: &[TextTest<'_>],
-    threads: usize,
-) -> Vec<Vec<Option<Answer>>> {
+) -> (Result<Coverage>, Found) {
+    let segments = &opened.segments;
     let count = segments.len() * tests.len();
-    let next = AtomicUsize::new(0);
+    let (next, coverage) = (AtomicUsize::new(0), Mutex::new(None));
     let run = || {
         let mut found = Vec::new();
         loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
+            // The first task is the longest.
+            let Some(at) = next.fetch_add(1, Ordering::Relaxed).checked_sub(1) else {
+                let covered = Coverage::of(view, opened);
+                *coverage.lock().unwrap_or_else(PoisonError::into_inner) = Some(covered);
+                continue;
+            };
             if at >= count {
                 return found;
             }
@@ -72,10 +88,12 @@ fn find_all(
         }
     };
     let mut all = vec![vec![None; segments.len()]; tests.len()];
-    for (at, answer) in on_threads(threads.min(count), run).into_iter().flatten() {
+    let threads = view.options.thread_count().min(count + 1);
+    for (at, answer) in on_threads(threads, run).into_iter().flatten() {
         all[at / segments.len()][at % segments.len()] = answer;
     }
-    all
+    let covered = coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (covered.unwrap_or_else(|| Coverage::of(view, opened)), all)
 }
 
 fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {
