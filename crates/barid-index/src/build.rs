@@ -16,7 +16,7 @@ use crate::terms::{GRAMS, TermSink, each_term};
 /// A segment that is being built.
 ///
 /// Messages are added one after another; each gets the next document number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Builder {
     docs: Vec<Doc>,
     kinds: [KindBuilder; TextKind::ALL.len()],
@@ -55,12 +55,6 @@ struct DocLog {
     bytes: Vec<u8>,
     /// Documents with numbers, and where these end.
     ends: Vec<(u32, usize)>,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self { docs: Vec::new(), kinds: Default::default(), bytes_before: 0 }
-    }
 }
 
 impl Builder {
@@ -247,7 +241,7 @@ impl DocLog {
 /// Lists of documents, one after another.
 struct Lists {
     docs: Vec<u32>,
-    /// Where each begins, and the end of the last.
+    /// The start of each, and the end of the last.
     starts: Vec<usize>,
 }
 

@@ -17,7 +17,7 @@ impl DocSet {
     pub fn all(len: u32) -> Self {
         let mut words = vec![u64::MAX; len.div_ceil(64) as usize];
         if let Some(last) = words.last_mut()
-            && len % 64 > 0
+            && !len.is_multiple_of(64)
         {
             *last = (1 << (len % 64)) - 1;
         }

@@ -12,7 +12,7 @@ use crate::limits::{BLOCK_LEN, READ_LEN};
 use crate::segment::{BlockEntry, Section, Segment, parts};
 use crate::terms::{END, PAIR, Piece, Pieces, Probe};
 
-/// What a segment knows of a search text.
+/// Knowledge of a segment about a search text.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Documents that contain it.

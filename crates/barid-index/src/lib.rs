@@ -5,8 +5,8 @@
 //! may. The others do not, whatever the text is: a part of a word, a phrase, punctuation, any
 //! script. `docs/design/index.md` has the reasons, `docs/formats/index.md` the byte map.
 //!
-//! It is a cache: it may vanish at any moment, is never fsynced, and all data is verified when it is
-//! read. Damage is `None`, and whoever asked reads the messages instead.
+//! It is a cache: it may vanish at any moment, is never fsynced, and all data is verified when it
+//! is read. Damage is `None`, and whoever asked reads the messages instead.
 
 mod build;
 mod codec;

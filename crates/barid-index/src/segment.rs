@@ -37,7 +37,7 @@ pub(crate) const BLOCK_HEAD_LEN: usize = 8;
 /// A message in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doc {
-    /// What the message is, as the caller computes it.
+    /// Digest of the message, as the caller computes it.
     pub digest: u64,
     /// `true` if not all of its terms are there, so that it is a candidate of every search.
     pub is_open: bool,

@@ -4,7 +4,8 @@
 //! separates tokens. If a text contains a search text, each piece of that between two separators is
 //! a whole token, the first piece is the end of one, the last the beginning of one, and a search
 //! text without separators is within one. So a search text is found by looking its pieces up in
-//! the tokens, as texts: nothing can be missed, in any language, and nothing need be known of words.
+//! the tokens, as texts: nothing can be missed, in any language, and nothing need be known of
+//! words.
 
 use crate::limits::{
     FOREIGN_TOKEN_LEN_MAX, PIECE_STEP, PIECE_TEXT_LEN_MAX, PIECES_MAX, PROBES_MAX,
@@ -66,10 +67,11 @@ pub(crate) fn each_term(text: &[u8], with_grams: bool, sink: &mut dyn TermSink) 
     let mut before: Option<(usize, &[u8])> = None;
     for (start, token) in tokens(text) {
         each_term_of_token(token, sink);
-        if with_grams && let Some((end, left)) = before {
-            if let Some(gram) = gram(left, &text[end..start], token) {
-                sink.gram(gram);
-            }
+        if with_grams
+            && let Some((end, left)) = before
+            && let Some(gram) = gram(left, &text[end..start], token)
+        {
+            sink.gram(gram);
         }
         before = Some((start + token.len(), token));
     }

@@ -234,8 +234,8 @@ pub(crate) const INDEX_SMALL_SEGMENTS_MAX: usize = 8;
 /// Bytes of segments that are merged at once, which takes several times as much memory.
 pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;
 
-/// Number of messages that an index does not cover, from which on a search adds some. Fewer are read
-/// in a few milliseconds.
+/// Number of messages that an index does not cover, from which on a search adds some. Fewer are
+/// read in a few milliseconds.
 pub(crate) const INDEX_BEHIND_MIN: u32 = 256;
 
 /// Number of messages that one search adds: some tenths of a second.

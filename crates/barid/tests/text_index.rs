@@ -22,6 +22,9 @@ fn found(mailbox: &Mailbox, program: &SearchProgram) -> Vec<u32> {
     found.rows
 }
 
+/// Opens a mailbox with options that are adjusted.
+type Open<'a> = dyn Fn(&dyn Fn(&mut OpenOptions)) -> Mailbox + 'a;
+
 /// Compares searches with the index and without it.
 struct Pair {
     indexed: Mailbox,
@@ -31,7 +34,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(open: &dyn Fn(&dyn Fn(&mut OpenOptions)) -> Mailbox, seed: u64) -> Self {
+    fn new(open: &Open<'_>, seed: u64) -> Self {
         let indexed = open(&|_| {});
         let plain = open(&|options| options.use_index = false);
         let mut pair =
@@ -94,7 +97,6 @@ fn compare_pack(pack: &str, step: usize) {
     let asked = std::env::var("BARID_INDEX_PROGRAMS").ok().and_then(|count| count.parse().ok());
     let programs = asked.unwrap_or(PROGRAMS);
     let telling = pair.compare(programs, pack);
-    println!("{pack}: {} messages, {programs} programs, {telling} telling", view.len());
     assert!(telling > programs / 5, "{telling}");
     assert_truth(&pair, programs);
 }

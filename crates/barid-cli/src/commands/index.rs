@@ -42,7 +42,7 @@ pub(crate) struct IndexArgs {
     build: Option<BuildArgs>,
 }
 
-/// What is indexed.
+/// The mailbox to index, and how.
 #[derive(Clone, Debug, Args)]
 struct BuildArgs {
     /// The mailbox: a path, or FORMAT:PATH

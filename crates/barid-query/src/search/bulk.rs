@@ -3,7 +3,7 @@
 use super::SearchNode;
 use super::matcher::{Matcher, Op};
 
-/// What is known of a key or of a program, a bit for each row: bit `row % 64` of word `row / 64`.
+/// Knowledge about a key or a program, a bit for each row: bit `row % 64` of word `row / 64`.
 /// No row has both bits; one with neither is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownRows {

@@ -45,7 +45,7 @@ impl PassResult {
 pub(super) struct Passes<'a> {
     pub(super) view: &'a View,
     pub(super) matcher: &'a Matcher,
-    /// What the text index knows.
+    /// Answers of the text index.
     pub(super) index: Option<&'a IndexAnswers>,
     /// Locked by a thread that searches a large message.
     pub(super) turn: &'a Mutex<()>,

@@ -13,7 +13,7 @@ use super::place::OpenSegments;
 use crate::limits::{INDEX_BEHIND_MIN, INDEX_WORTH_MIN, INDEXED_TEXTS_MAX};
 use crate::{Result, View};
 
-/// What an index knows about the rows of a view, for each text of a program.
+/// Knowledge of an index about the rows of a view, for each text of a program.
 #[derive(Debug)]
 pub(crate) struct IndexAnswers {
     /// By node of the program.

@@ -29,15 +29,15 @@ pub struct IndexReport {
 }
 
 impl View {
-    /// Adds messages to the text index, the oldest first, and at most `limit` of those that it does
-    /// not cover. Each segment that is full is published at once, so what is done stays if the
-    /// process is killed; `OpenOptions::stop` ends the work after the current message.
+    /// Adds messages to the text index, the oldest first, and at most `limit` of those that it
+    /// does not cover. Each segment that is full is published at once, so what is done stays if
+    /// the process is killed; `OpenOptions::stop` ends the work after the current message.
     ///
     /// Reads the messages; about 60 MB a second and core. Holds at most some 60 MB for each thread.
     ///
     /// # Errors
-    /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache; errors of the
-    /// file system.
+    /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache; errors of
+    /// the file system.
     pub fn index_texts(&self, limit: u32) -> Result<IndexReport> {
         self.check_read()?;
         if !self.place.on_disk {

@@ -1,4 +1,4 @@
-//! Which messages of a mailbox an index covers.
+//! The messages of a mailbox that an index covers.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,7 +14,7 @@ use crate::{Result, View};
 pub(crate) struct Coverage {
     /// By row: the segment in the order of the manifest, and the document.
     docs: Vec<Option<CoveredDoc>>,
-    /// What each row is.
+    /// The identity of each row.
     pub(super) rows: Vec<RowIdentity>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct CoveredDoc {
     pub(crate) is_open: bool,
 }
 
-/// What identifies the message of a row.
+/// The UID of a row, and a digest of its message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowIdentity {
     pub(super) uid: u32,
