@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, convert, deliver, demo, fetch, folders, index, lmtp,
-    ls, man, search, serve, show, spam, status, thread, watch,
+    admin, bogo, cache, check, completions, convert, count, deliver, demo, fetch, folders, index,
+    lmtp, ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -19,6 +19,7 @@ Examples:
   barid thread --newest 10 ~/Maildir       the ten newest threads
   barid search ~/Maildir from:ann budget   the messages of Ann about the budget
   barid show ~/Maildir 4711                one message
+  barid ls ~/Maildir from:ann newer:2w     a query instead of UIDs, in every command
   barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Fetch(Lazy<fetch::FetchArgs>),
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
+    Count(Lazy<count::CountArgs>),
     Index(Lazy<index::IndexArgs>),
     Folders(Lazy<folders::FoldersArgs>),
     Watch(Lazy<watch::WatchArgs>),
@@ -100,6 +102,7 @@ impl Command {
             Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
+            Self::Count(args) => count::run(context, args),
             Self::Index(args) => index::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Watch(args) => watch::run(context, args),

@@ -133,6 +133,15 @@ impl Context {
         self.open_adjusted(&parse_spec(mailbox), &|_| {}, work)
     }
 
+    /// Does the same as [`Context::open_and`], for a parsed mailbox name.
+    pub(crate) fn open_spec_and<T>(
+        &self,
+        spec: &MailboxSpec,
+        work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
+    ) -> anyhow::Result<(Mailbox, T)> {
+        self.open_adjusted(spec, &|_| {}, work)
+    }
+
     fn open_adjusted<T>(
         &self,
         spec: &MailboxSpec,

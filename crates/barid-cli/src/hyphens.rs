@@ -8,14 +8,15 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
+use barid::SortProgram;
 use clap::{Arg, Command};
 
 use crate::lazy;
 
 /// The subcommands whose arguments may begin with a minus.
-const SUBCOMMANDS: [&str; 2] = ["flag", SEARCH];
-/// The subcommand whose words keep their order.
-const SEARCH: &str = "search";
+const SUBCOMMANDS: [&str; 7] = [FLAG, "search", "count", "ls", "thread", "show", "expunge"];
+/// The subcommand whose flags may stand anywhere; the words of the others keep their order.
+const FLAG: &str = "flag";
 
 /// Moves flags to remove to the end, after `--`, and marks negated terms with `!`. `args` begins
 /// with the name of the program; `define` returns the definition of its options.
@@ -33,7 +34,7 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, &sub, command))
     };
-    if sub == SEARCH {
+    if sub != FLAG {
         let args = args.into_iter().enumerate();
         return args
             .map(|(number, arg)| match number > at && number < end && is_removal(&arg) {
@@ -84,15 +85,32 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
     None
 }
 
-/// Returns `true` if all letters after a minus are short options.
+/// Returns `true` if all letters after a minus are short options, the last perhaps with its value.
 fn are_options(letters: &str, sub: &str, command: &Command) -> bool {
     let sub = command.find_subcommand(sub);
-    let known = |letter: char| {
+    for (at, letter) in letters.char_indices() {
         let own = sub.into_iter().flat_map(Command::get_arguments);
-        letter == 'h'
-            || command.get_arguments().chain(own).any(|arg| arg.get_short() == Some(letter))
-    };
-    letters.chars().all(known)
+        let mut known = command.get_arguments().chain(own);
+        match known.find(|arg| arg.get_short() == Some(letter)) {
+            Some(arg) if arg.get_action().takes_values() => {
+                return is_value(letter, &letters[at + letter.len_utf8()..]);
+            }
+            Some(_) => {}
+            None if letter == 'h' => {}
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Returns `true` if a text can be the value of a short option. `-news` is a term of a query.
+fn is_value(letter: char, text: &str) -> bool {
+    let is_free = text.is_empty() || text.starts_with('=');
+    match letter {
+        'n' => is_free || text.bytes().all(|byte| byte.is_ascii_digit()),
+        's' => is_free || SortProgram::parse([text]).is_ok(),
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +142,10 @@ mod tests {
         check("barid search b -from:x or -y", "barid search b !from:x or !y");
         check("barid search b -c -from:x --json", "barid search b -c !from:x --json");
         check("barid search b -- -from:x", "barid search b -- -from:x");
+        check("barid ls -n 3 b -from:x", "barid ls -n 3 b !from:x");
+        check("barid ls -n3 b -news -sdate", "barid ls -n3 b !news -sdate");
+        check("barid search b -spam -lr", "barid search b !spam -lr");
+        check("barid expunge --dry-run b x -y", "barid expunge --dry-run b x !y");
     }
 
     #[test]
@@ -135,7 +157,9 @@ mod tests {
 
     #[test]
     fn other_commands_are_left_alone() {
-        for line in ["barid", "barid ls -x", "barid --state-dir flag ls -x", "barid ls flag -x"] {
+        for line in
+            ["barid", "barid status -x", "barid --state-dir flag status -x", "barid status flag -x"]
+        {
             check(line, line);
         }
     }

@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Words of other programs for the work of subcommands, with the suggestions.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of the copied messages"),
-    (&["count", "wc", "info", "stat"], "`barid status`, or `barid search --count`"),
+    (&["wc", "info", "stat"], "`barid status`, or `barid count`"),
     (&["list", "index", "scan", "dir"], "`barid ls`"),
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
     (&["find", "grep", "query"], "`barid search`"),
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn unknown_subcommands_are_explained_or_left_alone() {
         check("move", Some("tip: `barid copy`, then `barid expunge`"));
-        check("count", Some("`barid status`, or `barid search --count`"));
+        check("wc", Some("`barid status`, or `barid count`"));
         check("RM", Some("`barid expunge`"));
         check("serach", Some("'search'"));
         check("expnge", Some("'expunge'"));

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 48] = [
+const COMMANDS: [&[&str]; 49] = [
     &[],
     &["status"],
     &["ls"],
@@ -10,6 +10,7 @@ const COMMANDS: [&[&str]; 48] = [
     &["fetch"],
     &["thread"],
     &["search"],
+    &["count"],
     &["index"],
     &["folders"],
     &["watch"],

@@ -26,6 +26,7 @@ mod ls;
 mod mbsync;
 mod owners;
 mod pending;
+mod queries;
 mod real_mail;
 mod repair_killed;
 mod search;

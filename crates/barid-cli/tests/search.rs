@@ -81,7 +81,12 @@ fn forms_of_the_answer() {
 fn what_is_wrong_with_a_query_is_told() {
     let (world, mailbox) = world();
     for (query, message) in [
-        ("form:ann", "unknown search key `form:`"),
+        ("form:ann", "unknown search key `form:`; did you mean `from:`?"),
+        ("*", "a `*` stands only at the end of a word"),
+        ("subject: foo", "`subject:` has no value"),
+        ("/(/", "is not a valid regular expression: unclosed group"),
+        ("/a", "a closing slash is missing"),
+        ("in:archive", "chooses among several mailboxes"),
         ("since:soon", "`soon` is not a valid date"),
         ("FROM", "a value is missing after `FROM`"),
         ("(a", ") is missing"),

@@ -121,6 +121,8 @@ pub(crate) fn short_searches() -> Vec<Vec<u8>> {
         "from:ann (subject:\"a \\\" b\" or -is:seen) not to:bob",
         "date:2020..2021 since:7d before:today larger:10k has:attachment",
         "keyword:todo uid:1:5 is:flagged body:caf\u{e9} header:x-uid=7 all",
+        "subject:/^re: [a-z]+$/ budg* \"annual rep*\"~5 is:spam list-id:/x/ /usr/bin",
+        "filename:a.pdf mimetype:image/* attachment:pl* thread:7 in:box header:x-a=/b\\/c/",
     ])
 }
 

@@ -1,7 +1,7 @@
 //! The trait of every format.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use barid_state::Identity;
 use barid_types::{Keyword, KeywordTable, UidValidity};
@@ -255,6 +255,13 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
 
     /// Returns the restart points if enough of them are new to be worth storing.
     fn restart_points_to_keep(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the path of the file that contains only this message. Returns `None` if messages are
+    /// not files. The file may have another name meanwhile.
+    fn message_file(&self, location: &Location<'_>) -> Option<PathBuf> {
+        let _ = location;
         None
     }
 

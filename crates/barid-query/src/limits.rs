@@ -28,6 +28,27 @@ pub const SEARCH_DEPTH_MAX: usize = 100;
 /// Most bytes of all texts of a search program.
 pub const SEARCH_TEXT_LEN_MAX: usize = 256 * 1024;
 
+/// Most patterns of a search program: regular expressions, prefixes, words near each other.
+pub const SEARCH_PATTERNS_MAX: usize = 64;
+
+/// Most bytes of a regular expression.
+pub const REGEX_LEN_MAX: usize = 4096;
+
+/// Most bytes of a compiled regular expression, and of the states that a search builds of it.
+pub(crate) const REGEX_COMPILED_LEN_MAX: usize = 4 * 1024 * 1024;
+
+/// Most levels of parentheses in a regular expression.
+pub(crate) const REGEX_LEVELS_MAX: u32 = 100;
+
+/// Most bytes of the beginning of a word.
+pub const PREFIX_LEN_MAX: usize = 1000;
+
+/// Most words that are near each other.
+pub const NEAR_WORDS_MAX: usize = 16;
+
+/// Most other words between words that are near each other.
+pub const NEAR_DISTANCE_MAX: u32 = 1000;
+
 /// Most ranges of one set of numbers in a search program.
 pub const SEARCH_RANGES_MAX: usize = 100_000;
 

@@ -10,6 +10,7 @@ mod incremental;
 mod mail;
 mod mailbox_files;
 mod model;
+mod patterns;
 mod profile_differences;
 mod random;
 mod real_mail;

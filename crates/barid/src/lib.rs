@@ -336,7 +336,7 @@ pub use marks::{MessageMarks, ViewStatus};
 pub use message_file::FileRest;
 pub use message_of_view::ViewMessage;
 pub use options::{LongOperation, OpenOptions, Progress, ProgressFn, Unit};
-pub use order::{Sorted, Window};
+pub use order::{Sorted, Window, sorted_together};
 pub use read::RawMessage;
 pub use reading::ReadOutcome;
 pub use search::FoundMessages;

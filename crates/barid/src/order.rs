@@ -5,6 +5,7 @@
 //! read, and newer messages are merged into it.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use barid_cache::{Core, Snapshot};
@@ -51,12 +52,40 @@ impl View {
         if !asks_sizes(program) {
             return Ok(Sorted { rows: self.order(program, window)?, unreadable: Vec::new() });
         }
+        let (sized, unreadable) = self.with_sizes()?;
+        Ok(Sorted { rows: sized.order(program, window)?, unreadable })
+    }
+
+    /// Returns the rows `among`, ascending, in the order of `program` (RFC 5256 §3).
+    ///
+    /// Reads the keys of these rows; nothing is stored. `SIZE` reads the messages of the mailbox
+    /// whose size is not known yet.
+    ///
+    /// # Errors
+    /// As [`View::sorted`].
+    pub fn sorted_among(&self, program: &SortProgram, among: &[u32]) -> Result<Sorted> {
+        self.check_read()?;
+        let sorted = |view: &Self| -> Result<Vec<u32>> {
+            let keys = SortKeys::new(&view.snapshot);
+            let rows = barid_query::sort(among, program, &keys);
+            view.done(keys.into_result())?;
+            Ok(rows)
+        };
+        if !asks_sizes(program) {
+            return Ok(Sorted { rows: sorted(self)?, unreadable: Vec::new() });
+        }
+        let (sized, unreadable) = self.with_sizes()?;
+        Ok(Sorted { rows: sorted(&sized)?, unreadable })
+    }
+
+    /// Returns a copy with all sizes, and the messages that could not be read for theirs.
+    fn with_sizes(&self) -> Result<(Self, Vec<(Uid, Error)>)> {
         let (sizes, unreadable) = self.missing_sizes()?;
         let mut sized = self.clone();
         // Only the mailbox itself may write the cache.
         Arc::make_mut(&mut sized.snapshot).detach();
         sized.add_sizes(&sizes)?;
-        Ok(Sorted { rows: sized.order(program, window)?, unreadable })
+        Ok((sized, unreadable))
     }
 
     fn order(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
@@ -125,6 +154,56 @@ impl Mailbox {
         };
         Ok(Sorted { rows: self.view.order(program, window)?, unreadable })
     }
+}
+
+/// Orders rows of several mailboxes together by `program`. Returns the index of the mailbox and the
+/// row of each message; equal ones stay in the order given.
+///
+/// All keys are in memory: O(rows). Sizes that are not known count as 0.
+///
+/// # Errors
+/// A damaged cache.
+pub fn sorted_together(
+    parts: &[(&View, &[u32])],
+    program: &SortProgram,
+) -> Result<Vec<(usize, u32)>> {
+    let mut keyed: Vec<(Vec<KeyValue>, (usize, u32))> = Vec::new();
+    for (at, (view, rows)) in parts.iter().enumerate() {
+        let keys = SortKeys::new(&view.snapshot);
+        let first = keyed.len();
+        keyed.extend(rows.iter().map(|row| (Vec::with_capacity(program.0.len()), (at, *row))));
+        for (key, _) in &program.0 {
+            let mut part = keyed[first..].iter_mut();
+            if key.is_number() {
+                let mut numbers = Vec::new();
+                keys.numbers(*key, rows, &mut numbers);
+                part.zip(numbers).for_each(|((of, _), number)| of.push(KeyValue::Number(number)));
+            } else {
+                keys.strings(*key, rows, &mut |text| {
+                    if let Some((of, _)) = part.next() {
+                        of.push(KeyValue::Text(text.into()));
+                    }
+                });
+            }
+        }
+        view.done(keys.into_result())?;
+    }
+    keyed.sort_by(|(left, _), (right, _)| {
+        let pairs = left.iter().zip(right).zip(&program.0);
+        let orders = pairs.map(|((left, right), (_, reverse))| match reverse {
+            true => right.cmp(left),
+            false => left.cmp(right),
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
+    });
+    Ok(keyed.into_iter().map(|(_, message)| message).collect())
+}
+
+/// A value that is compared with others of the same key.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum KeyValue {
+    Number(i64),
+    Text(Box<[u8]>),
 }
 
 /// Returns `true` if the order depends on RFC822.SIZE.

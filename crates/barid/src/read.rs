@@ -1,6 +1,7 @@
 //! The bytes of a message.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use barid_cache::Core;
 use barid_mailbox::{Error as FormatError, ReadAs, ReadMessage};
@@ -80,6 +81,18 @@ impl View {
         let (mut name, mut bytes) = (Vec::new(), Vec::new());
         let header_len = self.read_row(row, read_as, &mut name, &mut bytes)?;
         Ok(RawMessage { bytes, header_len })
+    }
+
+    /// Returns the path of the file that contains only this message; `None` if messages of the
+    /// mailbox are not files. Another program may have renamed the file since the view was made.
+    ///
+    /// # Errors
+    /// A damaged cache, or a row that does not exist.
+    pub fn message_file(&self, row: u32) -> Result<Option<PathBuf>> {
+        self.check_read()?;
+        let mut name = Vec::new();
+        let location = self.snapshot.location(row, &mut name)?;
+        Ok(self.storage.message_file(&location))
     }
 
     /// Reads the message of a row into `bytes`, which must be empty; returns the number of bytes

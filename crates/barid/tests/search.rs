@@ -1,7 +1,9 @@
 //! Searching: the passes together find what each message alone would match.
 
+use barid::ThreadAlgorithm;
 use barid::query::{
-    Facts, Matcher, MatcherContext, MessageView, Scratch, SearchProgram, parse_imap,
+    Day, Facts, Matcher, MatcherContext, MessageView, Scratch, SearchProgram, ShortOptions,
+    parse_imap, parse_short_with,
 };
 use barid::{
     ChangeOptions, ChangeRequest, FlagChange, Keyword, Mailbox, ReadAs, Uid, UidSet, WriteWhen,
@@ -94,6 +96,82 @@ fn a_maildir_is_searched() {
 #[test]
 fn an_mbox_is_searched() {
     check(World::mbox(32));
+}
+
+fn short(text: &str, fold_accents: bool) -> SearchProgram {
+    parse_short_with(text, ShortOptions { today: Day(0), fold_accents }).unwrap()
+}
+
+#[test]
+fn patterns_are_the_same_in_the_cache_and_in_the_message() {
+    let mut found_any = 0;
+    for mut world in [World::maildir(36), World::mbox(37)] {
+        world.deliver(MESSAGES);
+        world.wait();
+        let mut mailbox = world.open();
+        for query in [
+            "subject:/^re:/",
+            "subject:/\\w$/",
+            "subject:/\\s$/",
+            "subject:/^$/",
+            "subject:\"re a*\"~8",
+            "from:/<[a-m].*@/",
+            "from:a*",
+            "to:/,/ or cc:/,/",
+            "id:/^<[0-9a-f]/",
+            "message-id:/>$/",
+            "references:/> </",
+            "list-id:/./ or x-mailer:/./",
+            "header:Received=/from/",
+            "/^received: from/",
+            "body:/^>.*$/",
+            "body:the*",
+            "body:\"the a*\"~3",
+            "filename:/[.]/",
+            "filename:a",
+            "mimetype:text/html",
+            "is:spam or mimetype:image/*",
+        ] {
+            for folds in [false, true] {
+                let program = short(query, folds);
+                let found = mailbox.search(&program, &UidSet::new()).unwrap();
+                assert!(found.unreadable.is_empty());
+                assert_eq!(found.rows, by_reading(&mut mailbox, &program), "{query}");
+                found_any += usize::from(!found.rows.is_empty());
+            }
+        }
+    }
+    assert!(found_any >= 30, "{found_any}");
+}
+
+#[test]
+fn a_thread_is_found_by_each_of_its_messages() {
+    let mut world = World::mbox(38);
+    world.deliver(MESSAGES);
+    world.wait();
+    let mut mailbox = world.open();
+    let threads = mailbox.threads(ThreadAlgorithm::References).unwrap();
+    let mut of_row = vec![0; mailbox.len() as usize];
+    let mut number = 0;
+    for node in threads.nodes() {
+        number += usize::from(node.depth == 0);
+        if let Some(row) = node.row {
+            of_row[row as usize] = number;
+        }
+    }
+    let mut longest = 0;
+    for row in 0..mailbox.len() {
+        let uid = mailbox.uid_of(row).unwrap();
+        let program = short(&format!("thread:{uid}"), false);
+        let found = mailbox.search(&program, &UidSet::new()).unwrap().rows;
+        let is_same = |other: &u32| of_row[*other as usize] == of_row[row as usize];
+        let expected: Vec<u32> = (0..mailbox.len()).filter(is_same).collect();
+        assert_eq!(found, expected, "{uid}");
+        longest = longest.max(found.len());
+    }
+    assert!(longest > 1);
+    let none = mailbox.search(&short("thread:100000", false), &UidSet::new()).unwrap();
+    assert!(none.rows.is_empty());
 }
 
 #[test]

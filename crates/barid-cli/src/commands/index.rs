@@ -42,12 +42,12 @@ pub(crate) struct IndexArgs {
     build: Option<BuildArgs>,
 }
 
-/// The mailbox to index, and how.
+/// The mailboxes to index, and how.
 #[derive(Clone, Debug, Args)]
 struct BuildArgs {
-    /// The mailbox: a path, or FORMAT:PATH
-    #[arg(value_hint = ValueHint::AnyPath)]
-    mailbox: OsString,
+    /// The mailboxes: paths, or FORMAT:PATH
+    #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    mailboxes: Vec<OsString>,
     /// Give way to other processes, and print nothing
     #[arg(long, hide = true)]
     background: bool,
@@ -76,18 +76,28 @@ pub(crate) fn run(context: &mut Context, args: &IndexArgs) -> anyhow::Result<Out
         (Some(IndexCommand::Status(of)), _) => status(context, of),
         (Some(IndexCommand::Remove(of)), _) => remove(context, of),
         (None, Some(args)) if args.background => {
-            build_quietly(context, &args.mailbox);
+            build_quietly(context, &args.mailboxes);
             Ok(Outcome::Done)
         }
-        (None, Some(args)) => build(context, &args.mailbox),
+        (None, Some(args)) => build_all(context, &args.mailboxes),
         (None, None) => Err(WithHint::error("no mailbox", "`barid index --help` has examples")),
     }
 }
 
-fn build(context: &mut Context, mailbox: &OsStr) -> anyhow::Result<Outcome> {
-    let started = Instant::now();
+fn build_all(context: &mut Context, mailboxes: &[OsString]) -> anyhow::Result<Outcome> {
     let stop: Arc<AtomicBool> = Arc::default();
     signals::answer_signals(&stop, context.global.quiet).context("signals cannot be caught")?;
+    let mut worst = Outcome::Done;
+    for mailbox in mailboxes {
+        if build(context, mailbox, Arc::clone(&stop))? != Outcome::Done {
+            worst = Outcome::Incomplete;
+        }
+    }
+    Ok(worst)
+}
+
+fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
     let mut options = context.open_options()?;
     options.stop = Some(Arc::clone(&stop));
     let built = context.with_line(Some(stop), |progress| {
@@ -117,18 +127,19 @@ fn build(context: &mut Context, mailbox: &OsStr) -> anyhow::Result<Outcome> {
 }
 
 /// Builds an index at a low priority. Whatever prevents it, the next search reads the messages.
-fn build_quietly(context: &Context, mailbox: &OsStr) {
+fn build_quietly(context: &Context, mailboxes: &[OsString]) {
     const LOWER: i32 = 10;
     let _ = rustix::process::nice(LOWER);
     let Ok(options) = context.open_options() else { return };
-    let opened = Mailbox::open_in(Arc::new(OsVfs), &parse_spec(mailbox), &options);
-    if let Ok(mailbox) = opened {
-        let _ = mailbox.view().index_texts(u32::MAX);
+    for mailbox in mailboxes {
+        if let Ok(mailbox) = Mailbox::open_in(Arc::new(OsVfs), &parse_spec(mailbox), &options) {
+            let _ = mailbox.view().index_texts(u32::MAX);
+        }
     }
 }
 
-/// Starts a process that builds the index of a mailbox, for which nobody waits.
-pub(crate) fn build_in_background(context: &Context, mailbox: &OsStr) {
+/// Starts a process that builds the indexes of mailboxes, for which nobody waits.
+pub(crate) fn build_in_background(context: &Context, mailboxes: &[&OsString]) {
     let Ok(program) = std::env::current_exe() else { return };
     let mut command = Command::new(program);
     command.args(["index", "--background"]);
@@ -140,12 +151,12 @@ pub(crate) fn build_in_background(context: &Context, mailbox: &OsStr) {
     if context.global.read_only {
         command.arg("--read-only");
     }
-    command.arg("--").arg(mailbox);
+    command.arg("--").args(mailboxes);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Ctrl-C is for this command, which is about to end.
     let started = command.process_group(0).spawn();
     if started.is_ok() && io::stderr().is_terminal() {
-        context.note("indexing this mailbox in the background, for faster searches (--no-index)");
+        context.note("indexing in the background, for faster searches (--no-index prevents it)");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use barid::{Mailbox, SortKey, SortProgram, Summary, Window};
+use barid::{Mailbox, Summary};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
@@ -10,18 +10,24 @@ use crate::exit::{Outcome, report_unreadable};
 use crate::lines::{WriteLine, write_lines};
 use crate::mail::json::MessageJson;
 use crate::mail::line::MessageLine;
+use crate::mail::order::OrderArgs;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 
 const EXAMPLES: &str = "\
 Examples:
   barid ls ~/Maildir                                   all, in the order they arrived
   barid ls --sort date --limit 50 ~/Maildir            the newest fifty, the newest last
-  barid ls --sort reverse:date --first 50 ~/Maildir    the newest fifty, the newest first
+  barid ls --sort date --limit 50 --reverse ~/Maildir  the newest fifty, the newest first
+  barid ls ~/Maildir from:ann newer:2w                 what a query finds
   barid ls --sort subject --sort reverse:date archive.mbox
   barid ls --json archive.mbox | jq -r 'select(.size > 1000000) | .uid'
 
 Columns: UID, flags, date, sender, subject. The flags: N not seen, A answered, F flagged, D deleted,
 T draft. The date is when the message was sent, in the sender's time zone, or when it arrived if
-that is unknown. Lines are cut to the width of a terminal, and complete elsewhere.";
+that is unknown. Lines are cut to the width of a terminal, and complete elsewhere.
+
+Exit status: 1 if a UID does not exist or the query finds nothing, 2 if a message could not be read.";
 
 /// List the messages of a mailbox
 #[derive(Debug, Args)]
@@ -30,17 +36,14 @@ pub(crate) struct LsArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// Sort by KEY; if given more than once, the first takes precedence
-    ///
-    /// KEY is one of arrival, cc, date, from, size, subject, to (RFC 5256), displayfrom, displayto
-    /// (RFC 5957). `reverse:KEY` reverses the order of that key.
-    #[arg(short, long, value_name = "KEY", value_parser = parse_key)]
-    sort: Vec<(SortKey, bool)>,
-    /// Show only the last N of that order: the newest, by default
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "first")]
-    limit: Option<u32>,
+    /// Only these messages: UIDs and ranges, as in 1:4,7,* (* is the last); or a query as for
+    /// `barid search`
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: Vec<String>,
+    #[command(flatten)]
+    order: OrderArgs,
     /// Show only the first N of that order
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "limit")]
     first: Option<u32>,
     /// With --json, also print the size that IMAP servers report
     ///
@@ -48,38 +51,39 @@ pub(crate) struct LsArgs {
     /// it, as for `--sort size`.
     #[arg(long, requires = "json")]
     rfc822_size: bool,
-}
-
-/// The sort keys, as in the help of `--sort`.
-const KEYS: &str = "arrival, cc, date, from, size, subject, to, displayfrom, displayto";
-
-fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
-    let explain = |error| format!("{error}; the keys are {KEYS}, each also as reverse:KEY");
-    let mut program = SortProgram::parse([text]).map_err(explain)?;
-    program.0.pop().ok_or_else(|| "no key".to_owned())
+    #[command(flatten)]
+    query: QueryArgs,
 }
 
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
-    let program = match args.sort.as_slice() {
-        [] => SortProgram(vec![(SortKey::Arrival, false)]),
-        keys => SortProgram(keys.to_vec()),
+    let selector = Selector::reading("nothing is listed");
+    let selection = match args.messages.is_empty() {
+        true => None,
+        false => Some(MessageSelection::parse(&args.messages, args.query, selector)?),
     };
-    let window = match (args.limit, args.first) {
-        (Some(last), _) => Window::Last(last),
-        (None, Some(first)) => Window::First(first),
-        (None, None) => Window::All,
-    };
-    let (mailbox, (rows, unreadable)) = context.open_and(&args.mailbox, |mailbox| {
+    let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
         let unreadable = match args.rfc822_size {
             true => mailbox.fill_rfc822_sizes()?,
             false => Vec::new(),
         };
-        let sorted = mailbox.sorted(&program, window)?;
-        Ok((sorted.rows, if unreadable.is_empty() { sorted.unreadable } else { unreadable }))
+        let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;
+        let sorted = match &selected {
+            None => args.order.all(mailbox, args.first)?,
+            Some(selected) => args.order.among(mailbox, &selected.rows(mailbox)?, args.first)?,
+        };
+        let unreadable = if unreadable.is_empty() { sorted.unreadable } else { unreadable };
+        Ok((sorted.rows, unreadable, selected))
     })?;
     print(context, args, &mailbox, &rows)?;
-    Ok(report_unreadable(context, unreadable))
+    let outcome = match selected.map(|selected| selected.report(context, &args.mailbox)) {
+        Some(Outcome::Done) if rows.is_empty() => Outcome::NothingMatched,
+        selected => selected.unwrap_or(Outcome::Done),
+    };
+    Ok(match report_unreadable(context, unreadable) {
+        Outcome::Done => outcome,
+        worse => worse,
+    })
 }
 
 fn print(
@@ -89,7 +93,7 @@ fn print(
     rows: &[u32],
 ) -> anyhow::Result<()> {
     if context.global.json {
-        let writer = MessageJson { has_rfc822_size: args.rfc822_size };
+        let writer = MessageJson { has_rfc822_size: args.rfc822_size, ..MessageJson::default() };
         return write_lines(&mut context.out, mailbox, rows, || writer);
     }
     let uidnext = mailbox.status().uidnext;
@@ -97,7 +101,7 @@ fn print(
     write_lines(&mut context.out, mailbox, rows, || MessageLine::new(width, style, uidnext))
 }
 
-impl WriteLine for MessageJson {
+impl WriteLine for MessageJson<'_> {
     fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
         self.write(out, summary);
     }

@@ -8,6 +8,7 @@ pub(crate) mod check;
 mod check_config;
 pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod count;
 pub(crate) mod deliver;
 pub(crate) mod demo;
 pub(crate) mod fetch;

@@ -1,6 +1,6 @@
 //! `barid thread`: prints the conversations of a mailbox.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use barid::{Mailbox, Summary, ThreadAlgorithm, ThreadNode, Threads};
 use clap::{Args, ValueEnum, ValueHint};
@@ -9,6 +9,8 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::mail::json::{write_addresses, write_dates, write_subject};
 use crate::mail::line::MessageLine;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::json::Json;
 use crate::output::sink::Sink;
 use crate::output::tree::{Branches, last_children};
@@ -17,6 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   barid thread ~/Maildir
   barid thread --algorithm refs --newest 10 ~/Maildir    the ten most recently active threads
+  barid thread ~/Maildir from:ann budget                 whole threads with a message that matches
+  barid thread ~/Maildir 4711                            the thread of one message
   barid thread --imap --uid archive.mbox                 as an IMAP server would answer
 
 The columns are those of `barid ls`. `references` (RFC 5256) also joins threads of the same subject
@@ -30,6 +34,10 @@ pub(crate) struct ThreadArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
+    /// Only threads with these messages, whole: UIDs and ranges, as in 1:4,7,* (* is the last);
+    /// or a query as for `barid search`
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: Vec<String>,
     /// Find threads by this algorithm
     #[arg(short, long, value_enum, default_value = "references", value_name = "NAME")]
     algorithm: Algorithm,
@@ -37,11 +45,13 @@ pub(crate) struct ThreadArgs {
     #[arg(short = 'n', long, value_name = "N")]
     newest: Option<usize>,
     /// Print the THREAD response of IMAP (RFC 5256), with sequence numbers
-    #[arg(long, conflicts_with_all = ["newest", "json"])]
+    #[arg(long, conflicts_with_all = ["newest", "json", "messages"])]
     imap: bool,
     /// With --imap, print UIDs instead of sequence numbers
     #[arg(long, requires = "imap", conflicts_with_all = ["newest", "json"])]
     uid: bool,
+    #[command(flatten)]
+    query: QueryArgs,
 }
 
 /// The algorithms by their IMAP names.
@@ -68,19 +78,38 @@ impl From<Algorithm> for ThreadAlgorithm {
 
 /// Finds the threads and prints them.
 pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
-    let mailbox = context.open(&args.mailbox)?;
-    let threads = mailbox.threads(args.algorithm.into())?;
+    let selector = Selector::reading("nothing is shown");
+    let selection = match args.messages.is_empty() {
+        true => None,
+        false => Some(MessageSelection::parse(&args.messages, args.query, selector)?),
+    };
+    let (mailbox, (threads, selected, rows)) = context.open_and(&args.mailbox, |mailbox| {
+        let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;
+        let rows = selected.as_ref().map(|selected| selected.rows(mailbox)).transpose()?;
+        Ok((mailbox.threads(args.algorithm.into())?, selected, rows))
+    })?;
     if args.imap {
         return write_imap(context, &mailbox, &threads, args.uid);
     }
+    print(context, &mailbox, &nodes_of(&threads, args.newest, rows.as_deref()), None)?;
+    let outcome = selected.map(|selected| selected.report(context, &args.mailbox));
+    Ok(match outcome {
+        Some(Outcome::Done) if rows.is_some_and(|rows| rows.is_empty()) => Outcome::NothingMatched,
+        outcome => outcome.unwrap_or(Outcome::Done),
+    })
+}
+
+/// Prints threads as trees, or as JSON; `name` is that of the mailbox, where several are searched.
+pub(crate) fn print(
+    context: &mut Context,
+    mailbox: &Mailbox,
+    nodes: &[ThreadNode],
+    name: Option<&OsStr>,
+) -> anyhow::Result<()> {
     if context.global.json {
-        let nodes = selected(&threads, args.newest);
-        let mut writer = JsonThreads { open: false };
-        walk(&mut context.out, &mailbox, &nodes, &mut writer)?;
-    } else {
-        print_trees(context, &mailbox, &threads, args.newest)?;
+        return walk(&mut context.out, mailbox, nodes, &mut JsonThreads { name, open: false });
     }
-    Ok(Outcome::Done)
+    print_nodes(context, mailbox, nodes)
 }
 
 /// Prints threads as trees for people.
@@ -90,7 +119,14 @@ pub(crate) fn print_trees(
     threads: &Threads,
     newest: Option<usize>,
 ) -> anyhow::Result<()> {
-    let nodes = selected(threads, newest);
+    print_nodes(context, mailbox, &nodes_of(threads, newest, None))
+}
+
+fn print_nodes(
+    context: &mut Context,
+    mailbox: &Mailbox,
+    nodes: &[ThreadNode],
+) -> anyhow::Result<()> {
     let depths: Vec<u32> = nodes.iter().map(|node| node.depth).collect();
     let line = MessageLine::new(context.width, context.style, mailbox.status().uidnext);
     let mut writer = Trees {
@@ -99,14 +135,35 @@ pub(crate) fn print_trees(
         last: last_children(&depths),
         prefix: Vec::new(),
     };
-    walk(&mut context.out, mailbox, &nodes, &mut writer)
+    walk(&mut context.out, mailbox, nodes, &mut writer)
 }
 
-fn selected(threads: &Threads, newest: Option<usize>) -> Vec<ThreadNode> {
-    match newest {
-        Some(count) => threads.newest(count).collect(),
-        None => threads.nodes().collect(),
+/// Returns the nodes of the threads with a message of `among`, or of all without it, the last
+/// `newest` of them.
+pub(crate) fn nodes_of(
+    threads: &Threads,
+    newest: Option<usize>,
+    among: Option<&[u32]>,
+) -> Vec<ThreadNode> {
+    let Some(among) = among else {
+        return match newest {
+            Some(count) => threads.newest(count).collect(),
+            None => threads.nodes().collect(),
+        };
+    };
+    let mut is_among = vec![false; threads.rows() as usize];
+    for row in among {
+        if let Some(is_among) = is_among.get_mut(*row as usize) {
+            *is_among = true;
+        }
     }
+    let nodes: Vec<ThreadNode> = threads.nodes().collect();
+    let threads = nodes.chunk_by(|_, node| node.depth > 0);
+    let has_one = |thread: &&[ThreadNode]| {
+        thread.iter().any(|node| node.row.is_some_and(|row| is_among[row as usize]))
+    };
+    let found: Vec<&[ThreadNode]> = threads.filter(has_one).collect();
+    found[found.len().saturating_sub(newest.unwrap_or(found.len()))..].concat()
 }
 
 fn write_imap(
@@ -185,15 +242,20 @@ impl WriteNode for Trees {
 }
 
 /// Threads as JSON, a line for each thread.
-struct JsonThreads {
+struct JsonThreads<'a> {
+    name: Option<&'a OsStr>,
     open: bool,
 }
 
-impl WriteNode for JsonThreads {
+impl WriteNode for JsonThreads<'_> {
     fn node(&mut self, out: &mut Vec<u8>, _at: usize, depth: u32, summary: Option<&Summary<'_>>) {
         if depth == 0 {
             self.end(out);
-            Json::line(out, "thread").key("messages").open(b'[');
+            let mut json = Json::line(out, "thread");
+            if let Some(name) = self.name {
+                json.key("mailbox").bytes(name.as_encoded_bytes());
+            }
+            json.key("messages").open(b'[');
             self.open = true;
         }
         let mut json = Json::more(out);

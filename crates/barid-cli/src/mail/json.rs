@@ -1,5 +1,7 @@
 //! A message as a line of JSON (`docs/json.md`, type `message`).
 
+use std::ffi::OsStr;
+
 use barid::Summary;
 use barid::message::{Profile, decode_words, message_id, message_ids};
 
@@ -8,17 +10,22 @@ use crate::output::json::Json;
 
 /// Writes messages as JSON.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MessageJson {
+pub(crate) struct MessageJson<'a> {
+    /// The mailbox, where several are listed together.
+    pub(crate) mailbox: Option<&'a OsStr>,
     /// `true` to write `rfc822_size`, which must then be known. Other commands leave it out, so
     /// that their output does not depend on the contents of the cache.
     pub(crate) has_rfc822_size: bool,
 }
 
-impl MessageJson {
+impl MessageJson<'_> {
     /// Appends the line of one message.
     pub(crate) fn write(&self, out: &mut Vec<u8>, summary: &Summary<'_>) {
         let mut json = Json::line(out, "message");
         let fields = &summary.fields;
+        if let Some(mailbox) = self.mailbox {
+            json.key("mailbox").bytes(mailbox.as_encoded_bytes());
+        }
         json.key("uid").number(summary.uid.get().into());
         json.key("seq").number(u64::from(summary.row) + 1);
         write_dates(&mut json, summary);

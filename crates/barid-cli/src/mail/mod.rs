@@ -5,5 +5,8 @@ pub(crate) mod flags;
 pub(crate) mod json;
 pub(crate) mod line;
 pub(crate) mod numbering;
+pub(crate) mod order;
+pub(crate) mod query;
+pub(crate) mod selection;
 pub(crate) mod standard_input;
 pub(crate) mod uids;

@@ -51,7 +51,7 @@ impl FromStr for UidRanges {
 /// The messages that ranges select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SelectedUids {
-    /// Existing UIDs, ascending and unique.
+    /// Existing UIDs; ascending and unique, unless the order of the command line was asked for.
     pub(crate) uids: Vec<Uid>,
     /// UIDs that were named individually and do not exist, in the order given.
     pub(crate) missing: Vec<Uid>,
@@ -67,6 +67,19 @@ impl UidRanges {
     /// Returns the ranges of several lists.
     pub(crate) fn joined(lists: Vec<Self>) -> Self {
         Self(lists.into_iter().flat_map(|list| list.0).collect())
+    }
+
+    /// Finds the messages in the order of the ranges, each as often as it is named.
+    pub(crate) fn select_in_order(&self, mailbox: &Mailbox) -> barid::Result<SelectedUids> {
+        let mut selected = SelectedUids::default();
+        for range in &self.0 {
+            let found = range.select(mailbox)?;
+            selected.missing.extend(found.missing);
+            for row in found.rows {
+                selected.uids.push(mailbox.uid_of(row)?);
+            }
+        }
+        Ok(selected)
     }
 
     /// Finds the messages.

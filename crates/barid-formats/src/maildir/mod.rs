@@ -235,13 +235,17 @@ impl Storage for Maildir {
         Ok(crate::files::open_message(path, file, size))
     }
 
+    fn message_file(&self, location: &Location<'_>) -> Option<PathBuf> {
+        let MessageName { name, in_new, .. } = location.message_name()?;
+        Some(path_of(if in_new { &self.paths.new } else { &self.paths.cur }, name))
+    }
+
     /// Links the file: nobody changes files of a Maildir in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
-        let Some(MessageName { name, in_new, .. }) = location.message_name() else {
-            return Ok(None);
-        };
-        let path = path_of(if in_new { &self.paths.new } else { &self.paths.cur }, name);
-        crate::files::link(&*self.vfs, &path, to)
+        match self.message_file(location) {
+            Some(path) => crate::files::link(&*self.vfs, &path, to),
+            None => Ok(None),
+        }
     }
 
     fn sync(

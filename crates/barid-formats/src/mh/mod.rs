@@ -146,6 +146,11 @@ impl Storage for MhFolder {
         Ok(crate::files::open_message(path, file, size))
     }
 
+    fn message_file(&self, location: &Location<'_>) -> Option<PathBuf> {
+        let (number, _) = location.message_name().and_then(|name| parse_place(name.name))?;
+        Some(path_of(&self.path, number))
+    }
+
     /// Links the file if it has no other name: `anno` and `refile -link` of nmh leave links, and
     /// `anno` changes a file in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {

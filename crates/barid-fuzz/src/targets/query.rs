@@ -5,7 +5,7 @@ use barid_imap::search::{looks_like_imap, parse_imap};
 use barid_message::Section;
 use barid_query::search::{
     Day, Facts, Matcher, MatcherContext, MessageView, NumberSet, Scratch, SearchProgram,
-    parse_short,
+    ShortOptions, parse_short_with,
 };
 use barid_query::{
     KeyColumns, LinkColumns, NO_ID, Profile, SortKey, SortProgram, SortView, ThreadAlgorithm,
@@ -37,8 +37,11 @@ pub(crate) fn search_imap(bytes: &[u8]) {
 /// A search in the short form.
 pub(crate) fn search_short(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(program) = parse_short(&text, Day::in_zone(NOW, 0)) {
-        evaluate(&program);
+    for fold_accents in [false, true] {
+        let options = ShortOptions { today: Day::in_zone(NOW, 0), fold_accents };
+        if let Ok(program) = parse_short_with(&text, options) {
+            evaluate(&program);
+        }
     }
 }
 

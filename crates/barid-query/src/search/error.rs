@@ -7,6 +7,31 @@ pub enum SearchError {
     /// An unknown search key.
     #[error("unknown search key `{0}`")]
     UnknownKey(String),
+    /// An unknown search key of the short form, with its colon.
+    #[error("unknown search key `{key}`{}", suggested(*.suggestion))]
+    NoSuchKey {
+        /// The key.
+        key: String,
+        /// A key that is written alike, with its colon.
+        suggestion: Option<&'static str>,
+    },
+    /// A search key without a value.
+    #[error("`{key}` has no value: write `{key}TEXT` without a blank after the colon")]
+    NoValue {
+        /// The key, with its colon.
+        key: String,
+    },
+    /// A `*` that does not stand at the end of a word.
+    #[error("`{0}`: a `*` stands only at the end of a word, as in `budg*`")]
+    Wildcard(String),
+    /// A regular expression that is invalid or too large.
+    #[error("`/{regex}/` is not a valid regular expression: {reason}")]
+    Regex {
+        /// The regular expression.
+        regex: String,
+        /// The reason.
+        reason: String,
+    },
     /// A value that is invalid for its search key.
     #[error("`{value}` is not a valid {what} for `{key}`")]
     BadValue {
@@ -18,7 +43,7 @@ pub enum SearchError {
         value: String,
     },
     /// Numbers that could be UIDs, sequence numbers or a text.
-    #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`text:{0}`)")]
+    #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`\"{0}\"`)")]
     Numbers(String),
     /// A missing part of the program.
     #[error("{what} is missing after `{after}`")]
@@ -50,6 +75,11 @@ pub enum SearchError {
         /// The most that are possible.
         max: usize,
     },
+}
+
+/// Returns the question for a suggested key.
+fn suggested(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |key| format!("; did you mean `{key}`?"))
 }
 
 impl SearchError {

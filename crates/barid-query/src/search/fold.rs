@@ -46,11 +46,16 @@ impl Needle {
         let mut folded = Vec::with_capacity(text.len());
         // Texts are searched with LF as line end.
         fold_into(&text.replace("\r\n", "\n"), &mut folded);
+        Self::of_folded(&folded)
+    }
+
+    /// Takes a text that is folded, with LF as line end.
+    pub(crate) fn of_folded(folded: &[u8]) -> Self {
         Self {
             is_ascii: folded.is_ascii(),
             has_blank: folded.iter().any(|byte| matches!(byte, b' ' | b'\t')),
             has_break: folded.iter().any(|byte| matches!(byte, b'\r' | b'\n')),
-            finder: FinderBuilder::new().build_forward(&folded).into_owned(),
+            finder: FinderBuilder::new().build_forward(folded).into_owned(),
         }
     }
 
@@ -74,7 +79,12 @@ impl Needle {
 
     /// Returns `true` if a folded text contains it.
     pub(crate) fn is_in(&self, folded: &[u8]) -> bool {
-        self.finder.find(folded).is_some()
+        self.find(folded).is_some()
+    }
+
+    /// Returns the offset at which a folded text first contains it.
+    pub(crate) fn find(&self, folded: &[u8]) -> Option<usize> {
+        self.finder.find(folded)
     }
 }
 

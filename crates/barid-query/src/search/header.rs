@@ -1,5 +1,7 @@
 //! Texts of header fields in the form in which they are searched: on one line, decoded, folded.
 
+use std::borrow::Cow;
+
 use barid_message::{RawField, decode_words, fields, is_owned_field, parse_addresses};
 use barid_types::Address;
 
@@ -8,10 +10,21 @@ use super::fold::{fold_into, push_upper};
 /// Appends a raw field body without line ends and with encoded words decoded. A tab that begins a
 /// line becomes a space, since some programs fold lines with tabs.
 pub(crate) fn push_value(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    push_decoded(value_in(raw, line), out);
+}
+
+/// Returns a raw field body on one line, made in `line` if it has several.
+fn value_in<'l>(raw: &'l [u8], line: &'l mut Vec<u8>) -> &'l [u8] {
     if memchr::memchr(b'\n', raw).is_none() {
-        return push_decoded(raw, out);
+        return raw;
     }
     line.clear();
+    value_line(raw, line);
+    line
+}
+
+/// Appends a raw field body on one line, with encoded words.
+pub(crate) fn value_line(raw: &[u8], line: &mut Vec<u8>) {
     for (at, part) in raw.split(|byte| *byte == b'\n').enumerate() {
         let part = part.strip_suffix(b"\r").unwrap_or(part);
         match part {
@@ -22,12 +35,17 @@ pub(crate) fn push_value(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
             _ => line.extend_from_slice(part),
         }
     }
-    push_decoded(line, out);
 }
 
 /// Appends a subject like [`push_value`], with every run of white space as one space.
 pub(crate) fn push_subject(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
+    subject_line(raw, line);
+    push_decoded(line, out);
+}
+
+/// Appends a subject like [`value_line`], with every run of white space as one space.
+pub(crate) fn subject_line(raw: &[u8], line: &mut Vec<u8>) {
     for byte in raw {
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' if line.last().is_none_or(|last| *last == b' ') => {}
@@ -35,7 +53,6 @@ pub(crate) fn push_subject(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
             _ => line.push(*byte),
         }
     }
-    push_decoded(line, out);
 }
 
 fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
@@ -49,6 +66,12 @@ fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
 /// comments, and with quotes only where a name needs them.
 pub(crate) fn push_addresses(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
+    address_line(raw, line);
+    push_decoded(line, out);
+}
+
+/// Appends an address field like [`push_addresses`], with encoded words.
+pub(crate) fn address_line(raw: &[u8], line: &mut Vec<u8>) {
     // `name:;` of a group without members.
     let (mut in_group, mut separator) = (false, "");
     for address in parse_addresses(raw) {
@@ -68,7 +91,6 @@ pub(crate) fn push_addresses(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) 
         }
         in_group ^= address.host.is_none();
     }
-    push_decoded(line, out);
 }
 
 fn push_address(address: &Address, host: &[u8], line: &mut Vec<u8>) {
@@ -118,8 +140,22 @@ fn push_phrase(text: &[u8], is_name: bool, line: &mut Vec<u8>) {
 /// Appends all fields of a header with their names, a line each, and the empty line. Fields that
 /// mailbox formats own are left out of the header of the message itself.
 pub(crate) fn push_header(header: &[u8], is_root: bool, line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    push_lines(header, is_root, push_decoded, line, out);
+}
+
+/// Returns the lines of [`push_header`], not folded.
+pub(crate) fn header_lines(header: &[u8], is_root: bool) -> Cow<'static, str> {
+    let (mut line, mut out) = (Vec::new(), Vec::new());
+    let push = |text: &[u8], out: &mut Vec<u8>| {
+        out.extend_from_slice(decode_words(text).as_bytes());
+    };
+    push_lines(header, is_root, push, &mut line, &mut out);
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn push_lines(header: &[u8], is_root: bool, push: PushText, line: &mut Vec<u8>, out: &mut Vec<u8>) {
     for field in searched_fields(header, is_root) {
-        push_field(header, &field, line, out);
+        push_line(header, &field, push, line, out);
     }
     out.push(b'\n');
 }
@@ -132,10 +168,23 @@ pub(crate) fn searched_fields(
     fields(header).filter(move |field| !is_root || !is_owned_field(field.name))
 }
 
-/// Appends a field with its name as a line.
+/// Appends a field with its name as a line, folded.
 pub(crate) fn push_field(
     header: &[u8],
     field: &RawField<'_>,
+    line: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    push_line(header, field, push_decoded, line, out);
+}
+
+/// Appends a text that may have encoded words.
+type PushText = fn(&[u8], &mut Vec<u8>);
+
+fn push_line(
+    header: &[u8],
+    field: &RawField<'_>,
+    push: PushText,
     line: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
@@ -151,8 +200,8 @@ pub(crate) fn push_field(
         }
         None => 0,
     };
-    push_decoded(&whole[..value], out);
-    push_value(&whole[value..], line, out);
+    push(&whole[..value], out);
+    push(value_in(&whole[value..], line), out);
     out.push(b'\n');
 }
 

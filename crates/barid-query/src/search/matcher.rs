@@ -6,32 +6,17 @@
 
 use barid_types::{Flag, KeywordTable};
 
+use super::cost::Cost;
 use super::fold::Needle;
 use super::header::{push_addresses, push_subject, push_value};
 use super::normal::{children, normal};
 use super::number_set::ranges_contain;
+use super::pattern_test::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::texts::{TextKind, TextScope, TextTest, is_opaque_field};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
-
-/// The data of a message that a key needs, in ascending order of cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cost {
-    /// Fixed-size facts.
-    Facts,
-    /// Header fields that caches keep.
-    Fields,
-    /// The message, where its header or its length decides.
-    Message,
-    /// The text of the whole message.
-    Text,
-}
-
-impl Cost {
-    const ALL: [Self; 4] = [Self::Facts, Self::Fields, Self::Message, Self::Text];
-}
 
 /// The state of the mailbox for which a program is evaluated.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +64,7 @@ pub(super) enum Test {
     CachedHeader(CachedField, Needle),
     Header(String, Needle),
     Text { needle: Needle, in_headers: bool },
+    Pattern(PatternTest),
     Attachment,
 }
 
@@ -266,10 +252,17 @@ fn ask_texts(
     if !wants.is_empty() {
         scan(message, &mut wants, buffers);
     }
+    let patterns = tests.iter().filter_map(|(_, test)| match test {
+        Test::Pattern(pattern) => Some(pattern),
+        _ => None,
+    });
+    let patterns: Vec<&PatternTest> = patterns.collect();
+    let mut of_patterns = search_parts(message, &patterns).into_iter();
     let mut found = wants.iter();
     for (at, test) in tests {
         values[at] = match test {
             Test::Attachment => Some(has_attachment(message)),
+            Test::Pattern(_) => of_patterns.next(),
             _ => found.next().map(|want| want.is_found),
         };
     }
@@ -280,11 +273,13 @@ impl Test {
     fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
         let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
         match key {
-            // A program in normal form contains neither of these.
+            // A program in normal form contains none of these.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
-            SearchKey::SaveDateSupported | SearchKey::EmailId(_) | SearchKey::ThreadId(_) => {
-                Self::Uid(Vec::new())
-            }
+            SearchKey::SaveDateSupported
+            | SearchKey::EmailId(_)
+            | SearchKey::ThreadId(_)
+            | SearchKey::ThreadOf(_)
+            | SearchKey::InMailbox(_) => Self::Uid(Vec::new()),
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
                 Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
@@ -308,6 +303,8 @@ impl Test {
             },
             SearchKey::Body(text) => Self::Text { needle: Needle::new(text), in_headers: false },
             SearchKey::Text(text) => Self::Text { needle: Needle::new(text), in_headers: true },
+            SearchKey::Pattern(place, pattern) => Self::Pattern(PatternTest::new(place, pattern)),
+            SearchKey::MediaType(text) => Self::Pattern(PatternTest::media_type(text)),
             SearchKey::Attachment => Self::Attachment,
         }
     }
@@ -340,6 +337,7 @@ impl Test {
             Self::Address(..) | Self::Subject(_) | Self::CachedHeader(..) => Cost::Fields,
             Self::Header(..) | Self::Larger(_) | Self::Smaller(_) => Cost::Message,
             Self::Text { .. } | Self::Attachment => Cost::Text,
+            Self::Pattern(pattern) => pattern.cost(),
             _ => Cost::Facts,
         }
     }
@@ -378,6 +376,7 @@ impl Test {
                 };
                 Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
             }
+            Self::Pattern(pattern) => pattern.ask_field(view),
             Self::Text { .. } | Self::Attachment => None,
         }
     }

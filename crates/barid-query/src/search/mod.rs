@@ -12,6 +12,7 @@
 //! `docs/design/search.md` describes which texts are compared, and how.
 
 mod bulk;
+mod cost;
 mod day;
 mod error;
 mod fold;
@@ -19,6 +20,8 @@ mod header;
 mod matcher;
 mod normal;
 mod number_set;
+mod pattern;
+mod pattern_test;
 mod program;
 mod result;
 mod scan;
@@ -27,15 +30,19 @@ mod texts;
 mod view;
 
 pub use bulk::KnownRows;
+pub use cost::Cost;
 pub use day::Day;
 pub use error::SearchError;
-pub use matcher::{Cost, Matcher, MatcherContext, Scratch};
+pub use matcher::{Matcher, MatcherContext, Scratch};
 pub use number_set::{NumberSet, ranges_contain};
+pub use pattern::{PatternSource, TextPattern};
 pub use program::{
     AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
-    SearchProgram,
+    SearchProgram, TextPlace,
 };
 pub use result::{ReturnOptions, SearchResult};
-pub use short::parse_short;
-pub use texts::{TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_text};
+pub use short::{ShortOptions, parse_short, parse_short_with};
+pub use texts::{
+    TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
+};
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

@@ -45,9 +45,11 @@ fn push(out: &mut Vec<SearchNode>, node: SearchNode) -> Form {
 fn of_key(key: &SearchKey, out: &mut Vec<SearchNode>, keys: &mut Vec<NodeId>) -> Form {
     match key {
         SearchKey::All => return Form::Constant(true),
-        SearchKey::SaveDateSupported | SearchKey::EmailId(_) | SearchKey::ThreadId(_) => {
-            return Form::Constant(false);
-        }
+        SearchKey::SaveDateSupported
+        | SearchKey::EmailId(_)
+        | SearchKey::ThreadId(_)
+        | SearchKey::ThreadOf(_)
+        | SearchKey::InMailbox(_) => return Form::Constant(false),
         // Every text contains the empty text.
         SearchKey::Body(text) | SearchKey::Text(text) if text.is_empty() => {
             return Form::Constant(true);

@@ -4,8 +4,10 @@ use std::fmt;
 
 use barid_types::{Flag, Keyword};
 
-use super::{Day, NumberSet, SearchError};
-use crate::limits::{SEARCH_EMAIL_IDS_MAX, SEARCH_KEYS_MAX, SEARCH_TEXT_LEN_MAX};
+use super::{Day, NumberSet, SearchError, TextPattern};
+use crate::limits::{
+    SEARCH_EMAIL_IDS_MAX, SEARCH_KEYS_MAX, SEARCH_PATTERNS_MAX, SEARCH_TEXT_LEN_MAX,
+};
 
 /// An address field of the envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +20,25 @@ pub enum AddressField {
     Cc,
     /// `Bcc`.
     Bcc,
+}
+
+/// The part of a message in which a pattern is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextPlace {
+    /// An address field of the envelope.
+    Address(AddressField),
+    /// The subject of the envelope.
+    Subject,
+    /// The fields of a name.
+    Header(String),
+    /// The bodies of the parts that are text.
+    Body,
+    /// Headers and bodies.
+    Text,
+    /// The file name of a part.
+    FileName,
+    /// The file name of a part. Later also its text, where it can be extracted.
+    Attachment,
 }
 
 /// A date of a message.
@@ -95,6 +116,16 @@ pub enum SearchKey {
     Body(String),
     /// TEXT: header or body, decoded, contain a text.
     Text(String),
+    /// A text of the message contains a pattern.
+    Pattern(TextPlace, TextPattern),
+    /// The media type of a part, `type/subtype`, contains a text.
+    MediaType(String),
+    /// Messages in the threads of these UIDs. It matches nothing until the storage has replaced it
+    /// with a set of UIDs ([`SearchProgram::map_keys`]).
+    ThreadOf(NumberSet),
+    /// Messages of the mailboxes that have this name. It matches nothing until it has been replaced
+    /// for each mailbox.
+    InMailbox(String),
     /// Messages with a part to be saved rather than read.
     Attachment,
     /// EMAILID: messages with this content (RFC 8474 §6). It matches nothing until the storage has
@@ -199,6 +230,7 @@ pub struct ProgramBuilder {
     nodes: Vec<SearchNode>,
     text_len: usize,
     email_ids: usize,
+    patterns: usize,
 }
 
 impl ProgramBuilder {
@@ -206,14 +238,17 @@ impl ProgramBuilder {
     ///
     /// # Errors
     /// [`SearchError::TooMuch`] beyond [`SEARCH_KEYS_MAX`] nodes, [`SEARCH_TEXT_LEN_MAX`] bytes of
-    /// texts, or [`SEARCH_EMAIL_IDS_MAX`] identifiers of content.
+    /// texts, [`SEARCH_EMAIL_IDS_MAX`] identifiers of content, or [`SEARCH_PATTERNS_MAX`] patterns.
     pub fn key(&mut self, key: SearchKey) -> Result<NodeId, SearchError> {
         self.text_len += match &key {
             SearchKey::Address(_, text)
             | SearchKey::Subject(text)
             | SearchKey::Body(text)
-            | SearchKey::Text(text) => text.len(),
+            | SearchKey::Text(text)
+            | SearchKey::MediaType(text)
+            | SearchKey::InMailbox(text) => text.len(),
             SearchKey::Header(name, text) => name.len() + text.len(),
+            SearchKey::Pattern(_, pattern) => pattern.text_len(),
             _ => 0,
         };
         if self.text_len > SEARCH_TEXT_LEN_MAX {
@@ -223,6 +258,10 @@ impl ProgramBuilder {
         self.email_ids += usize::from(matches!(key, SearchKey::EmailId(_)));
         if self.email_ids > SEARCH_EMAIL_IDS_MAX {
             return Err(SearchError::TooMuch { what: "EMAILID keys", max: SEARCH_EMAIL_IDS_MAX });
+        }
+        self.patterns += usize::from(matches!(key, SearchKey::Pattern(..)));
+        if self.patterns > SEARCH_PATTERNS_MAX {
+            return Err(SearchError::TooMuch { what: "patterns", max: SEARCH_PATTERNS_MAX });
         }
         self.push(SearchNode::Key(key))
     }

@@ -41,74 +41,71 @@ impl Buffers {
     }
 }
 
-/// Marks the texts that a message contains.
-pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
-    walk(message, &mut Scan { wants, buffers });
-    buffers.trim();
+/// A text of a message that is searched by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MessageText<'m> {
+    /// The raw header of the message itself, or of a part.
+    Header {
+        /// The fields.
+        raw: &'m [u8],
+        /// `true` for the header of the message itself.
+        is_root: bool,
+    },
+    /// A body that is ASCII and not encoded.
+    Ascii(&'m [u8]),
+    /// A body without its transfer encoding, in UTF-8.
+    Text(&'m str),
 }
 
-/// Takes the texts of a message in turn.
-pub(crate) trait PartVisitor {
-    /// Takes the header of a part; that of the message itself is the root.
-    fn header(&mut self, header: &[u8], is_root: bool);
-    /// Takes the decoded body of a part.
-    fn body(&mut self, text: &str);
-    /// Returns `true` if no further text is needed.
-    fn is_done(&self) -> bool {
-        false
-    }
-}
-
-/// Passes the header and the body of every part, as far as they are text.
-pub(crate) fn walk(message: &[u8], visitor: &mut dyn PartVisitor) {
+/// Visits the texts of a message until `visit` returns `false`: headers, and the bodies that are
+/// text, in the order of the message.
+pub(crate) fn each_text(message: &[u8], visit: &mut dyn FnMut(MessageText<'_>) -> bool) {
     let root = Root::of(message);
     let body = &message[root.body_at..];
-    visitor.header(&message[..root.body_at], true);
-    if visitor.is_done() {
+    if !visit(MessageText::Header { raw: &message[..root.body_at], is_root: true }) {
         return;
     }
     match root.kind() {
         RootKind::NoText => {}
-        RootKind::Text => visitor.body(&decode_plain(body)),
-        RootKind::Other => walk_parts(message, &body_structure(message).0, visitor),
+        RootKind::Text if body.is_ascii() => drop(visit(MessageText::Ascii(body))),
+        RootKind::Text => drop(visit(MessageText::Text(&decode_plain(body)))),
+        RootKind::Other => each_text_of_parts(message, &body_structure(message).0, visit),
     }
 }
 
-/// Passes all parts except the header of the first.
-fn walk_parts(message: &[u8], root: &BodyStructure, visitor: &mut dyn PartVisitor) {
+/// Visits the texts of all parts except the header of the first.
+fn each_text_of_parts(
+    message: &[u8],
+    root: &BodyStructure,
+    visit: &mut dyn FnMut(MessageText<'_>) -> bool,
+) {
     let mut open = vec![root];
     while let Some(part) = open.pop() {
-        if !std::ptr::eq(part, root) {
-            visitor.header(raw_header(message, part), false);
+        let raw = raw_header(message, part);
+        if !std::ptr::eq(part, root) && !visit(MessageText::Header { raw, is_root: false }) {
+            return;
         }
-        if is_text(part) {
-            visitor.body(&part_text(message, part).0);
-        }
-        if visitor.is_done() {
+        if is_text(part) && !visit(MessageText::Text(&part_text(message, part).0)) {
             return;
         }
         open.extend(part.parts.iter().rev());
     }
 }
 
-/// A search for texts.
-struct Scan<'s, 'n> {
-    wants: &'s mut [Want<'n>],
-    buffers: &'s mut Buffers,
+/// Marks the texts that a message contains.
+pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    each_text(message, &mut |text| scan_one(text, wants, buffers));
+    buffers.trim();
 }
 
-impl PartVisitor for Scan<'_, '_> {
-    fn header(&mut self, header: &[u8], is_root: bool) {
-        scan_header(header, is_root, self.wants, self.buffers);
+/// Searches one text; returns `true` if a text to search for is left.
+fn scan_one(text: MessageText<'_>, wants: &mut [Want<'_>], buffers: &mut Buffers) -> bool {
+    match text {
+        MessageText::Header { raw, is_root } => scan_header(raw, is_root, wants, buffers),
+        MessageText::Ascii(body) => scan_ascii(body, wants, buffers),
+        MessageText::Text(body) => scan_text(body, wants, buffers),
     }
-
-    fn body(&mut self, text: &str) {
-        scan_text(text, self.wants, self.buffers);
-    }
-
-    fn is_done(&self) -> bool {
-        are_found(self.wants)
-    }
+    !are_found(wants)
 }
 
 fn are_found(wants: &[Want<'_>]) -> bool {
@@ -254,7 +251,7 @@ fn find(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, folded: &
     }
 }
 
-/// Searches a body that is ASCII.
+/// Searches a body that is ASCII and not encoded.
 fn scan_ascii(body: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
     let is_wanted = |want: &Want<'_>| want.needle.is_ascii && !want.is_found;
     if !wants.iter().any(is_wanted) {

@@ -6,7 +6,7 @@
 use super::Facts;
 use super::fold::{fold_into, push_upper};
 use super::header::{push_addresses, push_field, push_subject, searched_fields};
-use super::scan::{Buffers, PartVisitor, walk};
+use super::scan::{Buffers, MessageText, each_text};
 use super::view::{CachedField, FieldText, MessageView, SearchView};
 
 /// Version of the texts: changed whenever the same message gives other texts, since an index of the
@@ -97,11 +97,40 @@ pub struct TextBuffers(Buffers);
 /// Passes every text of a message, folded as search texts are: in titlecase, decomposed, in UTF-8
 /// (RFC 5051). Nothing is found across two of them, but for a text with a line end, which can
 /// begin in one header field and end in the next.
-pub fn each_text(message: &[u8], buffers: &mut TextBuffers, take: &mut TakeText<'_>) {
+pub fn each_folded_text(message: &[u8], buffers: &mut TextBuffers, take: &mut TakeText<'_>) {
     let TextBuffers(buffers) = buffers;
-    walk(message, &mut Texts { buffers, take });
+    each_text(message, &mut |text| {
+        take_text(text, buffers, take);
+        true
+    });
     envelope_texts(message, buffers, take);
     buffers.trim();
+}
+
+fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'_>) {
+    let Buffers { line, folded, .. } = buffers;
+    folded.clear();
+    match text {
+        MessageText::Header { raw, is_root } => {
+            for field in searched_fields(raw, is_root) {
+                folded.clear();
+                push_field(raw, &field, line, folded);
+                let kind = match is_opaque_field(field.name) {
+                    true => TextKind::OpaqueHeader,
+                    false => TextKind::Header,
+                };
+                take(kind, folded);
+            }
+        }
+        MessageText::Ascii(body) => {
+            push_upper(body, folded);
+            take(TextKind::Body, folded);
+        }
+        MessageText::Text(body) => {
+            fold_into(body, folded);
+            take(TextKind::Body, folded);
+        }
+    }
 }
 
 /// Passes the texts of the fields that keys of their own compare.
@@ -123,36 +152,6 @@ fn envelope_texts(message: &[u8], buffers: &mut Buffers, take: &mut TakeText<'_>
             // Goes on to further fields of this name.
             Some(false)
         });
-    }
-}
-
-struct Texts<'t, 'k> {
-    buffers: &'t mut Buffers,
-    take: &'t mut TakeText<'k>,
-}
-
-impl PartVisitor for Texts<'_, '_> {
-    fn header(&mut self, header: &[u8], is_root: bool) {
-        let Buffers { line, folded } = self.buffers;
-        for field in searched_fields(header, is_root) {
-            folded.clear();
-            push_field(header, &field, line, folded);
-            let kind = match is_opaque_field(field.name) {
-                true => TextKind::OpaqueHeader,
-                false => TextKind::Header,
-            };
-            (self.take)(kind, folded);
-        }
-    }
-
-    fn body(&mut self, text: &str) {
-        let folded = &mut self.buffers.folded;
-        folded.clear();
-        match text.is_ascii() {
-            true => push_upper(text.as_bytes(), folded),
-            false => fold_into(text, folded),
-        }
-        (self.take)(TextKind::Body, folded);
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
             Subject: again\nStatus: RO\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
             Content-Type: text/html\n\n<b>r\u{fc}n</b>\n--b\nContent-Type: image/png\n\nx\n--b--\n";
         let mut texts = Vec::new();
-        each_text(message.as_bytes(), &mut TextBuffers::default(), &mut |kind, text| {
+        each_folded_text(message.as_bytes(), &mut TextBuffers::default(), &mut |kind, text| {
             texts.push((kind, String::from_utf8(text.to_vec()).unwrap()));
         });
         let of = |kind: TextKind| -> Vec<&str> {

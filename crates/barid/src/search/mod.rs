@@ -7,6 +7,7 @@
 
 mod content;
 mod passes;
+mod threads;
 
 use std::sync::Mutex;
 
@@ -58,6 +59,7 @@ impl View {
     pub fn search(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
         self.check_read()?;
         let (program, unreadable) = self.with_email_ids(program)?;
+        let program = self.with_threads(program)?;
         let mut found = self.search_resolved(&program, saved)?;
         found.unreadable.extend(unreadable);
         Ok(found)
@@ -66,8 +68,7 @@ impl View {
     /// Searches for keys that the facts, fields and texts of messages decide.
     fn search_resolved(&self, program: &SearchProgram, saved: &UidSet) -> Result<FoundMessages> {
         let saved: Vec<(u32, u32)> = saved.numbers().collect();
-        let last = self.len().checked_sub(1);
-        let greatest = last.map(|row| self.uid_of(row)).transpose()?.map_or(0, Uid::get);
+        let greatest = self.greatest_uid()?;
         let nanos_per_second = 1_000_000_000;
         let matcher = Matcher::new(
             program,
@@ -80,6 +81,12 @@ impl View {
             },
         );
         self.run(&matcher)
+    }
+
+    /// Returns the UID of the last message; 0 for an empty mailbox.
+    fn greatest_uid(&self) -> Result<u32> {
+        let last = self.len().checked_sub(1);
+        Ok(last.map(|row| self.uid_of(row)).transpose()?.map_or(0, Uid::get))
     }
 
     fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use barid_index::{Builder, Manifest, SegmentEntry};
-use barid_query::search::{TextBuffers, each_text};
+use barid_query::search::{TextBuffers, each_folded_text};
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
@@ -134,7 +134,7 @@ impl Building<'_> {
         }
         let identity = self.coverage.rows[row as usize];
         builder.begin(identity.digest);
-        each_text(&reader.bytes, buffers, &mut |kind, text| builder.add(kind, text));
+        each_folded_text(&reader.bytes, buffers, &mut |kind, text| builder.add(kind, text));
         uids.push(identity.uid);
         Ok(builder.end())
     }

@@ -8,12 +8,12 @@ use clap::{Args, ValueHint};
 
 use super::keep::Keep;
 use super::report::{Report, Verb};
-use super::selection::{MessageSelection, SelectedMessages};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
-use crate::mail::uids::SelectedUids;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
 use crate::output::escape::visible;
 use crate::output::number::{counted, size};
 
@@ -32,6 +32,11 @@ nothing if nothing was found.
 
 Exit status: 1 if a UID does not exist (the others are expunged), no message is marked, or the query
 finds none; 2 if no messages are named, they cannot be kept, or one could not be searched.";
+
+const SELECTOR: Selector = Selector {
+    hint: "name UIDs or a query, or expunge what is marked \\Deleted with --deleted",
+    ..Selector::changing("nothing is expunged")
+};
 
 /// Expunge messages: those named, found by a query, or marked \Deleted
 ///
@@ -55,6 +60,8 @@ pub(crate) struct ExpungeArgs {
     #[arg(long, conflicts_with = "messages")]
     deleted: bool,
     #[command(flatten)]
+    query: QueryArgs,
+    #[command(flatten)]
     numbering: NumberingArgs,
     /// Keep up to SIZE of expunged messages for `barid undo` (as in 500K, 64M, 2G), regardless of
     /// the free space; `no` means --forget
@@ -73,31 +80,34 @@ pub(crate) struct ExpungeArgs {
 
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
-    let selection = MessageSelection::parse(&args.messages, args.deleted)?;
+    let selection = match args.deleted {
+        true => MessageSelection::Deleted,
+        false => MessageSelection::parse(&args.messages, args.query, SELECTOR)?,
+    };
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, selection.names_uids())?;
-    let SelectedMessages { selected, unreadable } = selection.select(&mut session.mailbox)?;
-    let outcome = expunge(context, args, &mut session, selected)?;
-    for (uid, error) in &unreadable {
-        let name = args.mailbox.display();
-        context.error_line("error", &visible(format!("{name}: UID {uid}: {error}").as_bytes()));
-    }
-    Ok(if unreadable.is_empty() { outcome } else { Outcome::Incomplete })
+    let selected = selection.select(&mut session.mailbox)?;
+    let outcome = expunge(context, args, &mut session, &selected)?;
+    Ok(match selected.report_unreadable(context, &args.mailbox) {
+        Outcome::Done => outcome,
+        worse => worse,
+    })
 }
 
 fn expunge(
     context: &mut Context,
     args: &ExpungeArgs,
     session: &mut ChangeCommand,
-    selected: SelectedUids,
+    messages: &SelectedMessages,
 ) -> anyhow::Result<Outcome> {
-    let mut report = Report { missing: selected.missing, ..Report::default() };
-    if selected.uids.is_empty() {
+    let mut report = Report::of(messages);
+    let uids = &messages.selected.uids;
+    if uids.is_empty() {
         report.changed = Changed { pending: session.mailbox.pending(), ..Changed::default() };
         session.finish(context, &report)?;
         return Ok(Outcome::NothingMatched);
     }
-    let request = ChangeRequest { expunge: selected.uids, ..ChangeRequest::default() };
+    let request = ChangeRequest { expunge: uids.clone(), ..ChangeRequest::default() };
     let mut options = session.options();
     options.keep_expunged = args.keep();
     let changed =

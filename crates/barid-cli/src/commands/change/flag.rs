@@ -11,13 +11,15 @@ use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::flags::{FlagRequest, FlagWord};
 use crate::mail::numbering::NumberingArgs;
-use crate::mail::uids::UidRanges;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
 
 const EXAMPLES: &str = "\
 Examples:
   barid flag ~/Maildir 4711 +seen -flagged          one message
   barid flag archive.mbox 1:4,7,* +seen +todo       several, and a keyword
   barid flag archive.mbox all =seen                 no other flag and no keyword
+  barid flag ~/Maildir 'list:rust older:2w' +seen   what a query finds
   barid flag archive.mbox 17 =                      no flag and no keyword at all
   barid flag --write-through archive.mbox 17 +answered
   barid flag --dry-run --write-through archive.mbox all +seen
@@ -25,7 +27,8 @@ Examples:
 Flags: seen, answered, flagged, deleted, draft, in any case, also as \\Seen; anything else is a
 keyword. Put `--` before a word that looks like an option: `-- -v` removes the keyword v.
 
-Exit status: 1 if a UID does not exist; the others are changed.";
+Exit status: 1 if a UID does not exist (the others are changed) or the query finds nothing, 2 if a
+message could not be searched.";
 
 /// Add flags and keywords to messages, and remove them
 ///
@@ -38,15 +41,18 @@ pub(crate) struct FlagArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`
-    #[arg(value_name = "UIDS")]
-    uids: UidRanges,
+    /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`; or a query as for
+    /// `barid search`, in quotes if it has several words
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: String,
     /// The change: +FLAG adds a flag, -FLAG removes it, =FLAG removes all others, = removes all
     #[arg(required = true, value_name = "FLAG")]
     flags: Vec<FlagWord>,
     /// Write the change, and all pending ones, into the mailbox before the command ends
     #[arg(long)]
     write_through: bool,
+    #[command(flatten)]
+    query: QueryArgs,
     #[command(flatten)]
     numbering: NumberingArgs,
     #[command(flatten)]
@@ -57,18 +63,35 @@ pub(crate) struct FlagArgs {
 pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outcome> {
     let wanted = FlagRequest::new(&args.flags)
         .map_err(|error| WithHint::error(error, "`barid flag --help` shows how flags are named"))?;
+    let selector = Selector::changing("nothing is flagged");
+    let selection = MessageSelection::parse_one(&args.messages, args.query, selector)?;
     let mut session = ChangeCommand::open(context, Verb::Flag, &args.mailbox, &args.change)?;
-    args.numbering.check(&session.mailbox, args.uids.names_uids())?;
-    let selected = args.uids.select(&session.mailbox)?;
-    let mut report = Report { missing: selected.missing, ..Report::default() };
-    if selected.uids.is_empty() {
+    args.numbering.check(&session.mailbox, selection.names_uids())?;
+    let selected = selection.select(&mut session.mailbox)?;
+    let outcome = flag(context, args, &mut session, &selected, &wanted)?;
+    Ok(match selected.report_unreadable(context, &args.mailbox) {
+        Outcome::Done => outcome,
+        worse => worse,
+    })
+}
+
+fn flag(
+    context: &mut Context,
+    args: &FlagArgs,
+    session: &mut ChangeCommand,
+    messages: &SelectedMessages,
+    wanted: &FlagRequest,
+) -> anyhow::Result<Outcome> {
+    let mut report = Report::of(messages);
+    let uids = &messages.selected.uids;
+    if uids.is_empty() {
         report.changed = Changed { pending: session.mailbox.pending(), ..Changed::default() };
         session.finish(context, &report)?;
         return Ok(Outcome::NothingMatched);
     }
     let change = wanted.change(session.mailbox.keywords());
     let mut flags = FlagChanges::default();
-    flags.push_all(selected.uids, &change);
+    flags.push_all(uids.clone(), &change);
     let request = ChangeRequest { flags, ..ChangeRequest::default() };
     let mut options = session.options();
     options.write = if args.write_through { WriteWhen::Now } else { WriteWhen::Pending };

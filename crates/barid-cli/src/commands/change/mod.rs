@@ -11,7 +11,6 @@ mod keep;
 pub(crate) mod locks;
 mod one_message;
 mod report;
-mod selection;
 pub(crate) mod sync;
 pub(crate) mod undo;
 

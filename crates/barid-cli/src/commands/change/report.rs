@@ -6,6 +6,7 @@ use barid::{Changed, KeptSummary, SyncFigures, Uid};
 use super::ChangeCommand;
 use crate::context::Context;
 use crate::limits::UID_RANGES_SHOWN;
+use crate::mail::selection::SelectedMessages;
 use crate::output::date::write_short;
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -31,6 +32,9 @@ pub(super) struct Report {
     pub(super) missing: Vec<Uid>,
     /// Expunges that are still kept after an undo.
     pub(super) left: KeptSummary,
+    /// Number of selected messages, and `true` if a query found them; `None` for commands that
+    /// select none.
+    pub(super) selected: Option<(u64, bool)>,
 }
 
 impl Verb {
@@ -47,6 +51,16 @@ impl Verb {
 }
 
 impl Report {
+    /// Returns the report of a command about these messages.
+    pub(super) fn of(messages: &SelectedMessages) -> Self {
+        let selected = &messages.selected;
+        Self {
+            missing: selected.missing.clone(),
+            selected: Some((selected.uids.len() as u64, messages.is_found)),
+            ..Self::default()
+        }
+    }
+
     /// Prints the report as text or JSON.
     pub(super) fn print(
         &self,
@@ -80,8 +94,12 @@ impl Report {
         };
         let flagged = u64::from(changed.flagged);
         let appended = u64::from(changed.appends);
+        let found = match self.selected {
+            Some((count, true)) => format!("{} selected; ", messages(count)),
+            _ => String::new(),
+        };
         let mut text = match verb {
-            _ if self.is_nothing() => return format!("{name}: {}", nothing(verb)),
+            _ if self.is_nothing() => return format!("{name}: {found}{}", nothing(verb)),
             Verb::Flag => {
                 format!("{} {}", did("flagged", "flag"), messages(changed.asked.into()))
             }
@@ -107,7 +125,7 @@ impl Report {
             let flags = did("wrote the pending flags of", "write the pending flags of");
             text.push_str(&format!(", {flags} {}", messages(others)));
         }
-        format!("{name}: {text}")
+        format!("{name}: {found}{text}")
     }
 
     /// Returns `true` if nothing was changed.
@@ -152,6 +170,9 @@ impl Report {
         json.key("command").str(session.verb.name());
         json.key("mailbox").bytes(session.name.as_encoded_bytes());
         json.key("dry_run").bool(session.dry_run);
+        if let Some((selected, _)) = self.selected {
+            json.key("selected").number(selected);
+        }
         json.key("flagged").number(changed.flagged.into());
         json.key("flagged_now").number(changed.asked.into());
         json.key("expunged").number(changed.expunged.into());

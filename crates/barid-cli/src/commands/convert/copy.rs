@@ -10,10 +10,10 @@ use super::report::{self, CopyPrinter, Pair};
 use super::{CopyCommand, HowArgs};
 use crate::commands::change::incoming::create_mailbox;
 use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, WithHint, report as report_error};
-use crate::limits::MISSING_SHOWN;
+use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
-use crate::mail::uids::UidRanges;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
 use crate::output::number::counted;
 
@@ -22,10 +22,11 @@ Examples:
   barid copy ~/Maildir 17 archive.mbox
   barid copy old.mbox all ~/Maildir --dedupe message-id
   barid copy --create inbox 1:1000 mix:archive --proof proof.jsonl
+  barid copy ~/Maildir 'from:ann subject:/invoice [0-9]+/' invoices.mbox
 
 The messages get new UIDs. Messages copied before the command is interrupted stay.
 
-Exit status: 1 if a message does not exist, 2 if one could not be copied, or differs in the proof.";
+Exit status: 1 if a message does not exist or the query finds nothing, 2 if one could not be copied, or differs in the proof.";
 
 /// Copy messages to another mailbox
 ///
@@ -36,9 +37,10 @@ pub(crate) struct CopyArgs {
     /// The mailbox to copy from: a path, or FORMAT:PATH
     #[arg(value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     source: OsString,
-    /// The messages: UIDs and ranges separated by commas, as in 1,5:7,20:*, or `all`
-    #[arg(value_name = "UIDS")]
-    uids: UidRanges,
+    /// The messages: UIDs and ranges separated by commas, as in 1,5:7,20:*, or `all`; or a query
+    /// as for `barid search`, in quotes if it has several words
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: String,
     /// The mailbox to copy to: a path, or FORMAT:PATH
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: OsString,
@@ -46,6 +48,8 @@ pub(crate) struct CopyArgs {
     /// tree around it, else a Maildir if its name ends with `/`, else an mbox
     #[arg(long)]
     create: bool,
+    #[command(flatten)]
+    query: QueryArgs,
     #[command(flatten)]
     numbering: NumberingArgs,
     #[command(flatten)]
@@ -72,26 +76,34 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     if args.create && !context.global.read_only {
         create_mailbox(context, &args.target)?;
     }
+    let selector = Selector::changing("nothing is copied");
+    let selection = MessageSelection::parse_one(&args.messages, args.query, selector)?;
     let session = CopyCommand::start(context, "copy", &args.how)?;
     let (mut source, is_settled) =
         context.open_and(&args.source, |source| source.wait_for_arrivals())?;
-    if !is_settled && !args.uids.names_uids() {
+    if !is_settled && selection.is_open() {
         context.is_incomplete.set(true);
     }
     let mut target = context.open_with(&parse_spec(&args.target), &|options| {
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);
     })?;
-    args.numbering.check(&source, args.uids.names_uids())?;
-    let selected = args.uids.select(&source)?;
+    args.numbering.check(&source, selection.names_uids())?;
+    let mut messages = selection.select(&mut source)?;
     let mut proofs = session.proofs()?;
+    let uids = &messages.selected.uids;
     let pair = Pair::new(&args.source, &args.target);
+    if messages.is_found && !context.global.json {
+        let name = visible(args.source.as_encoded_bytes());
+        let count = counted(uids.len() as u64, "message");
+        context.out.line(&format!("{name}: {count} selected"))?;
+    }
     context.has_changed.set(true);
     let mut printer = CopyPrinter::new(context, &pair, &mut proofs)?;
     let copied = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         let options = ConvertOptions { progress, ..session.options() };
         let tell = &mut |event: barid::convert::ConvertEvent<'_>| printer.print_event(&event);
-        barid::convert::copy(&mut source, &selected.uids, &mut target, &options, tell)
+        barid::convert::copy(&mut source, uids, &mut target, &options, tell)
     });
     let (told, _) = printer.finish();
     context.out.block(&told)?;
@@ -101,18 +113,12 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         proofs.proven(&copied);
         proofs.finish("the messages are copied: only the proof is missing")?;
     }
-    let missing = selected.missing.iter().chain(&copied.gone);
-    for uid in missing.clone().take(MISSING_SHOWN) {
-        let path = args.source.clone().into();
-        report_error(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
-    }
-    let more = missing.clone().count().saturating_sub(MISSING_SHOWN);
-    if more > 0 {
-        let more = counted(more as u64, "more UID");
-        context.error_line("error", &format!("{more} not there"));
-    }
-    Ok(match outcome {
-        Outcome::Done if missing.count() > 0 => Outcome::NothingMatched,
-        outcome => outcome,
+    let is_nothing = messages.is_found && uids.is_empty();
+    messages.selected.missing.extend(&copied.gone);
+    Ok(match (outcome, messages.report(context, &args.source)) {
+        (_, Outcome::Incomplete) => Outcome::Incomplete,
+        (Outcome::Done, _) if is_nothing => Outcome::NothingMatched,
+        (Outcome::Done, selected) => selected,
+        (outcome, _) => outcome,
     })
 }

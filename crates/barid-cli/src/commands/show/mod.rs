@@ -14,12 +14,14 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
-use crate::mail::uids::UidRange;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 
 const EXAMPLES: &str = "\
 Examples:
   barid show ~/Maildir 4711                headers and readable text
   barid show ~/Maildir 1:5 '*'             the first five UIDs and the last message
+  barid show ~/Maildir from:ann newer:1d   what a query finds
   barid show --structure ~/Maildir 4711    the parts and their numbers
   barid show --part 2 -o photo.jpg ~/Maildir 4711
   barid show --raw archive.mbox 17 | less
@@ -34,9 +36,10 @@ pub(crate) struct ShowArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs, ranges (5:9), or * for the last
-    #[arg(required = true, value_name = "UID", value_delimiter = ',')]
-    uids: Vec<UidRange>,
+    /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`; or a query as for
+    /// `barid search`
+    #[arg(required = true, value_name = "UIDS|QUERY")]
+    messages: Vec<String>,
     /// Print the bytes of the message
     ///
     /// `message` leaves out what belongs to the mailbox: the From_ line, its quoting where that can
@@ -58,6 +61,8 @@ pub(crate) struct ShowArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(requires = "bytes", conflicts_with_all = ["headers", "structure"])]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    query: QueryArgs,
 }
 
 /// The form of a message's bytes.
@@ -81,29 +86,19 @@ struct ShownMessage<'a> {
 
 /// Shows each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
-    let mut mailbox = context.open(&args.mailbox)?;
+    let selector = Selector::reading("nothing is shown");
+    let selection = MessageSelection::parse(&args.messages, args.query, selector)?;
+    let (mut mailbox, selected) =
+        context.open_and(&args.mailbox, |mailbox| selection.select_in_order(mailbox))?;
+    let mut outcome = selected.report(context, &args.mailbox);
     // Reading may detect changes of the mailbox, which move rows; UIDs stay.
-    let (mut uids, mut missing) = (Vec::new(), Vec::new());
-    for range in &args.uids {
-        let selected = range.select(&mailbox)?;
-        missing.extend(selected.missing);
-        for row in selected.rows {
-            uids.push(mailbox.uid_of(row)?);
-        }
-    }
+    let uids = selected.selected.uids;
     if args.output.is_some() && uids.len() > 1 {
         let message = format!("-o writes one message, but {} were named", uids.len());
         return Err(WithHint::error(message, "run the command once for each message"));
     }
-    let mut outcome = Outcome::Done;
-    if uids.is_empty() || !missing.is_empty() {
+    if uids.is_empty() && outcome == Outcome::Done {
         outcome = Outcome::NothingMatched;
-    }
-    for uid in missing {
-        report(
-            context,
-            &barid::Error::NoSuchMessage { path: args.mailbox.clone().into(), uid }.into(),
-        );
     }
     for (at, uid) in uids.into_iter().enumerate() {
         match show(context, args, &mut mailbox, uid, at > 0) {

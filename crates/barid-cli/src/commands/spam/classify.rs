@@ -12,12 +12,12 @@ use barid_spam::{At, Classified, Filter, Source, SpamOptions};
 use clap::{Args, ValueHint};
 
 use super::damage::warn_of_new;
-use super::input::{FromStdin, Input, inputs, read_stdin, select};
+use super::input::{FromStdin, Input, MessagesArgs, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::SUBJECT_ROWS;
-use crate::mail::uids::UidRanges;
+use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, grouped};
@@ -26,6 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   barid spam classify ~/Maildir            a line for each message
   barid spam classify --json ~/Maildir | jq 'select(.status == \"spam\") | .uid'
+  barid spam classify ~/Maildir --uids 'newer:1d -is:answered'
   barid spam classify --explain < message.eml
   barid spam classify --rescore ~/Maildir  read all again, after more training
 
@@ -44,9 +45,8 @@ pub(crate) struct ClassifyArgs {
     /// name, or with `-`, a message or an mbox is read from standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
-    /// Only these messages of the mailbox: UIDs and ranges separated by commas, as in 1,5:7
-    #[arg(long, value_name = "UIDS")]
-    uids: Option<UidRanges>,
+    #[command(flatten)]
+    messages: MessagesArgs,
     /// Read all messages, even those with a saved score
     #[arg(long)]
     rescore: bool,
@@ -85,10 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<
 
 fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
     let inputs = inputs(&args.names)?;
-    if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
-        let message = "--uids needs exactly one mailbox";
-        return Err(WithHint::error(message, "name one mailbox, with its format before it"));
-    }
+    let selection = args.messages.selection(&inputs, Selector::reading("nothing is classified"))?;
     let stop = stop_on_signal(context)?;
     let mut found = ClassifyTotals::default();
     for input in &inputs {
@@ -99,7 +96,8 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
             let options =
                 SpamOptions { stop: Some(Arc::clone(&stop)), progress, ..SpamOptions::default() };
             let filter = args.scoring.filter(context, options)?;
-            let printer = Printer { context, args, filter: &filter };
+            let selection = selection.as_ref();
+            let printer = Printer { context, args, selection, filter: &filter };
             let done = printer.input(input, &mut found, &mut out);
             anyhow::Ok((filter, done))
         });
@@ -151,6 +149,7 @@ fn is_file(input: &Input) -> bool {
 struct Printer<'a> {
     context: &'a Context,
     args: &'a ClassifyArgs,
+    selection: Option<&'a MessageSelection>,
     filter: &'a Filter,
 }
 
@@ -200,7 +199,7 @@ impl Printer<'_> {
         found: &mut ClassifyTotals,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
-        let uids = select(mailbox, None)?.uids;
+        let uids = select(mailbox, None)?.selected.uids;
         let mut told: Vec<(Uid, Classified)> = Vec::new();
         let source = Source::Mailbox(mailbox, &uids);
         self.filter.classify(source, self.args.explain, &mut |at, classified| {
@@ -222,10 +221,13 @@ impl Printer<'_> {
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
         let mut mailbox = self.context.open(name)?;
-        let selected = select(&mailbox, self.args.uids.as_ref())?;
+        let SelectedMessages { selected, unreadable, .. } = select(&mut mailbox, self.selection)?;
         for uid in selected.missing {
             let path = name.clone().into();
             found.failed.push(barid::Error::NoSuchMessage { path, uid }.into());
+        }
+        for (uid, error) in unreadable {
+            found.failed.push(anyhow::Error::new(error).context(format!("UID {uid}")));
         }
         let mut told: Vec<(Uid, Classified)> = Vec::new();
         let tell = &mut |at: At, classified: barid_spam::Result<Option<Classified>>| {

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
 use barid::{Mailbox, Uid, WHOLE_LEN_MAX, compression_of};
+use clap::Args;
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
 use crate::limits::ONE_MESSAGE_LEN_MAX;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
 use crate::mail::standard_input::{STDIN, StandardInput};
-use crate::mail::uids::{SelectedUids, UidRanges};
+use crate::mail::uids::SelectedUids;
 use crate::output::number::size;
 
 /// An input with messages.
@@ -137,13 +140,48 @@ fn of_bytes(bytes: Vec<u8>) -> FromStdin {
     }
 }
 
-/// Returns the selected messages of a mailbox: those of `uids`, or all without it.
-pub(super) fn select(mailbox: &Mailbox, uids: Option<&UidRanges>) -> barid::Result<SelectedUids> {
-    match uids {
-        Some(ranges) => ranges.select(mailbox),
+/// The option for some messages of a mailbox.
+#[derive(Clone, Debug, Args)]
+pub(super) struct MessagesArgs {
+    /// Only these messages of the mailbox: UIDs and ranges, as in 1,5:7; or a query as for `barid
+    /// search`, in quotes if it has several words
+    #[arg(long, value_name = "UIDS|QUERY", visible_alias = "messages")]
+    uids: Option<String>,
+    #[command(flatten)]
+    query: QueryArgs,
+}
+
+impl MessagesArgs {
+    /// Returns the selection; `None` for all messages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an invalid selection, and if the input is not one mailbox.
+    pub(super) fn selection(
+        &self,
+        inputs: &[Input],
+        selector: Selector,
+    ) -> anyhow::Result<Option<MessageSelection>> {
+        let Some(words) = &self.uids else { return Ok(None) };
+        if !matches!(inputs, [Input::Mailbox(_)]) {
+            let message = "--uids needs exactly one mailbox";
+            return Err(WithHint::error(message, "name one mailbox, with its format before it"));
+        }
+        MessageSelection::parse_one(words, self.query, selector).map(Some)
+    }
+}
+
+/// Returns the selected messages of a mailbox: those of a selection, or all without it.
+pub(super) fn select(
+    mailbox: &mut Mailbox,
+    selection: Option<&MessageSelection>,
+) -> barid::Result<SelectedMessages> {
+    match selection {
+        Some(selection) => selection.select(mailbox),
         None => {
             let uids = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
-            Ok(SelectedUids { uids, missing: Vec::new() })
+            let selected = SelectedUids { uids, missing: Vec::new() };
+            Ok(SelectedMessages { selected, ..SelectedMessages::default() })
         }
     }
 }

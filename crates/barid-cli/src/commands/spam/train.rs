@@ -8,13 +8,13 @@ use barid_spam::{At, Became, Source, SpamOptions, Trained, Trainer, TrainingKind
 use clap::{Args, ValueHint};
 
 use super::damage::warn_of;
-use super::input::{FromStdin, Input, inputs, read_stdin, select};
+use super::input::{FromStdin, Input, MessagesArgs, inputs, read_stdin, select};
 use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::FAILED_SHOWN;
 use crate::mail::numbering::NumberingArgs;
-use crate::mail::uids::UidRanges;
+use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::counted;
@@ -24,6 +24,7 @@ Examples:
   barid spam train --spam ~/Maildir/.Junk
   barid spam train --ham ~/Maildir archive.mbox
   barid spam train --spam junk/*.eml
+  barid spam train --ham ~/Maildir --uids 'list:rust or is:answered'
   barid spam train --spam < message.eml    or < junk.mbox
 
 A message that was trained before is skipped, so a mailbox can be given again when it has more
@@ -121,9 +122,8 @@ struct WhatArgs {
     /// name, or with `-`, a message or an mbox is read from standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
-    /// Only these messages of the mailbox: UIDs and ranges separated by commas, as in 1,5:7
-    #[arg(long, value_name = "UIDS")]
-    uids: Option<UidRanges>,
+    #[command(flatten)]
+    messages: MessagesArgs,
     #[command(flatten)]
     numbering: NumberingArgs,
     #[command(flatten)]
@@ -187,10 +187,7 @@ fn teach(
     args: &WhatArgs,
 ) -> anyhow::Result<Outcome> {
     let inputs = inputs(&args.names)?;
-    if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
-        let message = "--uids needs exactly one mailbox";
-        return Err(WithHint::error(message, "name one mailbox, with its format before it"));
-    }
+    let selection = args.messages.selection(&inputs, Selector::changing("nothing is trained"))?;
     let stop = stop_on_signal(context)?;
     context.has_changed.set(true);
     let mut told =
@@ -210,7 +207,7 @@ fn teach(
             trainer = trainer.taking_registered();
         }
         for input in &inputs {
-            take(context, &mut trainer, (input, args), &mut told)?;
+            take(context, &mut trainer, (input, selection.as_ref(), args), &mut told)?;
         }
         // Messages that are only written now need no note, because they were trained.
         let trained = trainer.finish(&mut |_, _| {})?;
@@ -224,19 +221,22 @@ fn teach(
 fn take(
     context: &Context,
     trainer: &mut Trainer<'_>,
-    (input, args): (&Input, &WhatArgs),
+    (input, selection, args): (&Input, Option<&MessageSelection>, &WhatArgs),
     told: &mut SkippedMessages,
 ) -> anyhow::Result<()> {
     match input {
         Input::Mailbox(name) => {
             let mut mailbox = context.open(name)?;
-            let uids = args.uids.as_ref();
-            args.numbering.check(&mailbox, uids.is_some_and(UidRanges::names_uids))?;
-            let selected = select(&mailbox, uids)?;
+            let names_uids = selection.is_some_and(MessageSelection::names_uids);
+            args.numbering.check(&mailbox, names_uids)?;
+            let SelectedMessages { selected, unreadable, .. } = select(&mut mailbox, selection)?;
             for uid in &selected.missing {
                 let path = name.clone().into();
                 let error = barid::Error::NoSuchMessage { path, uid: *uid };
                 told.failed.push((in_mailbox(name, *uid), Became::Unreadable(error.into())));
+            }
+            for (uid, error) in unreadable {
+                told.failed.push((in_mailbox(name, uid), Became::Unreadable(error.into())));
             }
             let source = Source::Mailbox(&mut mailbox, &selected.uids);
             trainer.add(source, &mut |at, became| {
@@ -263,7 +263,7 @@ fn take(
                     trainer.add(Source::Messages(&[&message[..]]), tell)?;
                 }
                 FromStdin::Mbox(mut mailbox) => {
-                    let uids = select(&mailbox, None)?.uids;
+                    let uids = select(&mut mailbox, None)?.selected.uids;
                     trainer.add(Source::Mailbox(&mut mailbox, &uids), tell)?;
                 }
             }

@@ -209,7 +209,7 @@ fn add(
     let added = match input {
         Input::Mailbox(name) => {
             let mut mailbox = context.open(name)?;
-            let selected = select(&mailbox, None)?;
+            let selected = select(&mut mailbox, None)?.selected;
             let source = Source::Mailbox(&mut mailbox, &selected.uids);
             samples.add(class, source, &mut |at, taken| {
                 let At::Uid(uid) = at else { return };

@@ -105,9 +105,10 @@ fn the_short_way_finds_what_the_long_one_finds() {
         push_header(&message[..at], true, &mut line, &mut folded);
         find(&mut long, |_| true, &folded);
         if !long[0].is_found {
-            let root = body_structure(&message).0;
-            let buffers = &mut Buffers::default();
-            walk_parts(&message, &root, &mut Scan { wants: &mut long, buffers });
+            let (root, mut buffers) = (body_structure(&message).0, Buffers::default());
+            each_text_of_parts(&message, &root, &mut |text| {
+                scan_one(text, &mut long, &mut buffers)
+            });
         }
         assert_eq!(short[0].is_found, long[0].is_found, "{}", String::from_utf8_lossy(&message));
         found += usize::from(short[0].is_found);

@@ -1,0 +1,186 @@
+//! The mailboxes that are searched, one or several.
+
+use std::ffi::{OsStr, OsString};
+
+use barid::query::{NumberSet, ReturnOptions, SearchKey, SearchProgram};
+use barid::vfs::OsVfs;
+use barid::{Mailbox, MailboxSpec, Uid, UidSet};
+
+use super::SearchedArgs;
+use crate::commands::index;
+use crate::context::{Context, parse_spec};
+use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
+
+/// A mailbox, and what was found in it.
+pub(super) struct SearchedMailbox {
+    /// Its name on the command line, or its path in a tree.
+    pub(super) name: OsString,
+    pub(super) mailbox: Mailbox,
+    /// The rows of the messages that match, ascending.
+    pub(super) rows: Vec<u32>,
+    unreadable: Vec<(Uid, barid::Error)>,
+}
+
+/// The mailboxes that were searched.
+pub(super) struct Mailboxes {
+    pub(super) parts: Vec<SearchedMailbox>,
+    /// `true` if several may be, so that each message is printed with its own.
+    pub(super) is_many: bool,
+}
+
+impl SearchedArgs {
+    /// Returns the words of the query.
+    pub(super) fn words(&self) -> anyhow::Result<Vec<String>> {
+        let mut words = Vec::new();
+        if self.is_many()
+            && let Some(first) = &self.mailbox
+        {
+            let text = first.to_str().ok_or_else(|| {
+                WithHint::error("the query is not UTF-8", "type it in a UTF-8 locale")
+            })?;
+            words.push(text.to_owned());
+        }
+        words.extend_from_slice(&self.query);
+        Ok(words)
+    }
+
+    fn is_many(&self) -> bool {
+        !self.mailboxes.is_empty() || !self.trees.is_empty()
+    }
+
+    /// Searches each mailbox. One of several that fails is reported, and the others are searched.
+    pub(super) fn search(
+        &self,
+        context: &Context,
+        words: &[String],
+    ) -> anyhow::Result<(Mailboxes, Option<ReturnOptions>, Outcome)> {
+        let is_many = self.is_many();
+        if let (Some(name), false) = (&self.mailbox, is_many) {
+            let query = self.options.parse(words)?;
+            let (mailbox, found) =
+                context.open_and(name, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
+            if found.index_missing {
+                index::build_in_background(context, &[name]);
+            }
+            let (rows, unreadable) = (found.rows, found.unreadable);
+            let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
+            return Ok((Mailboxes { parts, is_many }, query.returns, Outcome::Done));
+        }
+        let query = self.options.parse_for_mailboxes(words)?;
+        let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
+        let mut unindexed = Vec::new();
+        for (name, spec) in self.specs()? {
+            let program = in_mailbox(&query.program, &name);
+            let found =
+                context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
+            match found {
+                Ok((mailbox, found)) => {
+                    unindexed.extend(found.index_missing.then(|| name.clone()));
+                    let (rows, unreadable) = (found.rows, found.unreadable);
+                    parts.push(SearchedMailbox { name, mailbox, rows, unreadable });
+                }
+                Err(error) => {
+                    report(context, &error);
+                    outcome = Outcome::Incomplete;
+                }
+            }
+        }
+        if !unindexed.is_empty() {
+            let names: Vec<&OsString> = unindexed.iter().collect();
+            index::build_in_background(context, &names);
+        }
+        Ok((Mailboxes { parts, is_many }, query.returns, outcome))
+    }
+
+    /// Returns the mailboxes, each once.
+    fn specs(&self) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
+        let mut specs: Vec<(OsString, MailboxSpec)> = Vec::new();
+        let mut add = |name: OsString, spec: MailboxSpec| {
+            if specs.iter().all(|(_, known)| known.path != spec.path) {
+                specs.push((name, spec));
+            }
+        };
+        for name in &self.mailboxes {
+            add(name.clone(), parse_spec(name));
+        }
+        for dir in &self.trees {
+            let folders = barid::folders(&OsVfs, dir)?;
+            let mut mailboxes = folders.into_iter().filter(|folder| folder.format.is_some());
+            let Some(first) = mailboxes.next() else {
+                let message = format!("{}: no mailbox in this folder or below it", dir.display());
+                return Err(NotThere::error(message, "name a folder with mailboxes"));
+            };
+            for folder in [first].into_iter().chain(mailboxes) {
+                let spec = MailboxSpec { format: None, path: folder.path };
+                add(spec.path.clone().into_os_string(), spec);
+            }
+        }
+        Ok(specs)
+    }
+}
+
+impl Mailboxes {
+    /// Reports the messages that could not be read, and returns the outcome of the command.
+    pub(super) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
+        let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
+        let mut worst = outcome;
+        for part in self.parts {
+            if report_unreadable(context, part.unreadable) != Outcome::Done {
+                worst = Outcome::Incomplete;
+            }
+        }
+        match worst {
+            Outcome::Done if is_empty => Outcome::NothingMatched,
+            worst => worst,
+        }
+    }
+}
+
+/// Returns the program with `in:` decided for a mailbox.
+fn in_mailbox(program: &SearchProgram, name: &OsStr) -> SearchProgram {
+    program.map_keys(&mut |key| match key {
+        SearchKey::InMailbox(wanted) if is_named(name, wanted) => SearchKey::All,
+        SearchKey::InMailbox(_) => SearchKey::Uid(NumberSet::default()),
+        key => key.clone(),
+    })
+}
+
+/// Returns `true` if a name ends with the levels of another, in any case. The dots of Maildir++
+/// separate levels as slashes do.
+fn is_named(name: &OsStr, wanted: &str) -> bool {
+    let levels = |name: &str| {
+        let mut levels: Vec<String> = Vec::new();
+        for level in name.split('/').filter(|level| !level.is_empty()) {
+            match level.strip_prefix('.') {
+                Some(dotted) if !dotted.is_empty() => {
+                    levels.extend(dotted.split('.').map(str::to_lowercase));
+                }
+                _ => levels.push(level.to_lowercase()),
+            }
+        }
+        levels
+    };
+    let wanted = levels(wanted);
+    !wanted.is_empty() && levels(&name.to_string_lossy()).ends_with(&wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mailbox_is_named_by_its_last_levels() {
+        let check = |name: &str, wanted: &str, expected: bool| {
+            assert_eq!(is_named(OsStr::new(name), wanted), expected, "{name} {wanted}");
+        };
+        check("/home/ann/mail/lists/rust", "rust", true);
+        check("/home/ann/mail/lists/rust", "Lists/Rust", true);
+        check("/home/ann/mail/lists/rust", "lists", false);
+        check("/home/ann/mail/lists/rust", "ust", false);
+        check("/home/ann/Maildir/.lists.rust", "lists/rust", true);
+        check("/home/ann/Maildir/.lists.rust", "rust", true);
+        check("archive.mbox", "archive.mbox", true);
+        check("a/", "a", true);
+        check("a", "", false);
+    }
+}

@@ -1,0 +1,190 @@
+//! `barid search`: prints the messages that match.
+
+mod addresses;
+mod mailboxes;
+mod output;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use self::mailboxes::{Mailboxes, SearchedMailbox};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint};
+use crate::mail::order::OrderArgs;
+use crate::mail::query::QueryArgs;
+use crate::output::json::Json;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid search ~/Maildir from:ann subject:\"release plan\" since:2024-01-01
+  barid search --list ~/Maildir has:attachment larger:1M is:unread -from:bob
+  barid search archive.mbox '(from:ann or from:bob) budget'
+  barid search archive.mbox subject:/^re:.*budget/ 'budg*' '\"annual report\"~5'
+  barid search --sort date --reverse --limit 10 --output messages ~/Maildir list:rust
+  barid search --in inbox --tree ~/archive --sort date -l filename:contract newer:2y
+  barid search --output addresses ~/Maildir list:rust newer:1y
+  barid search archive.mbox 'OR FROM ann TEXT budget'     in IMAP's syntax
+  barid search --imap archive.mbox 'RETURN (MIN COUNT) SINCE 1-Feb-2024 UNSEEN'
+  barid show ~/Maildir id:4711@mail.example               a query in another command
+
+A word alone matches anywhere in the message, headers included; \"quotes\" keep words together.
+`all` matches every message.
+  from: to: cc: bcc: subject: body: text: header:NAME=TEXT list: id:
+  list-id: reply-to: sender: x-mailer: ...   other header fields
+  filename: attachment:   the name of an attached file; mimetype:application/pdf, mimetype:image/*
+  since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w; on:2024-01..2024-03
+                       by the date sent; received-since: and so on go by the date of arrival
+  older: newer:        time since arrival: 90s, 15min, 2h, 7d, 2w, 3m, 1y
+  larger: smaller:     20000, 500k, 1M
+  is:                  unread, read, flagged, unflagged, answered, unanswered, deleted, draft,
+                       recent, spam or ham
+  has:attachment  tag:KEYWORD  uid:1,5:9  seq:1:10  modseq:N
+  thread:UID           all messages of the thread of that message
+  in:MAILBOX           only in this one of several mailboxes
+In place of a text, with every key that takes one:
+  /budg(et|ets)/       a regular expression, in any case; `.` matches no line end
+  budg*                a word that begins with it
+  \"annual report\"~5    these words in any order, with at most 5 others between them
+All terms must match. `or` between two terms matches either, `-` or `not` before a term negates it,
+and parentheses group terms. Texts match anywhere, ignoring case but not accents. A query that
+begins with a search key in capitals is read as IMAP's SEARCH (RFC 9051). Other commands take UIDs
+or a query; here a number is a text, and uid:17 a UID.
+
+Exit status: 1 if nothing matches, 2 if a message or mailbox could not be read.";
+
+const USAGE: &str = "\
+barid search [OPTIONS] <MAILBOX> <QUERY>...
+       barid search [OPTIONS] --in <MAILBOX>... --tree <DIR>... <QUERY>...";
+
+/// Search the messages of a mailbox, or of several
+///
+/// Prints the UIDs of the messages that match. Flags, dates, sizes, addresses and subjects are
+/// looked up in the cache; messages are read only to search their text, on all cores.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
+pub(crate) struct SearchArgs {
+    #[command(flatten)]
+    what: SearchedArgs,
+    #[command(flatten)]
+    order: OrderArgs,
+    /// Print what was found as FORM
+    #[arg(long, value_enum, value_name = "FORM", group = "form")]
+    output: Option<Form>,
+    /// List the messages as `barid ls` does: --output messages
+    #[arg(short, long, group = "form")]
+    list: bool,
+    /// Print how many messages match
+    #[arg(short, long, group = "form")]
+    count: bool,
+    /// Print the ESEARCH response of IMAP (RFC 4731)
+    #[arg(long, group = "form", conflicts_with_all = ["json", "sort", "limit", "reverse"])]
+    imap: bool,
+    /// Print sequence numbers instead of UIDs
+    #[arg(long, conflicts_with_all = ["list", "json", "output"])]
+    seq: bool,
+}
+
+/// The mailboxes and the query.
+#[derive(Clone, Debug, Args)]
+pub(super) struct SearchedArgs {
+    /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, the query begins here
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
+    mailbox: Option<OsString>,
+    /// The query; several words are joined by spaces
+    ///
+    /// The end of `barid search --help` lists its terms.
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    /// Search this mailbox; may be repeated
+    #[arg(long = "in", value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    mailboxes: Vec<OsString>,
+    /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
+    #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    trees: Vec<PathBuf>,
+    #[command(flatten)]
+    options: QueryArgs,
+}
+
+/// The form in which messages are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A line for each, as `barid ls` prints
+    Messages,
+    /// The threads that they are in, as `barid thread` prints
+    Threads,
+    /// The paths of their files, for Maildir and MH
+    Files,
+    /// Their UIDs
+    Uids,
+    /// Their senders, the most frequent first
+    Addresses,
+}
+
+/// Searches and prints.
+pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Outcome> {
+    let words = args.what.words()?;
+    if words.is_empty() {
+        let hint = "`all` is every message, and `barid search --help` describes queries";
+        return Err(WithHint::error("no query is given", hint));
+    }
+    let (searched, returns, outcome) = args.what.search(context, &words)?;
+    if args.count {
+        print_count(context, &searched)?;
+    } else if args.imap || args.seq {
+        let [only] = &searched.parts[..] else {
+            return Err(WithHint::error(
+                "--imap and --seq are for one mailbox",
+                "--output uids prints the UIDs of each",
+            ));
+        };
+        output::write_numbers(context, args, only, returns)?;
+    } else {
+        let form = match (args.output, args.list) {
+            (Some(form), _) => form,
+            (None, true) => Form::Messages,
+            // JSON has always been of messages.
+            (None, false) if context.global.json => Form::Messages,
+            (None, false) => Form::Uids,
+        };
+        return output::print(context, form, &args.order, searched, outcome);
+    }
+    Ok(searched.outcome(context, outcome))
+}
+
+/// Searches and prints the number of messages: of all without a query.
+pub(super) fn count_messages(
+    context: &mut Context,
+    what: &SearchedArgs,
+) -> anyhow::Result<Outcome> {
+    let mut words = what.words()?;
+    if words.is_empty() {
+        words.push("all".to_owned());
+    }
+    let (searched, _, outcome) = what.search(context, &words)?;
+    print_count(context, &searched)?;
+    Ok(searched.outcome(context, outcome))
+}
+
+/// Prints the number of messages.
+fn print_count(context: &mut Context, searched: &Mailboxes) -> anyhow::Result<()> {
+    let total: u64 = searched.parts.iter().map(|part| part.rows.len() as u64).sum();
+    if !context.global.json {
+        return Ok(context.out.line(&total.to_string())?);
+    }
+    let mut json = Json::line(context.out.buffer(), "search");
+    json.key("count").number(total);
+    if searched.is_many {
+        json.key("mailboxes").open(b'[');
+        for SearchedMailbox { name, rows, .. } in &searched.parts {
+            json.open(b'{');
+            json.key("mailbox").bytes(name.as_encoded_bytes());
+            json.key("count").number(rows.len() as u64);
+            json.close(b'}');
+        }
+        json.close(b']');
+    }
+    json.end_line();
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! The messages that a command is about: UIDs, a query, or those marked \Deleted.
+
+use std::ffi::OsStr;
+
+use barid::query::{SearchKey, SearchNode, SearchProgram, looks_like_imap};
+use barid::{Flag, Mailbox, Uid, UidSet};
+
+use super::query::QueryArgs;
+use super::uids::{SelectedUids, UidRanges};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint, report};
+use crate::limits::MISSING_SHOWN;
+use crate::output::escape::visible;
+use crate::output::number::counted;
+
+/// The messages that the command line names.
+#[derive(Clone, Debug)]
+pub(crate) enum MessageSelection {
+    /// Messages named by UIDs.
+    Uids(UidRanges),
+    /// Messages found by a query.
+    Query(SearchProgram),
+    /// Messages marked \Deleted.
+    Deleted,
+}
+
+/// The messages of a selection.
+#[derive(Debug, Default)]
+pub(crate) struct SelectedMessages {
+    pub(crate) selected: SelectedUids,
+    /// Messages that a query could not read, with the errors.
+    pub(crate) unreadable: Vec<(Uid, barid::Error)>,
+    /// `true` if a query found them.
+    pub(crate) is_found: bool,
+}
+
+/// The command that selects messages, for its errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selector {
+    /// Consequence of the error, such as `nothing is expunged`.
+    pub(crate) nothing: &'static str,
+    /// Hint on how to name messages.
+    pub(crate) hint: &'static str,
+    /// `true` to refuse a query with an empty text, which is in every message.
+    pub(crate) is_careful: bool,
+}
+
+impl Selector {
+    const HINT: &'static str = "name UIDs or a query; `all` is every message";
+
+    /// Returns the selector of a command that changes messages.
+    pub(crate) const fn changing(nothing: &'static str) -> Self {
+        Self { nothing, hint: Self::HINT, is_careful: true }
+    }
+
+    /// Returns the selector of a command that only reads them.
+    pub(crate) const fn reading(nothing: &'static str) -> Self {
+        Self { nothing, hint: Self::HINT, is_careful: false }
+    }
+}
+
+impl MessageSelection {
+    /// Parses the words of the command line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an empty list, an empty word and an empty text in a query: these
+    /// usually come from a command or variable with no output, and must not widen the choice.
+    pub(crate) fn parse(
+        words: &[String],
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<Self> {
+        let Selector { nothing, hint, is_careful } = selector;
+        if words.is_empty() {
+            return Err(WithHint::error(format!("no messages are named: {nothing}"), hint));
+        }
+        if words.iter().any(|word| word.trim().is_empty()) {
+            return Err(WithHint::error(format!("an empty list of messages: {nothing}"), hint));
+        }
+        let ranges = words.iter().map(|word| word.parse::<UidRanges>());
+        if let Ok(ranges) = ranges.collect::<Result<Vec<_>, _>>() {
+            return Ok(Self::Uids(UidRanges::joined(ranges)));
+        }
+        if !looks_like_imap(&words[0])
+            && let Some(word) = words.iter().find(|word| is_like_uids(word))
+        {
+            let error = word.parse::<UidRanges>().err();
+            let error = error.unwrap_or_else(|| "UIDs cannot be mixed with other words".to_owned());
+            return Err(WithHint::error(
+                format!("{word:?}: {error}"),
+                "in a query, write uid:1:5 for UIDs and \"1:5\" for a text",
+            ));
+        }
+        let program = query.parse(words)?.program;
+        if is_careful && program.nodes().iter().any(is_empty_text) {
+            return Err(WithHint::error(
+                format!("an empty text is in every message: {nothing}"),
+                "`barid search` lists what a query finds, and `all` is every message",
+            ));
+        }
+        Ok(Self::Query(program))
+    }
+
+    /// Parses one word of the command line, as [`MessageSelection::parse`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`MessageSelection::parse`].
+    pub(crate) fn parse_one(
+        word: &str,
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<Self> {
+        Self::parse(&[word.to_owned()], query, selector)
+    }
+
+    /// Returns `true` if messages are named by their UIDs.
+    pub(crate) fn names_uids(&self) -> bool {
+        let names_uids = |node: &SearchNode| match node {
+            SearchNode::Key(key) => matches!(key, SearchKey::Uid(_) | SearchKey::ThreadOf(_)),
+            _ => false,
+        };
+        match self {
+            Self::Uids(ranges) => ranges.names_uids(),
+            Self::Query(program) => program.nodes().iter().any(names_uids),
+            Self::Deleted => false,
+        }
+    }
+
+    /// Returns `true` if messages that arrive meanwhile may be meant: no UIDs are named.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self, Self::Uids(ranges) if ranges.names_uids())
+    }
+
+    /// Finds the messages; their UIDs are ascending.
+    pub(crate) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
+        let selected = match self {
+            Self::Uids(ranges) => ranges.select(mailbox)?,
+            Self::Deleted => {
+                SelectedUids { uids: mailbox.uids_with(Flag::Deleted)?, ..Default::default() }
+            }
+            Self::Query(program) => return found(program, mailbox),
+        };
+        Ok(SelectedMessages { selected, ..Default::default() })
+    }
+
+    /// Finds the messages as [`MessageSelection::select`] does, but those of UIDs in the order in
+    /// which they are named, each as often.
+    pub(crate) fn select_in_order(&self, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
+        match self {
+            Self::Uids(ranges) => Ok(SelectedMessages {
+                selected: ranges.select_in_order(mailbox)?,
+                ..Default::default()
+            }),
+            _ => self.select(mailbox),
+        }
+    }
+}
+
+fn found(program: &SearchProgram, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
+    let found = mailbox.search(program, &UidSet::new())?;
+    let uids = found.rows.iter().map(|row| mailbox.uid_of(*row));
+    let uids = uids.collect::<barid::Result<_>>()?;
+    Ok(SelectedMessages {
+        selected: SelectedUids { uids, ..Default::default() },
+        unreadable: found.unreadable,
+        is_found: true,
+    })
+}
+
+impl SelectedMessages {
+    /// Returns the rows of the messages, in the order of the UIDs.
+    pub(crate) fn rows(&self, mailbox: &Mailbox) -> barid::Result<Vec<u32>> {
+        let mut rows = Vec::with_capacity(self.selected.uids.len());
+        for uid in &self.selected.uids {
+            rows.extend(mailbox.row_of(*uid)?);
+        }
+        Ok(rows)
+    }
+
+    /// Reports UIDs that do not exist, and messages that could not be read.
+    pub(crate) fn report(&self, context: &Context, mailbox: &OsStr) -> Outcome {
+        let mut outcome = Outcome::Done;
+        for uid in self.selected.missing.iter().take(MISSING_SHOWN) {
+            let path = mailbox.to_owned().into();
+            report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
+        }
+        let more = self.selected.missing.len().saturating_sub(MISSING_SHOWN);
+        if more > 0 {
+            let more = counted(more as u64, "more UID");
+            context.error_line("error", &format!("{more} not there"));
+        }
+        if !self.selected.missing.is_empty() {
+            outcome = Outcome::NothingMatched;
+        }
+        match self.report_unreadable(context, mailbox) {
+            Outcome::Done => outcome,
+            worse => worse,
+        }
+    }
+
+    /// Reports the messages that a query could not read.
+    pub(crate) fn report_unreadable(&self, context: &Context, mailbox: &OsStr) -> Outcome {
+        for (uid, error) in &self.unreadable {
+            let text = format!("{}: UID {uid}: {error}", mailbox.display());
+            context.error_line("error", &visible(text.as_bytes()));
+        }
+        if self.unreadable.is_empty() { Outcome::Done } else { Outcome::Incomplete }
+    }
+}
+
+/// Returns `true` if a word can only mean UIDs.
+fn is_like_uids(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || b":,*".contains(&byte);
+    word.bytes().all(is_part) || word.eq_ignore_ascii_case("all")
+}
+
+fn is_empty_text(node: &SearchNode) -> bool {
+    let SearchNode::Key(key) = node else { return false };
+    match key {
+        SearchKey::Address(_, text)
+        | SearchKey::Subject(text)
+        | SearchKey::Header(_, text)
+        | SearchKey::Body(text)
+        | SearchKey::Text(text) => text.trim().is_empty(),
+        SearchKey::Pattern(_, pattern) => pattern.is_everywhere(),
+        SearchKey::MediaType(text) => text.trim().is_empty(),
+        // Each key is named, so that a new one with a text is not forgotten.
+        SearchKey::All
+        | SearchKey::Flag(_)
+        | SearchKey::Keyword(_)
+        | SearchKey::Seq(_)
+        | SearchKey::Uid(_)
+        | SearchKey::ThreadOf(_)
+        | SearchKey::InMailbox(_)
+        | SearchKey::UidAfter(_)
+        | SearchKey::UidBefore(_)
+        | SearchKey::Saved
+        | SearchKey::Date(..)
+        | SearchKey::SaveDateSupported
+        | SearchKey::Older(_)
+        | SearchKey::Younger(_)
+        | SearchKey::Larger(_)
+        | SearchKey::Smaller(_)
+        | SearchKey::ModSeq(_)
+        | SearchKey::EmailId(_)
+        | SearchKey::ThreadId(_)
+        | SearchKey::Attachment => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &[&str], expected: Result<&str, &str>) {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let selector = Selector::changing("nothing is changed");
+        let selection = MessageSelection::parse(&words, QueryArgs::default(), selector);
+        let found = match &selection {
+            Ok(MessageSelection::Uids(_)) => Ok("uids"),
+            Ok(MessageSelection::Query(_)) => Ok("query"),
+            Ok(MessageSelection::Deleted) => Ok("deleted"),
+            Err(error) => Err(error.to_string()),
+        };
+        match (&found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{words:?}"),
+            (Err(found), Err(expected)) => assert!(found.contains(expected), "{words:?}: {found}"),
+            _ => panic!("{words:?}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn words_are_uids_or_a_query() {
+        check(&["1:4,7,*"], Ok("uids"));
+        check(&["17", "20:*"], Ok("uids"));
+        check(&["all"], Ok("uids"));
+        check(&["from:ann"], Ok("query"));
+        check(&["from:ann", "older:1y"], Ok("query"));
+        check(&["uid:1:5", "is:read"], Ok("query"));
+        check(&["UID 1:5 SEEN"], Ok("query"));
+        check(&["UID", "1:5", "SEEN"], Ok("query"));
+    }
+
+    #[test]
+    fn nothing_is_never_everything() {
+        check(&[], Err("no messages are named"));
+        check(&[""], Err("an empty list"));
+        check(&["7", " "], Err("an empty list"));
+        for empty in [
+            "subject:",
+            "from:\"\"",
+            "\"\"",
+            "body:\"\"",
+            "header:X=",
+            "SUBJECT \"\"",
+            "/.*/",
+            "subject:/x?/",
+        ] {
+            check(&[empty], Err(""));
+        }
+        check(&["subject:/^$/"], Ok("query"));
+        check(&["is:read", "from:"], Err("has no value"));
+        check(&["is:read", "from:\"\""], Err("an empty text"));
+        check(&["()"], Err(""));
+    }
+
+    #[test]
+    fn uids_do_not_stand_among_other_words() {
+        check(&["from:ann", "17"], Err("\"17\": UIDs cannot be mixed"));
+        check(&["1,,2"], Err("a UID is a number"));
+        check(&["all", "from:ann"], Err("UIDs cannot be mixed"));
+        check(&["0"], Err("a UID is a number"));
+    }
+}
