@@ -68,7 +68,10 @@ fn maildir_of(files: &[PathBuf], scratch: &Scratch) -> PathBuf {
     }
     for (number, file) in files.iter().enumerate() {
         let name = format!("{}.M{number:06}.host:2,", 1_600_000_000 + number);
-        disk::write(&maildir.join("cur").join(name), &disk::read(file).unwrap()).unwrap();
+        let path = maildir.join("cur").join(name);
+        disk::write(&path, &disk::read(file).unwrap()).unwrap();
+        // A new message without the end of its header counts as not delivered yet.
+        disk::set_mtime(&disk::open_append(&path).unwrap(), 1_500_000_000).unwrap();
     }
     maildir
 }
