@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, convert, deliver, demo, fetch, folders, lmtp, ls, man,
-    search, serve, show, spam, status, thread, watch,
+    admin, bogo, cache, check, completions, config, convert, deliver, demo, fetch, folders, lmtp,
+    ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -27,7 +27,8 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one. `@NAME` is a mailbox that the configuration names,
+`@` the default one; `barid config` shows them.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Bogoutil(Lazy<bogo::BogoutilArgs>),
     Bogolexer(Lazy<bogo::BogolexerArgs>),
     Cache(Lazy<cache::CacheArgs>),
+    Config(Lazy<config::ConfigArgs>),
     Demo(Lazy<demo::DemoArgs>),
     Completions(Lazy<completions::CompletionsArgs>),
     Man(Lazy<man::ManArgs>),
@@ -118,6 +120,7 @@ impl Command {
             Self::Bogoutil(args) => bogo::util(context, args),
             Self::Bogolexer(args) => bogo::lexer(context, args),
             Self::Cache(args) => cache::run(context, args),
+            Self::Config(args) => config::run(context, args, Cli::command),
             Self::Demo(args) => demo::run(context, args),
             Self::Completions(args) => completions::run(context, args, Cli::command),
             Self::Man(args) => man::run(context, args, Cli::command),

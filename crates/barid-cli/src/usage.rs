@@ -47,6 +47,14 @@ pub(crate) fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Adds to the error that a mailbox is missing how to do without one.
+pub(crate) fn with_default_mailbox(mut error: clap::Error) -> clap::Error {
+    let text = "`mailbox = \"PATH\"` in the configuration file sets the one to use; `barid config \
+                path` names the file";
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+    error
+}
+
 fn meaning(word: &str) -> Option<&'static str> {
     let word = word.to_ascii_lowercase();
     let found = OTHER_WORDS.iter().find(|(words, _)| words.contains(&&*word));

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 50] = [
     &[],
     &["status"],
     &["ls"],
@@ -48,6 +48,9 @@ const COMMANDS: [&[&str]; 47] = [
     &["cache", "clear"],
     &["cache", "prune"],
     &["cache", "stores"],
+    &["config"],
+    &["config", "path"],
+    &["config", "check"],
     &["demo"],
     &["completions"],
 ];

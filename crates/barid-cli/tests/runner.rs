@@ -9,6 +9,7 @@ mod cache;
 mod cache_states;
 mod change;
 mod check;
+mod config;
 mod convert;
 mod daemon;
 mod damaged_state;

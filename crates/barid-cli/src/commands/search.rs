@@ -36,6 +36,7 @@ A word alone matches anywhere in the message, headers included; \"quotes\" keep 
   is:                  unread, read, flagged, unflagged, answered, unanswered, deleted, draft
                        or recent
   has:attachment  tag:KEYWORD  uid:1,5:9  seq:1:10  modseq:N
+  query:NAME           a query of the configuration (`barid config`)
 All terms must match. `or` between two terms matches either, `-` or `not` before a term negates it,
 and parentheses group terms. Texts match anywhere, ignoring case but not accents. A query that
 begins with a search key in capitals is read as IMAP's SEARCH (RFC 9051).
@@ -73,7 +74,7 @@ pub(crate) struct SearchArgs {
 
 /// Searches and prints.
 pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Outcome> {
-    let (program, returns) = parse(&args.query)?;
+    let (program, returns) = parse(&context.config.expand_query(&args.query)?)?;
     let (mailbox, found) =
         context.open_and(&args.mailbox, |mailbox| mailbox.search(&program, &UidSet::new()))?;
     print(context, args, &mailbox, &found, returns)?;

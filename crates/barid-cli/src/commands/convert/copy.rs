@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use super::report::{self, CopyPrinter, Pair};
 use super::{CopyCommand, HowArgs};
 use crate::commands::change::incoming::create_mailbox;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report as report_error};
 use crate::limits::MISSING_SHOWN;
 use crate::mail::numbering::NumberingArgs;
@@ -78,7 +78,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     if !is_settled && !args.uids.names_uids() {
         context.is_incomplete.set(true);
     }
-    let mut target = context.open_with(&parse_spec(&args.target), &|options| {
+    let mut target = context.open_with(&context.spec(&args.target)?, &|options| {
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);
     })?;

@@ -14,7 +14,7 @@ use clap::{Args, ValueHint};
 use super::damage::warn_of_new;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::SUBJECT_ROWS;
 use crate::mail::uids::UidRanges;
@@ -84,7 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<
 }
 
 fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
-    let inputs = inputs(&args.names)?;
+    let inputs = inputs(context, &args.names)?;
     if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
         let message = "--uids needs exactly one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
@@ -125,7 +125,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
             return Err(WithHint::error(text, "check the input"));
         }
         // An empty mailbox is normal, while an empty file is usually a mistake.
-        if !context.global.quiet && inputs.iter().any(is_file) {
+        if !context.global.quiet && inputs.iter().any(|input| is_file(context, input)) {
             context.error_line("note", text);
         }
     }
@@ -141,10 +141,13 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
     })
 }
 
-fn is_file(input: &Input) -> bool {
+fn is_file(context: &Context, input: &Input) -> bool {
     let Input::Mailbox(name) = input else { return true };
-    let metadata = OsVfs.metadata(&parse_spec(name).path);
-    metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
+    let spec = context.spec(name);
+    spec.is_ok_and(|spec| {
+        let metadata = OsVfs.metadata(&spec.path);
+        metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
+    })
 }
 
 /// A printer of the classified messages of an input.

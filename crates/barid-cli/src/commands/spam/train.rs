@@ -186,7 +186,7 @@ fn teach(
     registered: bool,
     args: &WhatArgs,
 ) -> anyhow::Result<Outcome> {
-    let inputs = inputs(&args.names)?;
+    let inputs = inputs(context, &args.names)?;
     if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
         let message = "--uids needs exactly one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
