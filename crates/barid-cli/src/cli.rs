@@ -22,6 +22,7 @@ Examples:
   barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
+  barid move ~/Maildir 4711 archive.mbox   it leaves one for the other, and is never in none
   barid convert archive.mbox mix:archive   a mailbox in another format
   barid spam classify ~/Maildir            which messages are spam, after training
   barid demo                               try it on 20,000 generated messages
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Expunge(Lazy<expunge::ExpungeArgs>),
     Append(Lazy<append::AppendArgs>),
     Copy(Lazy<convert::copy::CopyArgs>),
+    Move(Lazy<convert::moving::MoveMessagesArgs>),
     Convert(Lazy<convert::ConvertArgs>),
     Sync(Lazy<sync::SyncArgs>),
     Undo(Lazy<undo::UndoArgs>),
@@ -111,6 +113,7 @@ impl Command {
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),
             Self::Copy(args) => convert::copy::run(context, args),
+            Self::Move(args) => convert::moving::run(context, args),
             Self::Convert(args) => convert::run(context, args),
             Self::Sync(args) => sync::run(context, args),
             Self::Undo(args) => undo::run(context, args),

@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of other programs for the work of subcommands, with the suggestions.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
-    (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of the copied messages"),
+    (&["mv", "refile"], "`barid move`"),
     (&["count", "wc", "info", "stat"], "`barid status`, or `barid search --count`"),
     (&["list", "index", "scan", "dir"], "`barid ls`"),
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn unknown_subcommands_are_explained_or_left_alone() {
-        check("move", Some("tip: `barid copy`, then `barid expunge`"));
+        check("refile", Some("tip: `barid move`"));
         check("count", Some("`barid status`, or `barid search --count`"));
         check("RM", Some("`barid expunge`"));
         check("serach", Some("'search'"));

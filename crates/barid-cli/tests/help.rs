@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 50] = [
+const COMMANDS: [&[&str]; 51] = [
     &[],
     &["status"],
     &["ls"],
@@ -20,6 +20,7 @@ const COMMANDS: [&[&str]; 50] = [
     &["expunge"],
     &["append"],
     &["copy"],
+    &["move"],
     &["convert"],
     &["sync"],
     &["undo"],
@@ -98,7 +99,7 @@ fn help_is_a_command_too() {
     assert_eq!(world.ok(&["help"]), world.ok(&["--help"]));
     assert_eq!(world.ok(&["help", "ls"]), world.ok(&["ls", "--help"]));
     assert_eq!(world.ok(&["help", "cache", "clear"]), world.ok(&["cache", "clear", "--help"]));
-    let run = world.run(&["move", "a", "b"]);
+    let run = world.run(&["cp", "a", "b"]);
     assert_eq!(run.code, 2);
     assert!(
         run.stderr.contains("`barid copy`") && !run.stderr.contains("convert"),

@@ -24,6 +24,7 @@ mod large;
 mod lmtp;
 mod ls;
 mod mbsync;
+mod moving;
 mod owners;
 mod pending;
 mod real_mail;

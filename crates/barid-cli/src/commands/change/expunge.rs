@@ -74,7 +74,7 @@ pub(crate) struct ExpungeArgs {
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
     let words = context.config.expand_query(&args.messages)?;
-    let selection = MessageSelection::parse(&words, args.deleted)?;
+    let selection = MessageSelection::parse(&words, args.deleted, "nothing is expunged")?;
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, selection.names_uids())?;
     let SelectedMessages { selected, unreadable } = selection.select(&mut session.mailbox)?;

@@ -11,7 +11,7 @@ mod keep;
 pub(crate) mod locks;
 mod one_message;
 mod report;
-mod selection;
+pub(crate) mod selection;
 pub(crate) mod sync;
 pub(crate) mod undo;
 

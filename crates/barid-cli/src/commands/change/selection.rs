@@ -1,4 +1,4 @@
-//! The messages that an expunge removes: UIDs, a query, or those marked \Deleted.
+//! The messages that an expunge or a move removes: UIDs, a query, or those marked \Deleted.
 
 use barid::query::{SearchKey, SearchNode, SearchProgram, looks_like_imap};
 use barid::{Flag, Mailbox, Uid, UidSet};
@@ -9,7 +9,7 @@ use crate::mail::uids::{SelectedUids, UidRanges};
 
 /// The messages that the command line names.
 #[derive(Debug)]
-pub(super) enum MessageSelection {
+pub(crate) enum MessageSelection {
     /// Messages named by UIDs.
     Uids(UidRanges),
     /// Messages found by a query.
@@ -20,32 +20,33 @@ pub(super) enum MessageSelection {
 
 /// The messages of a selection.
 #[derive(Debug, Default)]
-pub(super) struct SelectedMessages {
-    pub(super) selected: SelectedUids,
+pub(crate) struct SelectedMessages {
+    pub(crate) selected: SelectedUids,
     /// Messages that a query could not read, with the errors.
-    pub(super) unreadable: Vec<(Uid, barid::Error)>,
+    pub(crate) unreadable: Vec<(Uid, barid::Error)>,
 }
 
 impl MessageSelection {
-    /// Parses the words of the command line.
+    /// Parses the words of the command line; `nothing` says in an error what is not done, as in
+    /// `nothing is expunged`.
     ///
     /// # Errors
     ///
     /// Returns an error for an empty list, an empty word and an empty text in a query: these
     /// usually come from a command or variable with no output, and must not widen the choice.
-    pub(super) fn parse(words: &[String], deleted: bool) -> anyhow::Result<Self> {
+    pub(crate) fn parse(words: &[String], deleted: bool, nothing: &str) -> anyhow::Result<Self> {
         if deleted {
             return Ok(Self::Deleted);
         }
         if words.is_empty() {
             return Err(WithHint::error(
-                "no messages are named: nothing is expunged",
+                format!("no messages are named: {nothing}"),
                 "name UIDs or a query, or expunge what is marked \\Deleted with --deleted",
             ));
         }
         if words.iter().any(|word| word.trim().is_empty()) {
             return Err(WithHint::error(
-                "an empty list of messages: nothing is expunged",
+                format!("an empty list of messages: {nothing}"),
                 "name UIDs or a query, or expunge what is marked \\Deleted with --deleted",
             ));
         }
@@ -66,15 +67,15 @@ impl MessageSelection {
         let (program, _) = search::parse(words)?;
         if program.nodes().iter().any(is_empty_text) {
             return Err(WithHint::error(
-                "an empty text is in every message: nothing is expunged",
-                "`barid search` lists what a query finds, and `all` expunges every message",
+                format!("an empty text is in every message: {nothing}"),
+                "`barid search` lists what a query finds, and `all` is every message",
             ));
         }
         Ok(Self::Query(program))
     }
 
     /// Returns `true` if messages are named by their UIDs.
-    pub(super) fn names_uids(&self) -> bool {
+    pub(crate) fn names_uids(&self) -> bool {
         match self {
             Self::Uids(ranges) => ranges.names_uids(),
             Self::Query(program) => program
@@ -86,7 +87,7 @@ impl MessageSelection {
     }
 
     /// Finds the messages.
-    pub(super) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
+    pub(crate) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
         let selected = match self {
             Self::Uids(ranges) => ranges.select(mailbox)?,
             Self::Deleted => {
@@ -148,7 +149,7 @@ mod tests {
 
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let selection = MessageSelection::parse(&words, false);
+        let selection = MessageSelection::parse(&words, false, "nothing is expunged");
         let found = match &selection {
             Ok(MessageSelection::Uids(_)) => Ok("uids"),
             Ok(MessageSelection::Query(_)) => Ok("query"),

@@ -1,6 +1,7 @@
 //! `barid convert`: converts a mailbox to another format.
 
 pub(crate) mod copy;
+pub(crate) mod moving;
 mod report;
 
 use std::ffi::OsString;
