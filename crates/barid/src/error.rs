@@ -177,6 +177,22 @@ pub enum Error {
         /// The lowest UID of the source that may be missing; `None` if nothing was written.
         next: Option<Uid>,
     },
+    /// Another process is moving messages between the same mailboxes.
+    #[error("{}: another process is moving messages from it", path.display())]
+    MoveRunning {
+        /// The source.
+        path: PathBuf,
+    },
+    /// Messages were copied to be moved, and could not be removed from the source.
+    #[error("{}: {messages} messages are copied and could not be removed: {source}", path.display())]
+    NotRemoved {
+        /// The source.
+        path: PathBuf,
+        /// Number of messages.
+        messages: u64,
+        /// The reason.
+        source: Box<Error>,
+    },
     /// The view has only the names of the messages ([`crate::View::is_listed`]).
     #[error("{}: its messages have not been read yet", path.display())]
     NotRead {
@@ -262,6 +278,7 @@ impl Error {
             | Self::TargetNotEmpty { .. }
             | Self::OtherConversion { .. }
             | Self::TargetInTheWay { .. }
+            | Self::MoveRunning { .. }
             | Self::Stopped
             | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
@@ -270,6 +287,7 @@ impl Error {
             {
                 ErrorKind::User
             }
+            Self::NotRemoved { source, .. } => source.kind(),
             Self::Mailbox(Formats::Damaged { .. } | Formats::Unrecoverable { .. }) => {
                 ErrorKind::Corrupt
             }
@@ -371,7 +389,10 @@ impl Error {
     /// Returns the hint for a conversion that cannot continue.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
-            Self::ConversionRunning { .. } => "wait until it ends",
+            Self::ConversionRunning { .. } | Self::MoveRunning { .. } => "wait until it ends",
+            Self::NotRemoved { .. } => {
+                "no message is lost: run it again to remove them; none is copied twice"
+            }
             Self::TargetNotEmpty { .. } => {
                 "choose another path, or add the messages with `barid copy SRC all DST`"
             }

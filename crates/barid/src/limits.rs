@@ -216,6 +216,12 @@ pub(crate) const CONVERT_RESTARTS_MAX: u32 = 2;
 /// Maximum bytes of the note of an unfinished conversion.
 pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
 
+/// Maximum number of ranges of UIDs in the note of an unfinished move.
+pub(crate) const MOVE_NOTE_RANGES_MAX: usize = 1 << 20;
+
+/// Maximum bytes of such a note: that many ranges, and its other fields.
+pub(crate) const MOVE_NOTE_LEN_MAX: u64 = 9 << 20;
+
 /// Maximum number of unfinished conversions to one place that may be put aside.
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
 

@@ -25,6 +25,7 @@ mod listed;
 mod mh_killed;
 mod mh_peers;
 mod modseq;
+mod moving;
 mod objectid;
 mod once;
 mod opening;

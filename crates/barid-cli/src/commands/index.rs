@@ -13,7 +13,7 @@ use barid::vfs::OsVfs;
 use barid::{IndexReport, IndexStatus, Mailbox};
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped, size};
@@ -100,9 +100,9 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
     let started = Instant::now();
     let mut options = context.open_options()?;
     options.stop = Some(Arc::clone(&stop));
+    let spec = context.spec(mailbox)?;
     let built = context.with_line(Some(stop), |progress| {
         options.progress = progress;
-        let spec = parse_spec(mailbox);
         let open = || Mailbox::open_in(Arc::new(OsVfs), &spec, &options);
         let mailbox = signals::while_idle(open)?;
         Ok::<_, barid::Error>((mailbox.view().index_texts(u32::MAX)?, mailbox))
@@ -132,7 +132,8 @@ fn build_quietly(context: &Context, mailboxes: &[OsString]) {
     let _ = rustix::process::nice(LOWER);
     let Ok(options) = context.open_options() else { return };
     for mailbox in mailboxes {
-        if let Ok(mailbox) = Mailbox::open_in(Arc::new(OsVfs), &parse_spec(mailbox), &options) {
+        let Ok(spec) = context.spec(mailbox) else { continue };
+        if let Ok(mailbox) = Mailbox::open_in(Arc::new(OsVfs), &spec, &options) {
             let _ = mailbox.view().index_texts(u32::MAX);
         }
     }

@@ -8,7 +8,7 @@ use barid::{Mailbox, MailboxSpec, Uid, UidSet};
 
 use super::SearchedArgs;
 use crate::commands::index;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
 
 /// A mailbox, and what was found in it.
@@ -56,7 +56,7 @@ impl SearchedArgs {
     ) -> anyhow::Result<(Mailboxes, Option<ReturnOptions>, Outcome)> {
         let is_many = self.is_many();
         if let (Some(name), false) = (&self.mailbox, is_many) {
-            let query = self.options.parse(words)?;
+            let query = self.options.parse(&context.config, words)?;
             let (mailbox, found) =
                 context.open_and(name, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
             if found.index_missing {
@@ -66,10 +66,10 @@ impl SearchedArgs {
             let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
             return Ok((Mailboxes { parts, is_many }, query.returns, Outcome::Done));
         }
-        let query = self.options.parse_for_mailboxes(words)?;
+        let query = self.options.parse_for_mailboxes(&context.config, words)?;
         let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
         let mut unindexed = Vec::new();
-        for (name, spec) in self.specs()? {
+        for (name, spec) in self.specs(context)? {
             let program = in_mailbox(&query.program, &name);
             let found =
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
@@ -93,7 +93,7 @@ impl SearchedArgs {
     }
 
     /// Returns the mailboxes, each once.
-    fn specs(&self) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
+    fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
         let mut specs: Vec<(OsString, MailboxSpec)> = Vec::new();
         let mut add = |name: OsString, spec: MailboxSpec| {
             if specs.iter().all(|(_, known)| known.path != spec.path) {
@@ -101,7 +101,7 @@ impl SearchedArgs {
             }
         };
         for name in &self.mailboxes {
-            add(name.clone(), parse_spec(name));
+            add(name.clone(), context.spec(name)?);
         }
         for dir in &self.trees {
             let folders = barid::folders(&OsVfs, dir)?;
