@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, convert, count, deliver, demo, fetch, folders, lmtp,
-    ls, man, search, serve, show, spam, status, thread, watch,
+    admin, bogo, cache, check, completions, config, convert, count, deliver, demo, fetch, folders,
+    index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -23,12 +23,14 @@ Examples:
   barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
+  barid move ~/Maildir 4711 archive.mbox   it leaves one for the other, and is never in none
   barid convert archive.mbox mix:archive   a mailbox in another format
   barid spam classify ~/Maildir            which messages are spam, after training
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one. `@NAME` is a mailbox that the configuration names,
+`@` the default one; `barid config` shows them.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
     Count(Lazy<count::CountArgs>),
+    Index(Lazy<index::IndexArgs>),
     Folders(Lazy<folders::FoldersArgs>),
     Watch(Lazy<watch::WatchArgs>),
     Serve(Lazy<serve::ServeArgs>),
@@ -68,6 +71,7 @@ pub(crate) enum Command {
     Expunge(Lazy<expunge::ExpungeArgs>),
     Append(Lazy<append::AppendArgs>),
     Copy(Lazy<convert::copy::CopyArgs>),
+    Move(Lazy<convert::moving::MoveMessagesArgs>),
     Convert(Lazy<convert::ConvertArgs>),
     Sync(Lazy<sync::SyncArgs>),
     Undo(Lazy<undo::UndoArgs>),
@@ -77,6 +81,7 @@ pub(crate) enum Command {
     Bogoutil(Lazy<bogo::BogoutilArgs>),
     Bogolexer(Lazy<bogo::BogolexerArgs>),
     Cache(Lazy<cache::CacheArgs>),
+    Config(Lazy<config::ConfigArgs>),
     Demo(Lazy<demo::DemoArgs>),
     Completions(Lazy<completions::CompletionsArgs>),
     Man(Lazy<man::ManArgs>),
@@ -102,6 +107,7 @@ impl Command {
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
             Self::Count(args) => count::run(context, args),
+            Self::Index(args) => index::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Watch(args) => watch::run(context, args),
             Self::Serve(args) => serve::run(context, args),
@@ -112,6 +118,7 @@ impl Command {
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),
             Self::Copy(args) => convert::copy::run(context, args),
+            Self::Move(args) => convert::moving::run(context, args),
             Self::Convert(args) => convert::run(context, args),
             Self::Sync(args) => sync::run(context, args),
             Self::Undo(args) => undo::run(context, args),
@@ -121,6 +128,7 @@ impl Command {
             Self::Bogoutil(args) => bogo::util(context, args),
             Self::Bogolexer(args) => bogo::lexer(context, args),
             Self::Cache(args) => cache::run(context, args),
+            Self::Config(args) => config::run(context, args, Cli::command),
             Self::Demo(args) => demo::run(context, args),
             Self::Completions(args) => completions::run(context, args, Cli::command),
             Self::Man(args) => man::run(context, args, Cli::command),

@@ -15,6 +15,7 @@ use barid::{
     Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn, resolve_name,
 };
 
+use crate::config::UserConfig;
 use crate::dirs;
 use crate::exit::{WithHint, of_library};
 use crate::global::GlobalArgs;
@@ -29,6 +30,8 @@ use crate::signals;
 pub(crate) struct Context {
     /// The global options.
     pub(crate) global: GlobalArgs,
+    /// The configuration of the program.
+    pub(crate) config: UserConfig,
     /// Standard output.
     pub(crate) out: Sink,
     /// The colours of standard output.
@@ -47,7 +50,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// Inspects the terminal and the environment.
-    pub(crate) fn new(global: GlobalArgs) -> Self {
+    pub(crate) fn new(global: GlobalArgs, config: UserConfig) -> Self {
         let is_dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb;
         let terminal = io::stdout().is_terminal();
@@ -63,6 +66,7 @@ impl Context {
             has_changed: Cell::new(false),
             is_dumb,
             global,
+            config,
         }
     }
 
@@ -101,12 +105,22 @@ impl Context {
         options.compression = self.global.compress;
         options.read_only = self.global.read_only;
         options.full_check = self.global.full_check;
+        options.use_index = !self.global.no_index;
         Ok(options)
+    }
+
+    /// Returns the mailbox that a text names: `PATH`, `FORMAT:PATH`, or a name of the
+    /// configuration.
+    ///
+    /// # Errors
+    /// If the configuration does not have the name.
+    pub(crate) fn spec(&self, mailbox: &OsStr) -> anyhow::Result<MailboxSpec> {
+        Ok(parse_spec(&self.config.mailbox_named(mailbox)?))
     }
 
     /// Opens a mailbox, with progress on a terminal, and prints the notes.
     pub(crate) fn open(&self, mailbox: &OsStr) -> anyhow::Result<Mailbox> {
-        self.open_spec(&parse_spec(mailbox))
+        self.open_spec(&self.spec(mailbox)?)
     }
 
     /// Does the same as [`Context::open`], for a parsed mailbox name.
@@ -129,7 +143,7 @@ impl Context {
         mailbox: &OsStr,
         work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
     ) -> anyhow::Result<(Mailbox, T)> {
-        self.open_adjusted(&parse_spec(mailbox), &|_| {}, work)
+        self.open_adjusted(&self.spec(mailbox)?, &|_| {}, work)
     }
 
     /// Does the same as [`Context::open_and`], for a parsed mailbox name.
@@ -264,6 +278,13 @@ impl Context {
         }
     }
 
+    /// Prints a note, unless `--quiet`.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.global.quiet {
+            self.error_line("note", &visible(text.as_bytes()));
+        }
+    }
+
     /// Prints a note with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.global.verbose {
@@ -287,7 +308,7 @@ impl Context {
 
 /// Parses `PATH` or `FORMAT:PATH`. The path may contain bytes that are not UTF-8; a name as printed
 /// by `barid folders`, below its Maildir, is resolved to the Maildir++ folder.
-pub(crate) fn parse_spec(text: &OsStr) -> MailboxSpec {
+fn parse_spec(text: &OsStr) -> MailboxSpec {
     let spec = MailboxSpec::parse(&text.to_string_lossy());
     let bytes = text.as_bytes();
     let path = match (spec.format, bytes.iter().position(|byte| *byte == b':')) {

@@ -1,4 +1,4 @@
-//! Default folders of caches and state (XDG Base Directory Specification 0.8).
+//! Default folders of caches, state and configuration (XDG Base Directory Specification 0.8).
 
 use std::env;
 use std::ffi::OsString;
@@ -12,6 +12,11 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
 /// Returns the folder for state, if the environment has one or a home.
 pub(crate) fn state_dir() -> Option<PathBuf> {
     resolve(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"), ".local/state")
+}
+
+/// Returns the folder for configuration, if the environment has one or a home.
+pub(crate) fn config_dir() -> Option<PathBuf> {
+    resolve(env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), ".config")
 }
 
 /// Returns the folder. Relative paths in the variables are invalid and ignored, as the

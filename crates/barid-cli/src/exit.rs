@@ -7,6 +7,7 @@ use anyhow::Error;
 use barid::Uid;
 
 use crate::context::Context;
+pub(crate) use crate::hint::WithHint;
 use crate::output::escape::visible;
 use crate::output::sink::SaidOtherwise;
 
@@ -22,28 +23,6 @@ pub(crate) enum Outcome {
     /// A specific exit code.
     Code(u8),
 }
-
-/// An error of the program itself, with a hint.
-#[derive(Debug)]
-pub(crate) struct WithHint {
-    message: String,
-    hint: String,
-}
-
-impl WithHint {
-    /// Creates an error with a hint on what to do about it.
-    pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> Error {
-        Error::new(Self { message: message.into(), hint: hint.into() })
-    }
-}
-
-impl std::fmt::Display for WithHint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for WithHint {}
 
 /// The requested object does not exist: reported like an error, but not a failure.
 #[derive(Debug)]
@@ -64,7 +43,7 @@ impl std::error::Error for NotThere {
 impl NotThere {
     /// Creates an error that says what does not exist, with a hint where to look.
     pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> Error {
-        Error::new(Self(WithHint { message: message.into(), hint: hint.into() }))
+        Error::new(Self(WithHint::new(message, hint)))
     }
 }
 
@@ -146,7 +125,7 @@ pub(crate) fn describe(error: &Error) -> String {
 fn hint(error: &Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(own) = cause.downcast_ref::<WithHint>() {
-            return Some(own.hint.clone());
+            return Some(own.hint().to_owned());
         }
         let printing = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if printing.is_some_and(|inner| inner.is::<SaidOtherwise>()) {

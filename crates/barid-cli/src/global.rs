@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use barid::{Compression, StoreKind};
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use crate::choices::{CompressionParser, StoreParser};
 use crate::output::style::ColorChoice;
@@ -45,6 +45,9 @@ pub(crate) struct GlobalArgs {
     /// Neither use nor write a cache, even with --cache-dir
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
+    /// Neither use nor extend text indexes: read the messages
+    #[arg(long, global = true)]
+    pub(crate) no_index: bool,
     /// Write nothing into the mailbox's folder, not even a missing dovecot-uidlist
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
@@ -60,6 +63,15 @@ pub(crate) struct GlobalArgs {
     /// Also report defects of the mailbox and of messages
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+    /// Read the configuration of the program from FILE
+    ///
+    /// Default: $BARID_CONFIG_FILE, else `barid/config.toml` in $XDG_CONFIG_HOME or ~/.config, if
+    /// it exists. `barid config` shows what counts; /dev/null does without.
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config_file: Option<PathBuf>,
+    /// Ignore the defaults of options in the environment and in the configuration file
+    #[arg(long, global = true)]
+    pub(crate) no_defaults: bool,
     /// Use colour
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,

@@ -1,15 +1,17 @@
 //! The program `barid`: opens any mailbox at once, lists it and threads it.
 //!
-//! This file only assembles: `cli.rs` defines the command line, `commands/` has one file per
-//! subcommand, `output/` formats output, `exit.rs` ends the program.
+//! This file only assembles: `cli.rs` defines the command line, `config/` has its defaults,
+//! `commands/` one file per subcommand, `output/` formats output, `exit.rs` ends the program.
 
 mod choices;
 mod cli;
 mod commands;
+mod config;
 mod context;
 mod dirs;
 mod exit;
 mod global;
+mod hint;
 mod hyphens;
 mod lazy;
 mod limits;
@@ -17,11 +19,12 @@ mod lines;
 mod mail;
 mod output;
 mod signals;
+mod startup;
 mod usage;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 fn main() -> ExitCode {
     let survives = signals::survive_size_limits();
@@ -31,9 +34,13 @@ fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
     lazy::look_at::<cli::Command>(&args);
     let args = hyphens::separate(args, cli::Cli::command);
-    let cli = cli::Cli::try_parse_from(args);
-    let cli = cli.unwrap_or_else(|error| usage::with_suggestion(error).exit());
-    let mut context = context::Context::new(cli.global);
+    let started = startup::start(&args);
+    let started = started.unwrap_or_else(|error| usage::with_suggestion(error).exit());
+    let startup::Startup { cli, config, problem } = started;
+    let mut context = context::Context::new(cli.global, config);
+    if let Some(problem) = problem {
+        return exit::finish(&mut context, Err(problem));
+    }
     if let Err(error) = survives {
         context.detail(&format!("SIGXFSZ ends the program: {error}"));
     }

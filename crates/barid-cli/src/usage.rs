@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of other programs for the work of subcommands, with the suggestions.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
-    (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of the copied messages"),
+    (&["mv", "refile"], "`barid move`"),
     (&["wc", "info", "stat"], "`barid status`, or `barid count`"),
     (&["list", "index", "scan", "dir"], "`barid ls`"),
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
@@ -47,6 +47,14 @@ pub(crate) fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Adds to the error that a mailbox is missing how to do without one.
+pub(crate) fn with_default_mailbox(mut error: clap::Error) -> clap::Error {
+    let text = "`mailbox = \"PATH\"` in the configuration file sets the one to use; `barid config \
+                path` names the file";
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+    error
+}
+
 fn meaning(word: &str) -> Option<&'static str> {
     let word = word.to_ascii_lowercase();
     let found = OTHER_WORDS.iter().find(|(words, _)| words.contains(&&*word));
@@ -77,7 +85,7 @@ mod tests {
 
     #[test]
     fn unknown_subcommands_are_explained_or_left_alone() {
-        check("move", Some("tip: `barid copy`, then `barid expunge`"));
+        check("refile", Some("tip: `barid move`"));
         check("wc", Some("`barid status`, or `barid count`"));
         check("RM", Some("`barid expunge`"));
         check("serach", Some("'search'"));

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 48] = [
+const COMMANDS: [&[&str]; 53] = [
     &[],
     &["status"],
     &["ls"],
@@ -11,6 +11,7 @@ const COMMANDS: [&[&str]; 48] = [
     &["thread"],
     &["search"],
     &["count"],
+    &["index"],
     &["folders"],
     &["watch"],
     &["serve"],
@@ -21,6 +22,7 @@ const COMMANDS: [&[&str]; 48] = [
     &["expunge"],
     &["append"],
     &["copy"],
+    &["move"],
     &["convert"],
     &["sync"],
     &["undo"],
@@ -49,6 +51,9 @@ const COMMANDS: [&[&str]; 48] = [
     &["cache", "clear"],
     &["cache", "prune"],
     &["cache", "stores"],
+    &["config"],
+    &["config", "path"],
+    &["config", "check"],
     &["demo"],
     &["completions"],
 ];
@@ -96,7 +101,7 @@ fn help_is_a_command_too() {
     assert_eq!(world.ok(&["help"]), world.ok(&["--help"]));
     assert_eq!(world.ok(&["help", "ls"]), world.ok(&["ls", "--help"]));
     assert_eq!(world.ok(&["help", "cache", "clear"]), world.ok(&["cache", "clear", "--help"]));
-    let run = world.run(&["move", "a", "b"]);
+    let run = world.run(&["cp", "a", "b"]);
     assert_eq!(run.code, 2);
     assert!(
         run.stderr.contains("`barid copy`") && !run.stderr.contains("convert"),

@@ -206,6 +206,41 @@ fn a_copy_to_an_mbox_that_was_ended_is_completed() {
     });
 }
 
+/// Moves messages of a mailbox of one format to one of another, and is ended meanwhile.
+fn check_move(from: &str, to: &str) {
+    let old: Vec<String> = (100..102).map(text).collect();
+    let new: Vec<String> = (0..MESSAGES).map(text).collect();
+    let (kept, moved) = new.split_at(3);
+    let [source, target] = [format!("{from}:source"), format!("{to}:target")];
+    let make = || {
+        let world = World::new();
+        world.write("new.mbox", mbox(&new).as_bytes());
+        world.write("old.mbox", mbox(&old).as_bytes());
+        world.ok(&["convert", "mboxrd:new.mbox", &source, "--quiet"]);
+        world.ok(&["convert", "mboxrd:old.mbox", &target, "--quiet"]);
+        world
+    };
+    let args = ["move", &source, "4:*", &target];
+    let all = [old.clone(), moved.to_vec()].concat();
+    let len = u32::try_from(mbox(&all).len() / 512).unwrap();
+    end_often("move", &ENDS, len / 4..len, &make, &args, &|world, what| {
+        let again = world.run(&args);
+        assert!(again.code <= 1, "{what}: {}", again.stderr);
+        check(world, &target, &all, what);
+        check(world, &source, kept, what);
+    });
+}
+
+#[test]
+fn a_move_from_an_mbox_to_an_mbox_that_was_ended_is_completed() {
+    check_move("mboxrd", "mboxrd");
+}
+
+#[test]
+fn a_move_from_a_maildir_to_an_mbx_that_was_ended_is_completed() {
+    check_move("maildir", "mbx");
+}
+
 #[test]
 fn a_conversion_to_an_mbox_that_was_ended_is_completed() {
     let all: Vec<String> = (0..MESSAGES).map(text).collect();

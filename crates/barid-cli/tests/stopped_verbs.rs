@@ -154,6 +154,18 @@ fn verbs_that_write_say_what_is_done() {
         done("of 6000 messages"),
         &mut gone("converted"),
     );
+    let mut is_made = false;
+    stage.check(&["move", "from", "all", "to"], done("messages were copied"), &mut || {
+        if is_made {
+            world.remove("from");
+            world.remove("to");
+        }
+        world.ok(&["copy", "--create", "box", "all", "mboxrd:from", "-q"]);
+        world.write("to", b"");
+        is_made = true;
+    });
+    world.ok(&["move", "from", "all", "to", "-q"]);
+    assert_eq!(world.ok(&["search", "--count", "to", "all"]).trim(), MESSAGES.to_string());
     world.ok(&["spam", "train", "--spam", "--uids", "1:50", "box", "-q"]);
     world.ok(&["spam", "train", "--ham", "--uids", "51:100", "box", "-q"]);
     stage.check(

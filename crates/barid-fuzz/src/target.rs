@@ -179,6 +179,12 @@ pub static TARGETS: &[Target] = &[
         |bytes| with_tail(bytes, state::note),
         || of(&state::CONVERTED, "/convert-"),
     ),
+    file("move-note", state::move_note, || of(&state::MOVING, "/move-")),
+    file(
+        "move-note-sealed",
+        |bytes| with_tail(bytes, state::move_note),
+        || of(&state::MOVING, "/move-"),
+    ),
     file("folder-names", folders::names, folders::names_seeds),
     file("folder-names-sealed", |bytes| with_tail(bytes, folders::names), folders::names_seeds),
     file("folder-journal", folders::journal, folders::journal_seeds),

@@ -177,9 +177,31 @@ pub enum Error {
         /// The lowest UID of the source that may be missing; `None` if nothing was written.
         next: Option<Uid>,
     },
+    /// Another process is moving messages between the same mailboxes.
+    #[error("{}: another process is moving messages from it", path.display())]
+    MoveRunning {
+        /// The source.
+        path: PathBuf,
+    },
+    /// Messages were copied to be moved, and could not be removed from the source.
+    #[error("{}: {messages} messages are copied and could not be removed: {source}", path.display())]
+    NotRemoved {
+        /// The source.
+        path: PathBuf,
+        /// Number of messages.
+        messages: u64,
+        /// The reason.
+        source: Box<Error>,
+    },
     /// The view has only the names of the messages ([`crate::View::is_listed`]).
     #[error("{}: its messages have not been read yet", path.display())]
     NotRead {
+        /// The mailbox.
+        path: PathBuf,
+    },
+    /// The mailbox has no cache on disk, beside which a text index would lie.
+    #[error("{}: a text index needs a cache on disk", path.display())]
+    NoCacheForIndex {
         /// The mailbox.
         path: PathBuf,
     },
@@ -256,6 +278,7 @@ impl Error {
             | Self::TargetNotEmpty { .. }
             | Self::OtherConversion { .. }
             | Self::TargetInTheWay { .. }
+            | Self::MoveRunning { .. }
             | Self::Stopped
             | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
@@ -264,13 +287,16 @@ impl Error {
             {
                 ErrorKind::User
             }
+            Self::NotRemoved { source, .. } => source.kind(),
             Self::Mailbox(Formats::Damaged { .. } | Formats::Unrecoverable { .. }) => {
                 ErrorKind::Corrupt
             }
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
-            Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
+            Self::State(_) | Self::Mailbox(Formats::State(_)) | Self::NoCacheForIndex { .. } => {
+                ErrorKind::Config
+            }
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
         }
@@ -294,6 +320,9 @@ impl Error {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
             Self::Superseded { .. } => Some("run it again".to_owned()),
+            Self::NoCacheForIndex { .. } => {
+                Some("choose a folder for it with --cache-dir DIR, without --no-cache".to_owned())
+            }
             Self::Cache(error) if error.is_damage() => {
                 Some("run it again: the cache is rebuilt".to_owned())
             }
@@ -360,7 +389,10 @@ impl Error {
     /// Returns the hint for a conversion that cannot continue.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
-            Self::ConversionRunning { .. } => "wait until it ends",
+            Self::ConversionRunning { .. } | Self::MoveRunning { .. } => "wait until it ends",
+            Self::NotRemoved { .. } => {
+                "no message is lost: run it again to remove them; none is copied twice"
+            }
             Self::TargetNotEmpty { .. } => {
                 "choose another path, or add the messages with `barid copy SRC all DST`"
             }

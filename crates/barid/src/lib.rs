@@ -294,6 +294,7 @@ mod structures;
 mod summary;
 #[cfg(test)]
 mod test_mailbox;
+mod text_index;
 mod threading;
 mod turns;
 mod view;
@@ -342,5 +343,6 @@ pub use search::FoundMessages;
 pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
+pub use text_index::{IndexReport, IndexStatus};
 pub use view::View;
 pub use watch::{WatchOptions, WatchSource, Watcher};

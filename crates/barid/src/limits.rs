@@ -216,5 +216,36 @@ pub(crate) const CONVERT_RESTARTS_MAX: u32 = 2;
 /// Maximum bytes of the note of an unfinished conversion.
 pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
 
+/// Maximum number of ranges of UIDs in the note of an unfinished move.
+pub(crate) const MOVE_NOTE_RANGES_MAX: usize = 1 << 20;
+
+/// Maximum bytes of such a note: that many ranges, and its other fields.
+pub(crate) const MOVE_NOTE_LEN_MAX: u64 = 9 << 20;
+
 /// Maximum number of unfinished conversions to one place that may be put aside.
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
+
+/// Most texts of a search program for which an index is asked.
+pub(crate) const INDEXED_TEXTS_MAX: usize = 256;
+
+/// Messages that a thread takes at once to index them.
+pub(crate) const INDEX_ROWS: usize = 256;
+
+/// Messages up to which one thread indexes alone: each thread writes a segment of its own.
+pub(crate) const INDEX_ROWS_ALONE: usize = 2048;
+
+/// Number of segments up to which none are merged.
+pub(crate) const INDEX_SMALL_SEGMENTS_MAX: usize = 8;
+
+/// Bytes of segments that are merged at once, which takes several times as much memory.
+pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;
+
+/// Number of messages that an index does not cover, from which on a search adds some. Fewer are
+/// read in a few milliseconds.
+pub(crate) const INDEX_BEHIND_MIN: u32 = 256;
+
+/// Number of messages that one search adds: some tenths of a second.
+pub(crate) const INDEX_ADDED_BY_SEARCH: u32 = 1024;
+
+/// Number of messages that a search reads from which on an index is worth its while.
+pub(crate) const INDEX_WORTH_MIN: usize = 2048;

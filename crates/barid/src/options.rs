@@ -33,6 +33,8 @@ pub enum LongOperation {
     Tune,
     /// Repairing a mailbox.
     Repair,
+    /// Building a text index.
+    Index,
 }
 
 /// The unit of progress.
@@ -109,6 +111,9 @@ pub struct OpenOptions {
     /// change by another program within a few milliseconds of it may be missing until the next one.
     /// Always `true` for a mailbox of [`crate::Mailboxes`].
     pub is_kept_open: bool,
+    /// `true` to answer searches for texts from the text index, where there is one. The answers are
+    /// the same without it.
+    pub use_index: bool,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,
     /// Timeout of waiting for other programs' locks of an mbox.
@@ -133,6 +138,7 @@ impl OpenOptions {
             read_only: false,
             full_check: false,
             is_kept_open: false,
+            use_index: true,
             threads: 0,
             lock_timeout: MboxOptions::default().lock_timeout,
             write_locks: MboxLock::ALL.to_vec(),
@@ -177,6 +183,7 @@ impl fmt::Debug for OpenOptions {
             .field("read_only", &self.read_only)
             .field("full_check", &self.full_check)
             .field("is_kept_open", &self.is_kept_open)
+            .field("use_index", &self.use_index)
             .field("threads", &self.threads)
             .field("lock_timeout", &self.lock_timeout)
             .field("write_locks", &self.write_locks)

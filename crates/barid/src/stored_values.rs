@@ -352,7 +352,7 @@ impl View {
         Some(values.to_bytes(kind, self.uidvalidity(), &is_there))
     }
 
-    fn uidvalidity(&self) -> u32 {
+    pub(crate) fn uidvalidity(&self) -> u32 {
         self.snapshot.meta().uidvalidity.get()
     }
 

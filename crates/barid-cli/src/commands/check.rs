@@ -14,7 +14,7 @@ use barid::vfs::{OsVfs, Vfs};
 use clap::{Args, ValueHint};
 
 use crate::commands::change::locks::parse_time;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{NotThere, Outcome};
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -68,7 +68,7 @@ pub(crate) struct CheckArgs {
 
 /// Looks, mends, or undoes.
 pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Outcome> {
-    let spec = parse_spec(&args.mailbox);
+    let spec = context.spec(&args.mailbox)?;
     let mut options = context.open_options()?;
     options.lock_timeout = args.lock_timeout;
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);

@@ -47,7 +47,7 @@ pub(super) fn run(context: &mut Context, path: &Path) -> anyhow::Result<Outcome>
     Ok(if problems.is_empty() { Outcome::Done } else { Outcome::Incomplete })
 }
 
-fn print_problem(context: &mut Context, problem: &ConfigProblem) -> anyhow::Result<()> {
+pub(super) fn print_problem(context: &mut Context, problem: &ConfigProblem) -> anyhow::Result<()> {
     let ConfigProblem { path, line, column, message } = problem;
     if !context.global.json {
         context.error_line("error", &visible(problem.to_string().as_bytes()));

@@ -48,7 +48,8 @@ struct Counts {
 
 /// Finds the mailboxes, opens each, and prints the tree.
 pub(crate) fn run(context: &mut Context, args: &FoldersArgs) -> anyhow::Result<Outcome> {
-    let folders = barid::folders(&OsVfs, &args.dir)?;
+    let dir = context.spec(args.dir.as_os_str())?.path;
+    let folders = barid::folders(&OsVfs, &dir)?;
     if !folders.iter().any(|folder| folder.format.is_some()) {
         let message = format!("{}: no mailbox in this folder or below it", args.dir.display());
         return Err(NotThere::error(message, "name a folder with Maildirs or mailbox files"));

@@ -60,7 +60,9 @@ pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcom
     let selector = Selector::reading("nothing is listed");
     let selection = match args.messages.is_empty() {
         true => None,
-        false => Some(MessageSelection::parse(&args.messages, args.query, selector)?),
+        false => {
+            Some(MessageSelection::parse(&context.config, &args.messages, args.query, selector)?)
+        }
     };
     let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
         let unreadable = match args.rfc822_size {

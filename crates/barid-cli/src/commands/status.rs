@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use crate::commands::change::locks::parse_time;
 use crate::commands::change::undo::warn_of_replaced;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -36,7 +36,7 @@ pub(crate) struct StatusArgs {
 /// Opens the mailbox and prints its figures.
 pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    let mailbox = context.open_with(&parse_spec(&args.mailbox), &|options| {
+    let mailbox = context.open_with(&context.spec(&args.mailbox)?, &|options| {
         options.lock_timeout = args.lock_timeout;
     })?;
     let earlier = mailbox.earlier_pending()?;

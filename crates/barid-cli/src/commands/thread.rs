@@ -81,7 +81,9 @@ pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Ou
     let selector = Selector::reading("nothing is shown");
     let selection = match args.messages.is_empty() {
         true => None,
-        false => Some(MessageSelection::parse(&args.messages, args.query, selector)?),
+        false => {
+            Some(MessageSelection::parse(&context.config, &args.messages, args.query, selector)?)
+        }
     };
     let (mailbox, (threads, selected, rows)) = context.open_and(&args.mailbox, |mailbox| {
         let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;

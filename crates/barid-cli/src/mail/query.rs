@@ -7,6 +7,7 @@ use barid::query::{
 use barid::vfs::{Host as _, OsVfs, local_zone_minutes};
 use clap::Args;
 
+use crate::config::UserConfig;
 use crate::exit::WithHint;
 
 /// Options of queries.
@@ -31,8 +32,8 @@ impl QueryArgs {
     /// # Errors
     ///
     /// Returns an error that explains what is wrong with the query.
-    pub(crate) fn parse(self, words: &[String]) -> anyhow::Result<Query> {
-        let query = self.parse_for_mailboxes(words)?;
+    pub(crate) fn parse(self, config: &UserConfig, words: &[String]) -> anyhow::Result<Query> {
+        let query = self.parse_for_mailboxes(config, words)?;
         let mut nodes = query.program.nodes().iter();
         let name = nodes.find_map(|node| match node {
             SearchNode::Key(SearchKey::InMailbox(name)) => Some(name),
@@ -52,8 +53,13 @@ impl QueryArgs {
     /// # Errors
     ///
     /// As [`QueryArgs::parse`].
-    pub(crate) fn parse_for_mailboxes(self, words: &[String]) -> anyhow::Result<Query> {
-        let text = match words {
+    pub(crate) fn parse_for_mailboxes(
+        self,
+        config: &UserConfig,
+        words: &[String],
+    ) -> anyhow::Result<Query> {
+        let words = config.expand_query(words)?;
+        let text = match &words[..] {
             [text] => text.clone(),
             words => join(words),
         };
@@ -155,8 +161,10 @@ mod tests {
     #[test]
     fn several_mailboxes_are_named_only_where_several_are_searched() {
         let words = ["in:archive".to_owned()];
-        let error = QueryArgs::default().parse(&words).unwrap_err().to_string();
+        let error =
+            QueryArgs::default().parse(&UserConfig::default(), &words).unwrap_err().to_string();
         assert!(error.contains("`in:archive` chooses among several"), "{error}");
-        assert!(QueryArgs::default().parse_for_mailboxes(&words).is_ok());
+        let config = &UserConfig::default();
+        assert!(QueryArgs::default().parse_for_mailboxes(config, &words).is_ok());
     }
 }

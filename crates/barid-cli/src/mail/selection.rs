@@ -7,6 +7,7 @@ use barid::{Flag, Mailbox, Uid, UidSet};
 
 use super::query::QueryArgs;
 use super::uids::{SelectedUids, UidRanges};
+use crate::config::UserConfig;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::MISSING_SHOWN;
@@ -67,6 +68,7 @@ impl MessageSelection {
     /// Returns an error for an empty list, an empty word and an empty text in a query: these
     /// usually come from a command or variable with no output, and must not widen the choice.
     pub(crate) fn parse(
+        config: &UserConfig,
         words: &[String],
         query: QueryArgs,
         selector: Selector,
@@ -92,7 +94,7 @@ impl MessageSelection {
                 "in a query, write uid:1:5 for UIDs and \"1:5\" for a text",
             ));
         }
-        let program = query.parse(words)?.program;
+        let program = query.parse(config, words)?.program;
         if is_careful && program.nodes().iter().any(is_empty_text) {
             return Err(WithHint::error(
                 format!("an empty text is in every message: {nothing}"),
@@ -108,11 +110,12 @@ impl MessageSelection {
     ///
     /// As [`MessageSelection::parse`].
     pub(crate) fn parse_one(
+        config: &UserConfig,
         word: &str,
         query: QueryArgs,
         selector: Selector,
     ) -> anyhow::Result<Self> {
-        Self::parse(&[word.to_owned()], query, selector)
+        Self::parse(config, &[word.to_owned()], query, selector)
     }
 
     /// Returns `true` if messages are named by their UIDs.
@@ -257,7 +260,8 @@ mod tests {
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         let selector = Selector::changing("nothing is changed");
-        let selection = MessageSelection::parse(&words, QueryArgs::default(), selector);
+        let selection =
+            MessageSelection::parse(&UserConfig::default(), &words, QueryArgs::default(), selector);
         let found = match &selection {
             Ok(MessageSelection::Uids(_)) => Ok("uids"),
             Ok(MessageSelection::Query(_)) => Ok("query"),

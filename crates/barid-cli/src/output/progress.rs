@@ -91,6 +91,7 @@ fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String 
         | LongOperation::Classify
         | LongOperation::Tune
         | LongOperation::Repair
+        | LongOperation::Index
             if is_stopped =>
         {
             "ending after this step"
@@ -104,6 +105,7 @@ fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String 
         LongOperation::Classify => "classifying",
         LongOperation::Tune => "trying",
         LongOperation::Repair => "repairing",
+        LongOperation::Index => "indexing",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);

@@ -14,6 +14,17 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
+impl ColorChoice {
+    /// Returns the name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// Escape sequences, empty if colour is off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {

@@ -1,11 +1,11 @@
 //! Files that must survive: journals, ledger, pending changes, kept messages, notes.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use barid::MailboxSpec;
-use barid::check;
-use barid::convert::{ConvertOptions, convert};
+use barid::convert::{ConvertOptions, convert, move_messages};
+use barid::{Mailbox, MailboxSpec, Uid, check};
 
 use super::mailbox::{MBOX, MBX, MH, MIX, seed};
 use crate::world::World;
@@ -18,6 +18,8 @@ pub(crate) static MIX_JOURNAL: LazyLock<World> = LazyLock::new(|| halfway(&MIX))
 pub(crate) static REPAIRED: LazyLock<World> = LazyLock::new(repaired);
 /// A mailbox that was converted, with the note of that.
 pub(crate) static CONVERTED: LazyLock<World> = LazyLock::new(converted);
+/// A mailbox from which a move was begun and stopped, with the note of that.
+pub(crate) static MOVING: LazyLock<World> = LazyLock::new(moving);
 
 fn halfway(world: &World) -> World {
     world.interrupted().expect("because a change of several messages has a journal")
@@ -51,6 +53,23 @@ fn convert_to(world: &World, target: &str) -> barid::Result<()> {
     .map(drop)
 }
 
+fn moving() -> World {
+    let world = MBOX.with(&PathBuf::from("/mail/other"), b"");
+    convert_to(&world, "maildir:/mail/target").expect("because the disk does not fail");
+    move_to(&world, true).expect_err("because it is stopped at once");
+    world
+}
+
+fn move_to(world: &World, is_stopped: bool) -> barid::Result<()> {
+    let open = |spec: &MailboxSpec| Mailbox::open_in(world.vfs(), spec, &world.options());
+    let mut source = open(world.spec())?;
+    let mut target = open(&MailboxSpec::parse("/mail/target"))?;
+    let uids: Vec<Uid> = source.uids()?.into_iter().filter_map(Uid::new).collect();
+    let stop = Some(Arc::new(AtomicBool::new(is_stopped)));
+    let options = ConvertOptions { stop, ..ConvertOptions::default() };
+    move_messages(&mut source, &uids, &mut target, &options, &mut |_| {}).map(drop)
+}
+
 /// The manifest of a repair, which is listed and undone.
 pub(crate) fn manifest(bytes: &[u8]) {
     let path = REPAIRED.path("/manifest");
@@ -67,6 +86,14 @@ pub(crate) fn note(bytes: &[u8]) {
     let world = CONVERTED.with(&path, bytes);
     drop(convert_to(&world, "maildir:/mail/target"));
     drop(convert_to(&world, "maildir:/mail/target"));
+}
+
+/// The note of a move, which is continued.
+pub(crate) fn move_note(bytes: &[u8]) {
+    let path = MOVING.path("/move-");
+    let world = MOVING.with(&path, bytes);
+    drop(move_to(&world, false));
+    drop(move_to(&world, false));
 }
 
 /// Ledgers: of a mailbox that has one, and of earlier versions.

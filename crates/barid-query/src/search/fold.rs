@@ -59,6 +59,11 @@ impl Needle {
         }
     }
 
+    /// Returns the text as it is compared.
+    pub(crate) fn folded(&self) -> &[u8] {
+        self.finder.needle()
+    }
+
     /// Returns `true` if the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.finder.needle().is_empty()

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use barid_message::{decode_words, fields, is_owned_field, parse_addresses};
+use barid_message::{RawField, decode_words, fields, is_owned_field, parse_addresses};
 use barid_types::Address;
 
 use super::fold::{fold_into, push_upper};
@@ -153,33 +153,55 @@ pub(crate) fn header_lines(header: &[u8], is_root: bool) -> Cow<'static, str> {
     Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
-fn push_lines(
+fn push_lines(header: &[u8], is_root: bool, push: PushText, line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    for field in searched_fields(header, is_root) {
+        push_line(header, &field, push, line, out);
+    }
+    out.push(b'\n');
+}
+
+/// Returns the fields of a header that are searched.
+pub(crate) fn searched_fields(
     header: &[u8],
     is_root: bool,
-    push: fn(&[u8], &mut Vec<u8>),
+) -> impl Iterator<Item = RawField<'_>> + '_ {
+    fields(header).filter(move |field| !is_root || !is_owned_field(field.name))
+}
+
+/// Appends a field with its name as a line, folded.
+pub(crate) fn push_field(
+    header: &[u8],
+    field: &RawField<'_>,
     line: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
-    for field in fields(header) {
-        if is_root && is_owned_field(field.name) {
-            continue;
+    push_line(header, field, push_decoded, line, out);
+}
+
+/// Appends a text that may have encoded words.
+type PushText = fn(&[u8], &mut Vec<u8>);
+
+fn push_line(
+    header: &[u8],
+    field: &RawField<'_>,
+    push: PushText,
+    line: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    let whole = &header[field.offset..field.end];
+    let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
+    let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
+    // Keeps the colon and one blank as written.
+    let name_len = field.name.len();
+    let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
+        Some(colon) => {
+            let blank = matches!(whole.get(colon + 1), Some(b' ' | b'\t'));
+            colon + 1 + usize::from(blank)
         }
-        let whole = &header[field.offset..field.end];
-        let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
-        let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
-        // Keeps the colon and one blank as written.
-        let name_len = field.name.len();
-        let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
-            Some(colon) => {
-                let blank = matches!(whole.get(colon + 1), Some(b' ' | b'\t'));
-                colon + 1 + usize::from(blank)
-            }
-            None => 0,
-        };
-        push(&whole[..value], out);
-        push(value_in(&whole[value..], line), out);
-        out.push(b'\n');
-    }
+        None => 0,
+    };
+    push(&whole[..value], out);
+    push(value_in(&whole[value..], line), out);
     out.push(b'\n');
 }
 

@@ -14,6 +14,7 @@ use super::number_set::ranges_contain;
 use super::pattern_test::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
+use super::texts::{TextKind, TextScope, TextTest, is_opaque_field};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
 
@@ -41,13 +42,13 @@ pub struct Matcher {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+pub(super) enum Op {
     Test(Box<Test>),
     Join(SearchNode),
 }
 
 #[derive(Clone, Debug)]
-enum Test {
+pub(super) enum Test {
     Flag(Flag),
     Keyword(u64),
     Seq(Vec<(u32, u32)>),
@@ -103,6 +104,23 @@ impl Matcher {
         self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
     }
 
+    pub(super) fn nodes(&self) -> &[Op] {
+        &self.nodes
+    }
+
+    /// Returns the keys that compare texts, of which an index may know the answers. Texts that are
+    /// empty or in a field that no index has are left out.
+    pub fn texts(&self) -> impl Iterator<Item = TextTest<'_>> {
+        self.nodes.iter().enumerate().filter_map(|(node, op)| match op {
+            Op::Test(test) => {
+                let (scope, needle) = test.text()?;
+                let needle = needle.folded();
+                (!needle.is_empty()).then_some(TextTest { node, scope, needle })
+            }
+            Op::Join(_) => None,
+        })
+    }
+
     /// Returns `true` if a message matches; `None` if that depends on data that the view does not
     /// have.
     ///
@@ -114,9 +132,20 @@ impl Matcher {
         }
         let Scratch { values, needed, buffers } = scratch;
         values.clear();
-        values.resize(self.nodes.len(), None);
+        values.extend(self.nodes.iter().enumerate().map(|(at, op)| match op {
+            Op::Test(test) if test.cost() > Cost::Facts => view.indexed(at),
+            _ => None,
+        }));
         needed.clear();
         needed.resize(self.nodes.len(), true);
+        let is_indexed = values.iter().any(Option::is_some);
+        if is_indexed {
+            self.join(values);
+            match values.last() {
+                Some(None) => self.mark_needed(values, needed),
+                answer => return answer.copied().flatten(),
+            }
+        }
         for cost in Cost::ALL {
             if !self.ask(cost, view, values, needed, buffers) {
                 continue;
@@ -277,6 +306,29 @@ impl Test {
             SearchKey::Pattern(place, pattern) => Self::Pattern(PatternTest::new(place, pattern)),
             SearchKey::MediaType(text) => Self::Pattern(PatternTest::media_type(text)),
             SearchKey::Attachment => Self::Attachment,
+        }
+    }
+
+    /// Returns the texts that it looks in, and the one that it looks for.
+    fn text(&self) -> Option<(TextScope, &Needle)> {
+        let field = |name: &str| match is_opaque_field(name.as_bytes()) {
+            true => TextScope::Field(TextKind::OpaqueHeader),
+            false => TextScope::Field(TextKind::Header),
+        };
+        match self {
+            Self::Address(CachedField::From, needle) => {
+                Some((TextScope::Kind(TextKind::From), needle))
+            }
+            Self::Address(CachedField::To, needle) => Some((TextScope::Kind(TextKind::To), needle)),
+            Self::Address(CachedField::Cc, needle) => Some((TextScope::Kind(TextKind::Cc), needle)),
+            Self::Subject(needle) => Some((TextScope::Kind(TextKind::Subject), needle)),
+            Self::CachedHeader(cached, needle) => Some((field(cached.name()), needle)),
+            Self::Header(name, needle) => Some((field(name), needle)),
+            Self::Text { needle, in_headers: false } => {
+                Some((TextScope::Kind(TextKind::Body), needle))
+            }
+            Self::Text { needle, in_headers: true } => Some((TextScope::Message, needle)),
+            _ => None,
         }
     }
 

@@ -11,6 +11,7 @@
 //! Nothing here recurses: programs are arrays in which operands precede their operators.
 //! `docs/design/search.md` describes which texts are compared, and how.
 
+mod bulk;
 mod cost;
 mod day;
 mod error;
@@ -25,8 +26,10 @@ mod program;
 mod result;
 mod scan;
 mod short;
+mod texts;
 mod view;
 
+pub use bulk::KnownRows;
 pub use cost::Cost;
 pub use day::Day;
 pub use error::SearchError;
@@ -39,4 +42,7 @@ pub use program::{
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use short::{ShortOptions, parse_short, parse_short_with};
+pub use texts::{
+    TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
+};
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

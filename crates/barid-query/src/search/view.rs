@@ -26,6 +26,23 @@ pub struct Facts {
     pub size_most: u64,
 }
 
+impl Facts {
+    /// Returns the facts of a message of which nothing is known but its bytes.
+    pub(super) fn unknown() -> Self {
+        Self {
+            seq: 1,
+            uid: Uid::MIN,
+            flags: FlagSet::default(),
+            keywords: KeywordMask::default(),
+            modseq: ModSeq::default(),
+            internal_date: InternalDate::default(),
+            sent_date: None,
+            size_least: 0,
+            size_most: u64::MAX,
+        }
+    }
+}
+
 /// A header field that caches keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CachedField {
@@ -75,7 +92,7 @@ impl CachedField {
         found.map(|(_, field)| *field)
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         Self::ALL[self as usize].0
     }
 
@@ -114,6 +131,13 @@ pub enum FieldText<'a> {
 pub trait SearchView {
     /// Returns the fixed-size facts.
     fn facts(&self) -> &Facts;
+
+    /// Returns the answer of an index for a key that compares texts ([`super::Matcher::texts`]);
+    /// `None` if there is none.
+    fn indexed(&mut self, node: usize) -> Option<bool> {
+        let _ = node;
+        None
+    }
 
     /// Returns `true` if `holds` returns `true` for the field, or for one of its occurrences;
     /// `None` if that is unknown. `holds` always knows the answer for a padded text.

@@ -21,14 +21,13 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use barid::vfs::Vfs;
-use toml::de::DeTable;
 
 pub(crate) use self::delivery::system_flag;
 pub use self::delivery::{
     AddressPattern, DeliverySettings, HeaderTest, Pattern, Rule, RuleCondition, SpamSettings,
 };
 pub use self::imap::{DisabledCapabilities, ImapSettings};
-pub use self::keys::{ConfigSection, SECTIONS};
+pub use self::keys::{ANY_NAME, ConfigSection, SECTIONS, one};
 pub use self::location::MailLocation;
 pub(crate) use self::mail::shared_by_users;
 pub use self::mail::{MailOwner, MailSettings};
@@ -36,15 +35,15 @@ pub use self::network::{
     Limits, ListenAddress, Listener, ListenerProtocol, ServerSettings, SocketAccess, TlsPair,
     UnixAddress,
 };
-pub use self::reader::{ConfigErrors, ConfigProblem};
+pub use self::reader::{
+    ConfigErrors, ConfigPlace, ConfigProblem, PlainValue, Section, load_config_text, nearest,
+    parse_config,
+};
 pub use self::records::{LogFormat, LogLevel, LogSettings, LogTarget};
 pub use self::summary::ConfigEffect;
 pub use self::users::{OauthCheck, OauthSettings, PamSettings, PasswdFileSettings, UserSettings};
 
 pub use crate::quota::Quota;
-
-use self::reader::{Section, Source};
-use crate::limits::CONFIG_SIZE_MAX;
 
 /// The path of the configuration file unless another one is named.
 pub const CONFIG_PATH: &str = "/etc/barid/barid.toml";
@@ -104,18 +103,7 @@ impl ServerConfig {
     /// # Errors
     /// As [`ServerConfig::load`].
     pub fn load_with_text(vfs: &dyn Vfs, path: &Path) -> Result<(Self, String), ConfigErrors> {
-        let problem = |message: String| {
-            let path = path.to_owned();
-            ConfigErrors(vec![ConfigProblem { path, line: 1, column: 1, message }])
-        };
-        let bytes = vfs.read(path, CONFIG_SIZE_MAX).map_err(|error| problem(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count();
-            let message = "not UTF-8".to_owned();
-            let path = path.to_owned();
-            ConfigErrors(vec![ConfigProblem { path, line: line + 1, column: 1, message }])
-        })?;
+        let text = load_config_text(vfs, path)?;
         Ok((Self::parse(path, &text)?, text))
     }
 
@@ -124,22 +112,7 @@ impl ServerConfig {
     /// # Errors
     /// All problems of the file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
-        let source = Source::new(path, text);
-        let (table, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            let span = error.span().unwrap_or_default();
-            source.add(span, error.message().replace('\n', "; "));
-        }
-        // A file that is not TOML would be full of consequences of its first error.
-        let read = errors.is_empty().then(|| {
-            let root = Section::new(&source, "", 0..0, table.get_ref());
-            Self::read(path, &root)
-        });
-        let problems = source.into_problems();
-        match read {
-            Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(ConfigErrors(problems)),
-        }
+        parse_config((path, text), SECTIONS, |root| Self::read(path, root))
     }
 
     fn read(path: &Path, root: &Section<'_>) -> Self {

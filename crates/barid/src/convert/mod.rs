@@ -1,4 +1,4 @@
-//! Converting a mailbox to another format, and copying messages, with proof.
+//! Converting a mailbox to another format, and copying and moving messages, with proof.
 //!
 //! Messages are read by several threads and written in the source's order, some megabytes at a
 //! time; acknowledged messages are durable. An interrupted conversion continues when it is called
@@ -8,7 +8,10 @@
 mod dedupe;
 mod existing;
 pub(crate) mod large;
+mod locked_note;
 mod loss;
+mod move_note;
+mod moving;
 mod note;
 mod proof;
 mod target;
@@ -28,6 +31,7 @@ use barid_vfs::Vfs;
 
 pub use self::dedupe::{Dedupe, Dropped};
 pub use self::loss::Losses;
+pub use self::moving::{Moved, move_messages};
 pub use self::proof::{Difference, Proof, ProofSide, Proven};
 pub use self::text::Digest;
 pub use self::tree::plan_tree;

@@ -3,14 +3,14 @@
 //! It is durable before the target is created, and removed when the target is complete; so while a
 //! note exists, the mailbox at the target's path was made by a conversion, perhaps incompletely.
 
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use barid_vfs::Vfs;
 use barid_vfs::le::{LeReader, PutLe as _};
-use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::locked_note::LockedNote;
 use super::{ConvertOptions, Dedupe};
 use crate::limits::CONVERT_NOTE_LEN_MAX;
 use crate::{Error, Result};
@@ -91,14 +91,7 @@ impl ConvertNote {
 
 /// Location of the note of a target. It is locked as long as this value exists.
 #[derive(Debug)]
-pub(super) struct NotePlace<'a> {
-    vfs: &'a dyn Vfs,
-    dir: PathBuf,
-    path: PathBuf,
-    lock_path: PathBuf,
-    /// The lock, released when this is dropped.
-    _lock: Box<dyn File>,
-}
+pub(super) struct NotePlace<'a>(LockedNote<'a>);
 
 impl<'a> NotePlace<'a> {
     /// Locates the note, and locks it.
@@ -106,47 +99,25 @@ impl<'a> NotePlace<'a> {
     /// # Errors
     /// [`Error::ConversionRunning`] if another process converts to the same place.
     pub(super) fn lock(vfs: &'a dyn Vfs, dir: &Path, target: &Path) -> Result<Self> {
-        barid_vfs::create_dir_durable(vfs, dir, 0o700).map_err(Error::at(dir))?;
         let name = format!("convert-{:032x}", xxh3_128(target.as_os_str().as_bytes()));
-        let path = dir.join(&name);
-        let lock_path = dir.join(format!("{name}.lock"));
-        let take = || {
-            let lock = vfs.open(&lock_path, OpenOptions::create(0o600))?;
-            let is_mine = lock.try_lock(LockKind::Flock, LockMode::Exclusive)?
-                // The process that held the lock has removed the file.
-                && vfs.metadata(&lock_path)?.inode == lock.metadata()?.inode;
-            Ok(is_mine.then_some(lock))
-        };
-        let Some(lock) = take().map_err(Error::at(&lock_path))? else {
-            return Err(Error::ConversionRunning { path: target.to_owned() });
-        };
-        Ok(Self { vfs, dir: dir.to_owned(), path, lock_path, _lock: lock })
+        let locked = LockedNote::lock(vfs, dir, &name)?;
+        locked.map(Self).ok_or_else(|| Error::ConversionRunning { path: target.to_owned() })
     }
 
     /// Loads the note; `None` if there is none or it is malformed.
     pub(super) fn read(&self) -> Result<Option<ConvertNote>> {
-        match self.vfs.read(&self.path, CONVERT_NOTE_LEN_MAX) {
-            Ok(bytes) => Ok(ConvertNote::decode(&bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::at(&self.path)(source)),
-        }
+        let bytes = self.0.read(CONVERT_NOTE_LEN_MAX)?;
+        Ok(bytes.and_then(|bytes| ConvertNote::decode(&bytes)))
     }
 
     /// Writes the note. Durable when this returns.
     pub(super) fn write(&self, note: &ConvertNote) -> Result<()> {
-        let write = |file: &dyn File| file.write_all_at(&note.encode(), 0);
-        let written = atomic_replace(self.vfs, &self.path, 0o600, true, write);
-        written.map(drop).map_err(Error::at(&self.path))
+        self.0.write(&note.encode())
     }
 
     /// Removes the note, durably.
     pub(super) fn remove(&self) -> Result<()> {
-        // Removed first, before another process can create it anew.
-        let _ = self.vfs.remove_file(&self.lock_path);
-        match self.vfs.remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(&self.path)(error)),
-            _ => self.vfs.sync_dir(&self.dir).map_err(Error::at(&self.dir)),
-        }
+        self.0.remove()
     }
 }
 

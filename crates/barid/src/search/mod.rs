@@ -14,7 +14,10 @@ use std::sync::Mutex;
 use barid_query::search::{Cost, Matcher, MatcherContext, SearchProgram};
 use barid_types::{Uid, UidSet};
 
+pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
+use crate::limits::{INDEX_ADDED_BY_SEARCH, INDEX_WORTH_MIN};
+use crate::text_index::IndexAnswers;
 use crate::{Error, Mailbox, Result, View};
 
 /// Result of a search.
@@ -25,6 +28,9 @@ pub struct FoundMessages {
     pub rows: Vec<u32>,
     /// Messages that could not be read, and the errors. They do not match, negated or not.
     pub unreadable: Vec<(Uid, Error)>,
+    /// `true` if many messages were read that a text index would have answered for
+    /// ([`View::index_texts`]), and too many for this search to index them.
+    pub index_missing: bool,
 }
 
 impl Mailbox {
@@ -84,22 +90,40 @@ impl View {
     }
 
     fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {
-        let passes = Passes { view: self, matcher, turn: &Mutex::default() };
+        let index = match self.options.use_index {
+            true => IndexAnswers::of(self, matcher)?,
+            false => None,
+        };
+        let passes = Passes { view: self, matcher, index: index.as_ref(), turn: &Mutex::default() };
         let (mut rows, mut unknown) = passes.facts()?;
-        let mut unreadable = Vec::new();
+        let (mut unreadable, mut index_missing) = (Vec::new(), false);
         if matcher.asks(Cost::Fields) && !unknown.is_empty() {
             let more = passes.fields(&unknown)?;
             rows.extend(more.rows);
             unknown = more.unknown;
         }
         if !unknown.is_empty() {
+            index_missing = self.lacks_index(index.as_ref(), matcher, unknown.len());
             let more = passes.messages(&unknown)?;
             self.keep_restart_points();
             rows.extend(more.rows);
             unreadable = more.unreadable;
         }
+        if index.is_some_and(|index| index.is_behind()) {
+            // The answer stands; an index that cannot be extended is tried again by the next.
+            let _ = self.index_texts(INDEX_ADDED_BY_SEARCH);
+        }
         // Each pass gives its rows in order.
         rows.sort_unstable();
-        Ok(FoundMessages { rows, unreadable })
+        Ok(FoundMessages { rows, unreadable, index_missing })
+    }
+
+    /// Returns `true` if a text index is worth its while for messages that are read.
+    fn lacks_index(&self, index: Option<&IndexAnswers>, matcher: &Matcher, read: usize) -> bool {
+        self.options.use_index
+            && self.place.on_disk
+            && read >= INDEX_WORTH_MIN
+            && matcher.texts().next().is_some()
+            && index.is_none_or(IndexAnswers::is_far_behind)
     }
 }

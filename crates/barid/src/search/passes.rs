@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use barid_cache::{Core, Record};
 use barid_mailbox::ReadAs;
 use barid_query::search::{
-    CachedField, Facts, FactsView, FieldText, Matcher, MessageView, Scratch, SearchView,
+    CachedField, Cost, Facts, FactsView, FieldText, Matcher, MessageView, Scratch, SearchView,
 };
 use barid_types::Uid;
 use barid_vfs::on_threads;
@@ -16,6 +16,7 @@ use crate::limits::{
     SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_HEADER_LEN_SURE, SEARCH_LARGE_LEN,
     SEARCH_MESSAGES_ROWS,
 };
+use crate::text_index::IndexAnswers;
 use crate::{Error, LongOperation, Progress, Result, Unit, View};
 
 /// Result of a pass.
@@ -44,27 +45,58 @@ impl PassResult {
 pub(super) struct Passes<'a> {
     pub(super) view: &'a View,
     pub(super) matcher: &'a Matcher,
+    /// Answers of the text index.
+    pub(super) index: Option<&'a IndexAnswers>,
     /// Locked by a thread that searches a large message.
     pub(super) turn: &'a Mutex<()>,
 }
 
 impl Passes<'_> {
-    /// Matches the fixed-size facts of all rows; returns the rows that match, and those that need a
-    /// further pass.
+    /// Matches what the text index knows, and the fixed-size facts of the other rows; returns the
+    /// rows that match, and those that need a further pass.
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
-        let (mut outcome, mut scratch) = (PassResult::default(), Scratch::default());
         let view = self.view;
         match self.matcher.constant() {
             Some(true) => return Ok(((0..view.len()).collect(), Vec::new())),
             Some(false) => return Ok((Vec::new(), Vec::new())),
             None => {}
         }
-        let read = view.snapshot.cores(0..view.len(), &mut |row, core| {
-            let view = &mut FactsView(self.facts_of(row, core));
+        let (rows, unknown) = match self.index {
+            None => (Vec::new(), (0..view.len()).collect()),
+            Some(index) => {
+                let known = self.matcher.follow(view.len(), &|node| index.known(node));
+                let rows = (0..view.len()).filter(|row| known.of(*row) == Some(true));
+                let unknown = (0..view.len()).filter(|row| known.of(*row).is_none());
+                (rows.collect(), unknown.collect())
+            }
+        };
+        let mut outcome = PassResult { rows, ..PassResult::default() };
+        self.facts_of_rows(unknown, &mut outcome)?;
+        Ok((outcome.rows, outcome.unknown))
+    }
+
+    /// Matches the fixed-size facts of rows.
+    fn facts_of_rows(&self, rows: Vec<u32>, outcome: &mut PassResult) -> Result<()> {
+        if !self.matcher.asks(Cost::Facts) {
+            outcome.unknown = rows;
+            return Ok(());
+        }
+        let mut scratch = Scratch::default();
+        let mut rows = rows.into_iter().peekable();
+        let (Some(first), view) = (rows.peek().copied(), self.view) else { return Ok(()) };
+        let read = view.snapshot.cores(first..view.len(), &mut |row, core| {
+            if rows.next_if_eq(&row).is_none() {
+                return;
+            }
+            let view = &mut self.indexed(row, FactsView(self.facts_of(row, core)));
             outcome.add(row, self.matcher.matches(view, &mut scratch));
         });
-        view.done(read)?;
-        Ok((outcome.rows, outcome.unknown))
+        view.done(read)
+    }
+
+    /// Returns a view of a row that asks the text index first.
+    fn indexed<V>(&self, row: u32, view: V) -> IndexedView<'_, V> {
+        IndexedView { index: self.index, row, view }
     }
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {
@@ -100,7 +132,8 @@ impl Passes<'_> {
             move |rows: &[u32], outcome: &mut PassResult| {
                 let view = self.view;
                 let read = view.snapshot.records(rows, &mut |row, core, record| {
-                    let view = &mut RecordView { facts: self.facts_of(row, core), record };
+                    let facts = self.facts_of(row, core);
+                    let view = &mut self.indexed(row, RecordView { facts, record });
                     outcome.add(row, self.matcher.matches(view, &mut scratch));
                 });
                 view.done(read)
@@ -111,14 +144,21 @@ impl Passes<'_> {
     /// Matches the messages themselves.
     pub(super) fn messages(&self, rows: &[u32]) -> Result<PassResult> {
         self.shared(rows, SEARCH_MESSAGES_ROWS, || {
-            let mut reader = Reader::default();
+            let (mut reader, mut scratch) = (MessageReader::default(), Scratch::default());
             move |rows: &[u32], outcome: &mut PassResult| {
-                rows.iter().try_for_each(|row| self.message(*row, &mut reader, outcome))
+                rows.iter()
+                    .try_for_each(|row| self.message(*row, &mut reader, &mut scratch, outcome))
             }
         })
     }
 
-    fn message(&self, row: u32, reader: &mut Reader, outcome: &mut PassResult) -> Result<()> {
+    fn message(
+        &self,
+        row: u32,
+        reader: &mut MessageReader,
+        scratch: &mut Scratch,
+        outcome: &mut PassResult,
+    ) -> Result<()> {
         let core = self.view.snapshot.core(row)?;
         // Attachments are not searched, so a large message is read without them.
         let is_large = core.size > SEARCH_LARGE_LEN;
@@ -134,9 +174,9 @@ impl Passes<'_> {
                 return Ok(());
             }
         }
-        let view = &mut MessageView::new(facts, &reader.bytes);
+        let view = &mut self.indexed(row, MessageView::new(facts, &reader.bytes));
         // The view of a message can answer everything.
-        let matches = self.matcher.matches(view, &mut reader.scratch).unwrap_or_default();
+        let matches = self.matcher.matches(view, scratch).unwrap_or_default();
         outcome.add(row, Some(matches));
         Ok(())
     }
@@ -218,19 +258,48 @@ impl SearchView for RecordView<'_> {
     }
 }
 
-/// Reads one message after another.
-#[derive(Default)]
-struct Reader {
-    scratch: Scratch,
-    name: Vec<u8>,
-    bytes: Vec<u8>,
+/// A view of a row that asks the text index first.
+struct IndexedView<'a, V> {
+    index: Option<&'a IndexAnswers>,
+    row: u32,
+    view: V,
 }
 
-impl Reader {
+impl<V: SearchView> SearchView for IndexedView<'_, V> {
+    fn facts(&self) -> &Facts {
+        self.view.facts()
+    }
+
+    fn indexed(&mut self, node: usize) -> Option<bool> {
+        self.index?.known(node)?.of(self.row)
+    }
+
+    fn any_field(
+        &mut self,
+        field: CachedField,
+        holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
+    ) -> Option<bool> {
+        self.view.any_field(field, holds)
+    }
+
+    fn message(&mut self) -> Option<&[u8]> {
+        self.view.message()
+    }
+}
+
+/// Reads the texts of one message after another.
+#[derive(Default)]
+pub(crate) struct MessageReader {
+    name: Vec<u8>,
+    /// The message that was read last.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl MessageReader {
     /// Reads a row into the buffer; of a message that is too large, only the part that is searched.
     /// Returns its RFC822.SIZE then.
-    fn read(&mut self, view: &View, row: u32) -> Result<Option<u64>> {
-        let Self { name, bytes, .. } = self;
+    pub(crate) fn read(&mut self, view: &View, row: u32) -> Result<Option<u64>> {
+        let Self { name, bytes } = self;
         bytes.clear();
         bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
         match view.read_row(row, ReadAs::Message, name, bytes) {

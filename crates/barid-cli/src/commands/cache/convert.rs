@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 
 use super::figures::{repair_hint, store_and_compression, write_options};
 use super::not_cached;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -53,7 +53,7 @@ pub(super) fn run(
     let mut outcome = Outcome::Done;
     for mailbox in &args.mailboxes {
         let started = Instant::now();
-        let path = parse_spec(mailbox).path;
+        let path = context.spec(mailbox)?.path;
         let converted = caches::convert(dir, &path, store, compression);
         match converted
             .map_err(|error| with_way_out(context, dir, &path, error))

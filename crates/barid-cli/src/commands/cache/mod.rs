@@ -13,7 +13,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint};
 
 const EXAMPLES: &str = "\
@@ -65,8 +65,9 @@ struct OneOrAll {
 
 impl OneOrAll {
     /// Returns the path of the mailbox.
-    fn path(&self) -> Option<std::path::PathBuf> {
-        self.mailbox.as_deref().map(|mailbox| parse_spec(mailbox).path)
+    fn path(&self, context: &Context) -> anyhow::Result<Option<std::path::PathBuf>> {
+        let spec = self.mailbox.as_deref().map(|mailbox| context.spec(mailbox)).transpose()?;
+        Ok(spec.map(|spec| spec.path))
     }
 
     /// Returns an error if a mailbox was named and has no cache.

@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 
 use super::figures::{store_and_compression, write_figures};
 use crate::commands::status::cache_state_name;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -83,7 +83,7 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
 
 fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled> {
     let started = Instant::now();
-    let spec = parse_spec(mailbox);
+    let spec = context.spec(mailbox)?;
     let (opened, figures, unreadable) = context.with_progress(|options| {
         let mut opened = Mailbox::open_in(Arc::new(OsVfs), &spec, options)?;
         let unreadable = match full.then(|| opened.fill_rfc822_sizes()) {

@@ -7,7 +7,7 @@ use barid::caches::{self, ClearReport};
 use clap::{Args, ValueHint};
 
 use super::not_cached;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::json::Json;
 use crate::output::number::{counted, size};
@@ -50,7 +50,8 @@ pub(super) fn clear(
     dir: &Path,
     args: &ClearArgs,
 ) -> anyhow::Result<Outcome> {
-    let path = args.mailbox.as_deref().map(|mailbox| parse_spec(mailbox).path);
+    let spec = args.mailbox.as_deref().map(|mailbox| context.spec(mailbox)).transpose()?;
+    let path = spec.map(|spec| spec.path);
     let report = caches::clear(dir, path.as_deref())?;
     match &args.mailbox {
         Some(mailbox) if report.files == 0 => Err(not_cached(mailbox)),

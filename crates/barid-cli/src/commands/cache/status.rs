@@ -39,7 +39,7 @@ pub(super) fn run(
     dir: &Path,
     args: &CacheStatusArgs,
 ) -> anyhow::Result<Outcome> {
-    let mailbox = args.which.path();
+    let mailbox = args.which.path(context)?;
     let all = mailbox.is_some() || context.global.verbose || context.global.json;
     let list = if all { caches::list_all_of(dir, mailbox.as_deref()) } else { caches::list(dir) };
     let mut entries = list?;

@@ -34,7 +34,7 @@ pub(super) struct VerifyArgs {
 
 /// Reads caches completely and prints the problems.
 pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyhow::Result<Outcome> {
-    let reports = caches::verify(dir, args.which.path().as_deref())?;
+    let reports = caches::verify(dir, args.which.path(context)?.as_deref())?;
     args.which.must_be_cached(!reports.is_empty())?;
     let mut outcome = Outcome::Done;
     for report in &reports {

@@ -11,7 +11,7 @@ use barid::{
     default_format, place_in_tree,
 };
 
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::WithHint;
 use crate::limits::INCOMING_ROWS;
 use crate::mail::flags::FlagNames;
@@ -75,7 +75,7 @@ pub(super) fn check_large(
 
 /// Creates an empty mailbox unless the path exists.
 pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
-    let spec = parse_spec(name);
+    let spec = context.spec(name)?;
     let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
     match OsVfs.metadata(&spec.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -124,7 +124,7 @@ pub(super) fn read_mailbox(
     stop: &AtomicBool,
     receiver: &mut dyn Receiver,
 ) -> anyhow::Result<()> {
-    let mut mailbox = context.open_with(&parse_spec(name), &|options| {
+    let mut mailbox = context.open_with(&context.spec(name)?, &|options| {
         options.cache_dir = None;
         options.read_only = true;
     })?;

@@ -23,7 +23,7 @@ use anyhow::Context as _;
 use barid::{ChangeOptions, Changed, Mailbox, Uid};
 use clap::Args;
 
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::MISSING_SHOWN;
 use crate::output::number::counted;
@@ -92,7 +92,7 @@ impl ChangeCommand {
             ));
         }
         let stop: Arc<AtomicBool> = Arc::default();
-        let mailbox = context.open_with(&parse_spec(name), &|options| {
+        let mailbox = context.open_with(&context.spec(name)?, &|options| {
             options.read_only |= dry_run;
             options.stop = Some(Arc::clone(&stop));
             args.locks.apply(options);

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use super::report::{self, CopyPrinter, Pair};
 use super::{CopyCommand, HowArgs};
 use crate::commands::change::incoming::create_mailbox;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
 use crate::mail::query::QueryArgs;
@@ -77,14 +77,15 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         create_mailbox(context, &args.target)?;
     }
     let selector = Selector::changing("nothing is copied");
-    let selection = MessageSelection::parse_one(&args.messages, args.query, selector)?;
+    let selection =
+        MessageSelection::parse_one(&context.config, &args.messages, args.query, selector)?;
     let session = CopyCommand::start(context, "copy", &args.how)?;
     let (mut source, is_settled) =
         context.open_and(&args.source, |source| source.wait_for_arrivals())?;
     if !is_settled && selection.is_open() {
         context.is_incomplete.set(true);
     }
-    let mut target = context.open_with(&parse_spec(&args.target), &|options| {
+    let mut target = context.open_with(&context.spec(&args.target)?, &|options| {
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);
     })?;

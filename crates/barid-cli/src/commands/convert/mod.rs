@@ -1,6 +1,7 @@
 //! `barid convert`: converts a mailbox to another format.
 
 pub(crate) mod copy;
+pub(crate) mod moving;
 mod report;
 
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use barid::{Folder, FormatName, MailboxSpec, TreePlace, default_format, place_in
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::change::locks::LockArgs;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report as report_error};
 use crate::signals;
 use report::{CopyPrinter, Pair, Proofs};
@@ -124,7 +125,7 @@ impl CopyCommand {
 /// Converts a mailbox, or all mailboxes of a tree.
 pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let session = CopyCommand::start(context, "convert", &args.how)?;
-    let source = parse_spec(&args.source);
+    let source = context.spec(&args.source)?;
     let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
     let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
     let mut proofs = session.proofs()?;
@@ -136,7 +137,7 @@ pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<O
     let outcome = match has_more {
         true => convert_tree(context, &session, (&args.target, &folders), &mut proofs, &mut done)?,
         false => {
-            let specs = (source, target_spec(&args.target));
+            let specs = (source, target_spec(context, &args.target)?);
             let pair = Pair::new(&args.source, &args.target);
             let converted =
                 convert_one(context, &session, (&pair, &specs), keeps_note, &mut proofs)?;
@@ -167,7 +168,7 @@ fn convert_tree(
     proofs: &mut Option<Proofs>,
     done: &mut Vec<PathBuf>,
 ) -> anyhow::Result<Outcome> {
-    let top = target_spec(target);
+    let top = target_spec(context, target)?;
     let format = top.format.map_or_else(|| default_format(true), FormatName::format);
     let plan = plan_tree(folders, &top.path, format);
     let mut outcome = Outcome::Done;
@@ -196,17 +197,17 @@ fn convert_tree(
 
 /// Returns the mailbox to convert to: without a format, one of the kind of the tree that it is in,
 /// else a Maildir or an mbox by its name.
-fn target_spec(target: &OsString) -> MailboxSpec {
-    let spec = parse_spec(target);
+fn target_spec(context: &Context, target: &OsString) -> anyhow::Result<MailboxSpec> {
+    let spec = context.spec(target)?;
     if spec.format.is_some() || OsVfs.metadata(&spec.path).is_ok() {
-        return spec;
+        return Ok(spec);
     }
     let named = |name: &str| MailboxSpec::parse(&format!("{name}:")).format;
     if let Some(TreePlace { path, format }) = place_in_tree(&OsVfs, &spec.path) {
-        return MailboxSpec { format: named(format.name()), path };
+        return Ok(MailboxSpec { format: named(format.name()), path });
     }
     let is_maildir = spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    MailboxSpec { format: named(if is_maildir { "maildir" } else { "mbox" }), ..spec }
+    Ok(MailboxSpec { format: named(if is_maildir { "maildir" } else { "mbox" }), ..spec })
 }
 
 fn convert_one(

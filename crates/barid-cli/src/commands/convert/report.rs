@@ -5,7 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use barid::convert::{ConvertEvent, ConvertReport, Difference, Dropped, Losses, Proof, ProofSide};
+use barid::Uid;
+use barid::convert::{
+    ConvertEvent, ConvertReport, Difference, Dropped, Losses, Moved, Proof, ProofSide,
+};
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
 use crate::commands::change::warn_of;
@@ -258,6 +261,12 @@ pub(super) fn report(
         }
     }
     context.out.flush()?;
+    report_trouble(context, converted);
+    Ok(if converted.is_whole() { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// Reports everything that a copy could not do.
+pub(super) fn report_trouble(context: &Context, converted: &ConvertReport) {
     for (uid, error) in converted.failed.iter().take(FAILED_SHOWN) {
         context.error_line("error", &visible(format!("UID {uid}: {error}").as_bytes()));
     }
@@ -282,7 +291,79 @@ pub(super) fn report(
             context.error_line("hint", hint);
         }
     }
-    Ok(if converted.is_whole() { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// Prints the summary of a move.
+pub(super) fn report_move(
+    context: &mut Context,
+    pair: &Pair,
+    moved: &Moved,
+    started: Instant,
+) -> anyhow::Result<()> {
+    match context.global.json {
+        true => write_move(context.out.buffer(), pair, moved, started),
+        false => {
+            let name = |name: &OsStr| visible(name.as_encoded_bytes());
+            let count = counted(moved.uids.len() as u64, "message");
+            let mut text =
+                format!("{} -> {}: moved {count}", name(&pair.source), name(&pair.target));
+            if moved.found > 0 {
+                let found = grouped(moved.found);
+                text.push_str(&format!(", {found} of them copied by an interrupted move"));
+            }
+            text.push_str(&format!(", in {}\n", duration(started.elapsed())));
+            let losses = moved.copied.iter().flat_map(|copied| losses_in_words(&copied.losses));
+            losses.for_each(|line| text.push_str(&format!("  not kept: {line}\n")));
+            context.out.buffer().extend_from_slice(text.as_bytes());
+        }
+    }
+    Ok(context.out.flush()?)
+}
+
+fn write_move(out: &mut Vec<u8>, pair: &Pair, moved: &Moved, started: Instant) {
+    let mut json = Json::line(out, "move");
+    pair.write(&mut json);
+    json.key("dry_run").bool(false);
+    json.key("moved").number(moved.uids.len() as u64);
+    json.key("found").number(moved.found);
+    write_pairs(&mut json, &moved.uids);
+    let copied = moved.copied.as_ref();
+    json.key("gone").open(b'[');
+    let gone = copied.into_iter().flat_map(|copied| &copied.gone);
+    gone.for_each(|uid| json.number(uid.get().into()));
+    json.close(b']');
+    write_failed(&mut json, copied.map_or(&[], |copied| &copied.failed));
+    json.key("unproven").open(b'[');
+    moved.unproven.iter().for_each(|uid| json.number(uid.get().into()));
+    json.close(b']');
+    write_losses(&mut json, &copied.map(|copied| copied.losses.clone()).unwrap_or_default());
+    let copying = copied.map_or(0, |copied| copied.figures.barriers);
+    let expunging = moved.changed.as_ref().map_or(0, |changed| changed.figures.barriers);
+    json.key("barriers").number(copying + expunging);
+    json.key("elapsed_ms").millis(started.elapsed());
+    json.end_line();
+}
+
+fn write_pairs(json: &mut Json<'_>, uids: &[(Uid, Uid)]) {
+    json.key("uids").open(b'[');
+    for (before, after) in uids {
+        json.open(b'[');
+        json.number(before.get().into());
+        json.number(after.get().into());
+        json.close(b']');
+    }
+    json.close(b']');
+}
+
+fn write_failed(json: &mut Json<'_>, failed: &[(Uid, barid::Error)]) {
+    json.key("failed").open(b'[');
+    for (uid, error) in failed {
+        json.open(b'{');
+        json.key("uid").number(uid.get().into());
+        json.key("error").str(&error.to_string());
+        json.close(b'}');
+    }
+    json.close(b']');
 }
 
 fn in_words(pair: &Pair, converted: &ConvertReport, started: Instant) -> String {
@@ -360,14 +441,7 @@ fn write_json(
     json.key("gone").open(b'[');
     converted.gone.iter().for_each(|uid| json.number(uid.get().into()));
     json.close(b']');
-    json.key("failed").open(b'[');
-    for (uid, error) in &converted.failed {
-        json.open(b'{');
-        json.key("uid").number(uid.get().into());
-        json.key("error").str(&error.to_string());
-        json.close(b'}');
-    }
-    json.close(b']');
+    write_failed(&mut json, &converted.failed);
     write_losses(&mut json, &converted.losses);
     json.key("proven");
     match converted.proven {
@@ -380,14 +454,7 @@ fn write_json(
         None => json.null(),
     }
     if verb == "copy" {
-        json.key("uids").open(b'[');
-        for (before, after) in &converted.uids {
-            json.open(b'[');
-            json.number(before.get().into());
-            json.number(after.get().into());
-            json.close(b']');
-        }
-        json.close(b']');
+        write_pairs(&mut json, &converted.uids);
     }
     json.key("barriers").number(converted.figures.barriers);
     json.key("elapsed_ms").millis(started.elapsed());

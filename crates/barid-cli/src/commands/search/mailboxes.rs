@@ -9,7 +9,8 @@ use barid::vfs::OsVfs;
 use barid::{Mailbox, MailboxSpec, Uid, UidSet};
 
 use super::SearchedArgs;
-use crate::context::{Context, parse_spec};
+use crate::commands::index;
+use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
 use crate::output::number::counted;
 
@@ -62,21 +63,26 @@ impl SearchedArgs {
             return Err(WithHint::error("--duplicates is for several mailboxes", hint));
         }
         if let (Some(name), false) = (&self.mailbox, is_many) {
-            let query = self.options.parse(words)?;
+            let query = self.options.parse(&context.config, words)?;
             let (mailbox, found) =
                 context.open_and(name, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
+            if found.index_missing {
+                index::build_in_background(context, &[name]);
+            }
             let (rows, unreadable) = (found.rows, found.unreadable);
             let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
             return Ok((Mailboxes { parts, is_many }, query.returns, Outcome::Done));
         }
-        let query = self.options.parse_for_mailboxes(words)?;
+        let query = self.options.parse_for_mailboxes(&context.config, words)?;
         let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
-        for (name, spec) in self.specs()? {
+        let mut unindexed = Vec::new();
+        for (name, spec) in self.specs(context)? {
             let program = in_mailbox(&query.program, &name);
             let found =
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
             match found {
                 Ok((mailbox, found)) => {
+                    unindexed.extend(found.index_missing.then(|| name.clone()));
                     let (rows, unreadable) = (found.rows, found.unreadable);
                     parts.push(SearchedMailbox { name, mailbox, rows, unreadable });
                 }
@@ -93,11 +99,15 @@ impl SearchedArgs {
                 context.detail(&format!("{copies} left out: --duplicates shows them"));
             }
         }
+        if !unindexed.is_empty() {
+            let names: Vec<&OsString> = unindexed.iter().collect();
+            index::build_in_background(context, &names);
+        }
         Ok((Mailboxes { parts, is_many }, query.returns, outcome))
     }
 
     /// Returns the mailboxes, each once.
-    fn specs(&self) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
+    fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
         let mut specs: Vec<(OsString, MailboxSpec)> = Vec::new();
         let mut add = |name: OsString, spec: MailboxSpec| {
             if specs.iter().all(|(_, known)| known.path != spec.path) {
@@ -105,7 +115,7 @@ impl SearchedArgs {
             }
         };
         for name in &self.mailboxes {
-            add(name.clone(), parse_spec(name));
+            add(name.clone(), context.spec(name)?);
         }
         for dir in &self.trees {
             let folders = barid::folders(&OsVfs, dir)?;

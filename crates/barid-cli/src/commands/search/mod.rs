@@ -43,6 +43,7 @@ A word alone matches anywhere in the message, headers included; \"quotes\" keep 
   has:attachment  tag:KEYWORD  uid:1,5:9  seq:1:10  modseq:N
   thread:UID           all messages of the thread of that message
   in:MAILBOX           only in this one of several mailboxes
+  query:NAME           a query of the configuration (`barid config`)
 In place of a text, with every key that takes one:
   /budg(et|ets)/       a regular expression, in any case; `.` matches no line end
   budg*                a word that begins with it

@@ -14,7 +14,7 @@ use clap::{Args, ValueHint};
 use super::damage::warn_of_new;
 use super::input::{FromStdin, Input, MessagesArgs, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::SUBJECT_ROWS;
 use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
@@ -84,8 +84,9 @@ pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<
 }
 
 fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
-    let inputs = inputs(&args.names)?;
-    let selection = args.messages.selection(&inputs, Selector::reading("nothing is classified"))?;
+    let inputs = inputs(context, &args.names)?;
+    let selection =
+        args.messages.selection(context, &inputs, Selector::reading("nothing is classified"))?;
     let stop = stop_on_signal(context)?;
     let mut found = ClassifyTotals::default();
     for input in &inputs {
@@ -123,7 +124,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
             return Err(WithHint::error(text, "check the input"));
         }
         // An empty mailbox is normal, while an empty file is usually a mistake.
-        if !context.global.quiet && inputs.iter().any(is_file) {
+        if !context.global.quiet && inputs.iter().any(|input| is_file(context, input)) {
             context.error_line("note", text);
         }
     }
@@ -139,10 +140,13 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
     })
 }
 
-fn is_file(input: &Input) -> bool {
+fn is_file(context: &Context, input: &Input) -> bool {
     let Input::Mailbox(name) = input else { return true };
-    let metadata = OsVfs.metadata(&parse_spec(name).path);
-    metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
+    let spec = context.spec(name);
+    spec.is_ok_and(|spec| {
+        let metadata = OsVfs.metadata(&spec.path);
+        metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
+    })
 }
 
 /// A printer of the classified messages of an input.

@@ -8,7 +8,7 @@ use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
 use barid::{Mailbox, Uid, WHOLE_LEN_MAX, compression_of};
 use clap::Args;
 
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::WithHint;
 use crate::limits::ONE_MESSAGE_LEN_MAX;
 use crate::mail::query::QueryArgs;
@@ -29,7 +29,7 @@ pub(super) enum Input {
 }
 
 /// Determines the inputs of the names on the command line; no names mean standard input.
-pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
+pub(super) fn inputs(context: &Context, names: &[OsString]) -> anyhow::Result<Vec<Input>> {
     if names.is_empty() {
         return Ok(vec![Input::Stdin]);
     }
@@ -37,12 +37,12 @@ pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
     for name in names {
         if name == "-" {
             inputs.push(Input::Stdin);
-        } else if !is_message(name)? {
+        } else if !is_message(context, name)? {
             inputs.push(Input::Mailbox(name.clone()));
         } else if let Some(Input::Files(files)) = inputs.last_mut() {
-            files.push(name.into());
+            files.push(context.spec(name)?.path);
         } else {
-            inputs.push(Input::Files(vec![name.into()]));
+            inputs.push(Input::Files(vec![context.spec(name)?.path]));
         }
     }
     Ok(inputs)
@@ -50,8 +50,8 @@ pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
 
 /// Returns `true` if a name is that of a file with one message. A file that begins with a From_
 /// line counts as one message if no second From_ line follows. A compressed file is a mailbox.
-fn is_message(name: &OsStr) -> anyhow::Result<bool> {
-    let spec = parse_spec(name);
+fn is_message(context: &Context, name: &OsStr) -> anyhow::Result<bool> {
+    let spec = context.spec(name)?;
     if spec.format.is_some() {
         return Ok(false);
     }
@@ -159,6 +159,7 @@ impl MessagesArgs {
     /// Returns an error for an invalid selection, and if the input is not one mailbox.
     pub(super) fn selection(
         &self,
+        context: &Context,
         inputs: &[Input],
         selector: Selector,
     ) -> anyhow::Result<Option<MessageSelection>> {
@@ -167,7 +168,7 @@ impl MessagesArgs {
             let message = "--uids needs exactly one mailbox";
             return Err(WithHint::error(message, "name one mailbox, with its format before it"));
         }
-        MessageSelection::parse_one(words, self.query, selector).map(Some)
+        MessageSelection::parse_one(&context.config, words, self.query, selector).map(Some)
     }
 }
 

@@ -11,7 +11,7 @@ use super::{ScoringArgs, damage, is_set, stop_on_signal};
 use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
 use crate::commands::change::warn_of;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::output::json::Json;
 use crate::output::number::counted;
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     }
     let stop = stop_on_signal(context)?;
     let open = |name: &OsString| {
-        context.open_with(&parse_spec(name), &|options| {
+        context.open_with(&context.spec(name)?, &|options| {
             options.read_only |= args.dry_run;
             options.stop = Some(Arc::clone(&stop));
             args.locks.apply(options);

@@ -186,8 +186,9 @@ fn teach(
     registered: bool,
     args: &WhatArgs,
 ) -> anyhow::Result<Outcome> {
-    let inputs = inputs(&args.names)?;
-    let selection = args.messages.selection(&inputs, Selector::changing("nothing is trained"))?;
+    let inputs = inputs(context, &args.names)?;
+    let selection =
+        args.messages.selection(context, &inputs, Selector::changing("nothing is trained"))?;
     let stop = stop_on_signal(context)?;
     context.has_changed.set(true);
     let mut told =

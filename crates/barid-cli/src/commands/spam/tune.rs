@@ -106,7 +106,8 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         let hint = "choose parameters for bogofilter with --profile bogofilter";
         return Err(WithHint::error("bogofilter splits messages into other words", hint));
     }
-    let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
+    let classes =
+        [(Class::Spam, inputs(context, &args.spam)?), (Class::Ham, inputs(context, &args.ham)?)];
     let stop = stop_on_signal(context)?;
     let options = SpamOptions { stop: Some(Arc::clone(&stop)), ..SpamOptions::default() };
     let (mut told, line) = (UnusedMessages::default(), &*context);

@@ -13,7 +13,7 @@ use barid::{Mailbox, MailboxChange, Summary, Uid, WatchOptions, Watcher};
 use clap::{Args, ValueHint};
 
 use crate::commands::change::locks::parse_time;
-use crate::context::{Context, parse_spec};
+use crate::context::Context;
 use crate::exit::{Outcome, report};
 use crate::limits::WATCH_ROWS;
 use crate::mail::json::{write_addresses, write_dates, write_flags, write_subject};
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
     };
     let mut watcher = Watcher::new(Arc::new(OsVfs), options);
     for name in &args.mailboxes {
-        let mailbox = context.open_with(&parse_spec(name), &|options| {
+        let mailbox = context.open_with(&context.spec(name)?, &|options| {
             options.stop = Some(Arc::clone(&stop));
         })?;
         let number = watcher.add(mailbox);

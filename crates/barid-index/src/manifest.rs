@@ -1,0 +1,137 @@
+//! The list of the segments of a mailbox, with the UIDs of their documents.
+
+use std::io;
+use std::path::Path;
+
+use barid_vfs::le::{LeReader, PutLe};
+use barid_vfs::{OpenOptions, Vfs, atomic_replace};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::limits::{MANIFEST_LEN_MAX, SEGMENT_DOCS_MAX, SEGMENTS_MAX};
+
+const MAGIC: &[u8; 8] = b"BARIDTM\n";
+const VERSION: u32 = 1;
+
+/// A segment of a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentEntry {
+    /// Names the file.
+    pub name: u64,
+    /// The UID of each document, ascending.
+    pub uids: Vec<u32>,
+}
+
+/// The segments of a mailbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The UIDVALIDITY of all UIDs.
+    pub uidvalidity: u32,
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentEntry>,
+}
+
+impl Manifest {
+    /// Reads a manifest; `None` if it is missing, damaged, or of another version.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn load(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Self>> {
+        let file = match vfs.open(path, OpenOptions::READ) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let len = file.metadata()?.size;
+        if len > MANIFEST_LEN_MAX {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; len as usize];
+        let read = file.read_full_at(&mut bytes, 0)?;
+        Ok(Self::parse(&bytes[..read]))
+    }
+
+    /// Replaces the manifest. The rename is the commit point; nothing is fsynced.
+    ///
+    /// # Errors
+    /// Errors of the file system; the old manifest is still there then.
+    pub fn store(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+        let bytes = self.to_bytes();
+        atomic_replace(vfs, path, 0o600, false, |file| file.write_all_at(&bytes, 0))?;
+        Ok(())
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(MAGIC);
+        bytes.put_u64(0);
+        bytes.put_u32(VERSION);
+        bytes.put_u32(self.uidvalidity);
+        bytes.put_u32(self.segments.len() as u32);
+        for segment in &self.segments {
+            bytes.put_u64(segment.name);
+            let follows = |one: &u32, other: &u32| one.checked_add(1) == Some(*other);
+            let runs = segment.uids.chunk_by(follows);
+            bytes.put_u32(runs.clone().count() as u32);
+            for run in runs {
+                bytes.put_u32(run[0]);
+                bytes.put_u32(run.len() as u32);
+            }
+        }
+        let checksum = xxh3_64(&bytes[16..]);
+        bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = LeReader(bytes);
+        let is_known = reader.take(8)? == MAGIC
+            && reader.u64()? == xxh3_64(bytes.get(16..)?)
+            && reader.u32()? == VERSION;
+        let uidvalidity = reader.u32()?;
+        let count = reader.u32()? as usize;
+        if !is_known || count > SEGMENTS_MAX {
+            return None;
+        }
+        let mut segments = Vec::with_capacity(count);
+        for _ in 0..count {
+            let name = reader.u64()?;
+            let mut uids = Vec::new();
+            for _ in 0..reader.u32()? {
+                let (first, len) = (reader.u32()?, reader.u32()?);
+                let last = first.checked_add(len.checked_sub(1)?)?;
+                if uids.len() + len as usize > SEGMENT_DOCS_MAX as usize {
+                    return None;
+                }
+                uids.extend(first..=last);
+            }
+            segments.push(SegmentEntry { name, uids });
+        }
+        Some(Self { uidvalidity, segments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::MemVfs;
+
+    #[test]
+    fn manifests_are_read_as_they_were_written() {
+        let vfs = MemVfs::new();
+        let path = Path::new("/m");
+        assert_eq!(Manifest::load(&vfs, path).unwrap(), None);
+        let segments = vec![
+            SegmentEntry { name: 7, uids: vec![1, 2, 900, u32::MAX] },
+            SegmentEntry { name: u64::MAX, uids: Vec::new() },
+        ];
+        let manifest = Manifest { uidvalidity: 9, segments };
+        manifest.store(&vfs, path).unwrap();
+        assert_eq!(Manifest::load(&vfs, path).unwrap(), Some(manifest.clone()));
+        let bytes = manifest.to_bytes();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            assert_eq!(Manifest::parse(&damaged), None, "{at}");
+            assert_eq!(Manifest::parse(&bytes[..at]), None, "{at}");
+        }
+    }
+}

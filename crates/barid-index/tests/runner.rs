@@ -1,0 +1,3 @@
+//! Tests of indexes.
+
+mod differential;

@@ -1,0 +1,214 @@
+//! The texts of a message as search keys compare them, for indexes.
+//!
+//! They are made by the code with which a search reads messages: a text that a key finds is in one
+//! of them, and a text that is in one of them is found.
+
+use super::Facts;
+use super::fold::{fold_into, push_upper};
+use super::header::{push_addresses, push_field, push_subject, searched_fields};
+use super::scan::{Buffers, MessageText, each_text};
+use super::view::{CachedField, FieldText, MessageView, SearchView};
+
+/// Version of the texts: changed whenever the same message gives other texts, since an index of the
+/// old ones answers for other texts than a search compares.
+pub const TEXTS_VERSION: u32 = 1;
+
+/// A kind of text of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TextKind {
+    /// The body of a part of type text or message.
+    Body,
+    /// A header field that people write or read, with its name, on one line.
+    Header,
+    /// A header field that only programs write and read, such as a signature or an id, with its
+    /// name, on one line.
+    OpaqueHeader,
+    /// The subject of the envelope.
+    Subject,
+    /// The From addresses of the envelope.
+    From,
+    /// The To addresses.
+    To,
+    /// The Cc addresses.
+    Cc,
+}
+
+impl TextKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Body,
+        Self::Header,
+        Self::OpaqueHeader,
+        Self::Subject,
+        Self::From,
+        Self::To,
+        Self::Cc,
+    ];
+}
+
+/// Fields that only programs write and read, without regard to case.
+const OPAQUE_FIELDS: [&[u8]; 16] = [
+    b"authentication-results",
+    b"autocrypt",
+    b"dkim-filter",
+    b"dkim-signature",
+    b"domainkey-signature",
+    b"in-reply-to",
+    b"message-id",
+    b"openpgp",
+    b"received",
+    b"received-spf",
+    b"references",
+    b"return-path",
+    b"thread-index",
+    b"x-face",
+    b"x-received",
+    b"x-spam-status",
+];
+
+/// Beginnings of the names of such fields.
+const OPAQUE_PREFIXES: [&[u8]; 8] = [
+    b"arc-",
+    b"x-amp-",
+    b"x-forefront-",
+    b"x-gm-",
+    b"x-google-",
+    b"x-microsoft-",
+    b"x-ms-",
+    b"x-spam-",
+];
+
+/// Returns `true` if a field of this name is a [`TextKind::OpaqueHeader`].
+pub(super) fn is_opaque_field(name: &[u8]) -> bool {
+    let begins = |prefix: &[u8]| {
+        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    OPAQUE_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || OPAQUE_PREFIXES.iter().any(|prefix| begins(prefix))
+}
+
+/// Takes the texts of a message.
+pub type TakeText<'t> = dyn FnMut(TextKind, &[u8]) + 't;
+
+/// Buffers that are reused for each message.
+#[derive(Debug, Default)]
+pub struct TextBuffers(Buffers);
+
+/// Passes every text of a message, folded as search texts are: in titlecase, decomposed, in UTF-8
+/// (RFC 5051). Nothing is found across two of them, but for a text with a line end, which can
+/// begin in one header field and end in the next.
+pub fn each_folded_text(message: &[u8], buffers: &mut TextBuffers, take: &mut TakeText<'_>) {
+    let TextBuffers(buffers) = buffers;
+    each_text(message, &mut |text| {
+        take_text(text, buffers, take);
+        true
+    });
+    envelope_texts(message, buffers, take);
+    buffers.trim();
+}
+
+fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'_>) {
+    let Buffers { line, folded, .. } = buffers;
+    folded.clear();
+    match text {
+        MessageText::Header { raw, is_root } => {
+            for field in searched_fields(raw, is_root) {
+                folded.clear();
+                push_field(raw, &field, line, folded);
+                let kind = match is_opaque_field(field.name) {
+                    true => TextKind::OpaqueHeader,
+                    false => TextKind::Header,
+                };
+                take(kind, folded);
+            }
+        }
+        MessageText::Ascii(body) => {
+            push_upper(body, folded);
+            take(TextKind::Body, folded);
+        }
+        MessageText::Text(body) => {
+            fold_into(body, folded);
+            take(TextKind::Body, folded);
+        }
+    }
+}
+
+/// Passes the texts of the fields that keys of their own compare.
+fn envelope_texts(message: &[u8], buffers: &mut Buffers, take: &mut TakeText<'_>) {
+    type Push = fn(&[u8], &mut Vec<u8>, &mut Vec<u8>);
+    let keys: [(CachedField, TextKind, Push); 4] = [
+        (CachedField::Subject, TextKind::Subject, push_subject),
+        (CachedField::From, TextKind::From, push_addresses),
+        (CachedField::To, TextKind::To, push_addresses),
+        (CachedField::Cc, TextKind::Cc, push_addresses),
+    ];
+    let mut view = MessageView::new(Facts::unknown(), message);
+    for (field, kind, push) in keys {
+        view.any_field(field, &mut |text| {
+            let (FieldText::Trimmed(raw) | FieldText::Padded(raw)) = text;
+            buffers.folded.clear();
+            push(raw, &mut buffers.line, &mut buffers.folded);
+            take(kind, &buffers.folded);
+            // Goes on to further fields of this name.
+            Some(false)
+        });
+    }
+}
+
+/// The texts in which a key looks for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextScope {
+    /// One kind; the key holds for exactly the messages with such a text that contains the other.
+    Kind(TextKind),
+    /// All bodies and headers; as exact.
+    Message,
+    /// One header field, which is among the texts of this kind: messages without such a text do
+    /// not match, others may.
+    Field(TextKind),
+}
+
+/// A key that compares texts.
+#[derive(Clone, Copy, Debug)]
+pub struct TextTest<'m> {
+    /// Its node in the program, for [`super::SearchView::indexed`].
+    pub node: usize,
+    /// The texts it looks in.
+    pub scope: TextScope,
+    /// The text it looks for, folded; not empty.
+    pub needle: &'m [u8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_programs_read_are_opaque() {
+        for name in ["Received", "ARC-Seal", "x-ms-exchange-x", "DKIM-Signature", "X-GM-A"] {
+            assert!(is_opaque_field(name.as_bytes()), "{name}");
+        }
+        for name in ["", "Subject", "Receive", "X-M", "List-Id", "arc"] {
+            assert!(!is_opaque_field(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_are_those_that_keys_compare() {
+        let message = "From: Ann (x) <a@b>\nSubject: =?utf-8?q?caf=C3=A9?=\n now\nReceived: by x\n\
+            Subject: again\nStatus: RO\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+            Content-Type: text/html\n\n<b>r\u{fc}n</b>\n--b\nContent-Type: image/png\n\nx\n--b--\n";
+        let mut texts = Vec::new();
+        each_folded_text(message.as_bytes(), &mut TextBuffers::default(), &mut |kind, text| {
+            texts.push((kind, String::from_utf8(text.to_vec()).unwrap()));
+        });
+        let of = |kind: TextKind| -> Vec<&str> {
+            texts.iter().filter(|(of, _)| *of == kind).map(|(_, text)| &**text).collect()
+        };
+        assert_eq!(of(TextKind::Body), ["<B>RU\u{308}N</B>"]);
+        assert_eq!(of(TextKind::OpaqueHeader), ["RECEIVED: BY X\n"]);
+        assert_eq!(of(TextKind::Subject), ["CAFE\u{301} NOW", "AGAIN"]);
+        assert_eq!(of(TextKind::From), ["ANN <A@B>"]);
+        assert_eq!(of(TextKind::Header)[1], "SUBJECT: CAFE\u{301} NOW\n");
+        assert!(of(TextKind::To).is_empty());
+    }
+}

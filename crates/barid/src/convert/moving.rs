@@ -1,0 +1,298 @@
+//! Moving messages: they are durable in the target before they leave the source.
+//!
+//! The steps: a note of the messages is made durable; they are copied ([`super::copy`]); the copied
+//! ones are expunged ([`Mailbox::change`]); the note is removed. After a crash at any point every
+//! message is in the source, in the target or in both, and the same call ends the move: messages of
+//! the note whose copies it finds in the target, compared as texts, are only expunged
+//! (`docs/design/moving.md`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barid_mailbox::{Error as FormatError, FlagChange, FlagChanges};
+use barid_types::{FlagSet, Keyword, Uid, UidSet};
+
+use super::locked_note::LockedNote;
+use super::loss::Hold;
+use super::move_note::MoveNote;
+use super::text::{Digest, TextTreatment};
+use super::{ConvertEvent, ConvertOptions, ConvertReport, TellConvert, copy};
+use crate::limits::MOVE_NOTE_LEN_MAX;
+use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
+use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result};
+
+/// Report of a move.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Moved {
+    /// The messages that left the source: their UIDs there, and in the target.
+    pub uids: Vec<(Uid, Uid)>,
+    /// Number of them that an interrupted move had copied before.
+    pub found: u64,
+    /// Result of the copy; `None` if there was nothing to copy.
+    pub copied: Option<ConvertReport>,
+    /// Result of the expunge; `None` if there was nothing to expunge.
+    pub changed: Option<Changed>,
+    /// Messages whose proof failed, and which stay in the source; their copies stay, too.
+    pub unproven: Vec<Uid>,
+}
+
+impl Moved {
+    /// Returns `true` if every message that still existed was moved.
+    pub fn is_whole(&self) -> bool {
+        self.unproven.is_empty() && self.copied.as_ref().is_none_or(ConvertReport::has_all)
+    }
+}
+
+/// Moves messages to another mailbox, where they get new UIDs.
+///
+/// With [`ConvertOptions::proof`] only messages that were read back and are the same leave the
+/// source; [`ConvertOptions::dedupe`] is not used. The expunged messages are not kept for
+/// [`Mailbox::undo`]: they are in the target. **Commit points:** the note; each batch of copied
+/// messages; the expunge.
+///
+/// # Errors
+/// [`Error::MoveRunning`]; [`Error::ConversionStopped`], after which the same call continues;
+/// [`Error::NotRemoved`] if the copies are durable and the source cannot be changed, after which
+/// the same call expunges them; [`Error::TargetInTheWay`] if both are the same mailbox; errors of
+/// either mailbox.
+pub fn move_messages(
+    source: &mut Mailbox,
+    uids: &[Uid],
+    target: &mut Mailbox,
+    options: &ConvertOptions,
+    tell: &mut TellConvert<'_>,
+) -> Result<Moved> {
+    check(source, target)?;
+    if uids.is_empty() {
+        return Ok(Moved::default());
+    }
+    let vfs = std::sync::Arc::clone(&source.vfs);
+    let name = MoveNote::name(source.id(), target.id());
+    let Some(place) = LockedNote::lock(&*vfs, source.state_dir(), &name)? else {
+        return Err(Error::MoveRunning { path: source.path().to_owned() });
+    };
+    let earlier = place.read(MOVE_NOTE_LEN_MAX)?.and_then(|bytes| MoveNote::decode(&bytes));
+    let plan = Plan::new(source, target, uids, earlier);
+    place.write(&plan.note.encode())?;
+    let validity = source.status().uidvalidity;
+    let mut moved = Moved { uids: plan.find_copies(source, target, options)?, ..Moved::default() };
+    moved.found = moved.uids.len() as u64;
+    let there: UidSet = moved.uids.iter().map(|(uid, _)| *uid).collect();
+    let to_copy: Vec<Uid> = uids.iter().copied().filter(|uid| !there.contains(*uid)).collect();
+    if !to_copy.is_empty() {
+        let how = ConvertOptions { dedupe: None, ..options.clone() };
+        let mut differing = UidSet::new();
+        let copied = copy(source, &to_copy, target, &how, &mut |event| {
+            if let ConvertEvent::Proof(proof) = &event
+                && !proof.differences.is_empty()
+            {
+                let sides = [&proof.before, &proof.after].into_iter().flatten();
+                sides.take(1).for_each(|side| differing.insert(side.uid));
+            }
+            tell(event);
+        })?;
+        let (unproven, proven): (Vec<_>, Vec<_>) =
+            copied.uids.iter().copied().partition(|(uid, _)| differing.contains(*uid));
+        moved.unproven = unproven.into_iter().map(|(uid, _)| uid).collect();
+        moved.uids.extend(proven);
+        moved.copied = Some(copied);
+    }
+    if !moved.uids.is_empty() {
+        let changed = expunge(source, validity, &moved.uids, options);
+        moved.changed = Some(changed.map_err(|error| Error::NotRemoved {
+            path: source.path().to_owned(),
+            messages: moved.uids.len() as u64,
+            source: Box::new(error),
+        })?);
+    }
+    plan.finish(source, uids, (&moved, &place))?;
+    moved.uids.sort_unstable();
+    Ok(moved)
+}
+
+/// Fails if messages cannot leave one mailbox for the other.
+fn check(source: &Mailbox, target: &Mailbox) -> Result<()> {
+    if source.id() == target.id() {
+        let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
+        return Err(Error::TargetInTheWay { path, what });
+    }
+    for (mailbox, can) in [(source, source.caps().expunge), (target, target.caps().append)] {
+        if mailbox.options.read_only || !can {
+            return Err(Error::ReadOnly { path: mailbox.path().to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// The messages that a move has to compare and copy.
+struct Plan {
+    note: MoveNote,
+    /// Messages that may have been copied by an interrupted move.
+    begun: Vec<Uid>,
+    /// The lowest UID of their copies.
+    from: Uid,
+    /// Messages of an interrupted move that are not moved now.
+    left: UidSet,
+}
+
+impl Plan {
+    fn new(source: &Mailbox, target: &Mailbox, uids: &[Uid], earlier: Option<MoveNote>) -> Self {
+        let (ours, theirs) = (source.status(), target.status());
+        let mut note = MoveNote {
+            source: source.id(),
+            source_validity: ours.uidvalidity.get(),
+            target: target.id(),
+            target_validity: theirs.uidvalidity.get(),
+            uidnext: theirs.uidnext.get(),
+            uids: uids.iter().copied().collect(),
+        };
+        let (mut begun, mut from, mut left) = (Vec::new(), Uid::MIN, UidSet::new());
+        let is_pair =
+            |earlier: &MoveNote| (earlier.source, earlier.target) == (note.source, note.target);
+        if let Some(earlier) = earlier.filter(is_pair) {
+            // A mailbox whose messages were renumbered is compared completely.
+            let is_same = earlier.source_validity == note.source_validity;
+            begun = uids.to_vec();
+            begun.retain(|uid| !is_same || earlier.uids.contains(*uid));
+            let is_numbered = earlier.target_validity == note.target_validity;
+            note.uidnext = if is_numbered { earlier.uidnext.min(note.uidnext) } else { 1 };
+            from = Uid::new(note.uidnext).unwrap_or(Uid::MIN);
+            if is_same {
+                left = earlier.uids;
+                note.uids.insert_all(&left);
+            }
+        }
+        Self { note, begun, from, left }
+    }
+
+    /// Finds the copies that an interrupted move has made, and gives them the flags of their
+    /// messages, which it may not have written.
+    fn find_copies(
+        &self,
+        source: &mut Mailbox,
+        target: &mut Mailbox,
+        options: &ConvertOptions,
+    ) -> Result<Vec<(Uid, Uid)>> {
+        let copies: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
+        let copies = &copies[copies.partition_point(|uid| *uid < self.from)..];
+        if self.begun.is_empty() || copies.is_empty() {
+            return Ok(Vec::new());
+        }
+        let texts = TextTreatment::between(source.format(), target.format());
+        let mut hold = Hold::of(target, source.keywords())?;
+        let mut known: HashMap<Digest, Vec<Copy>> = HashMap::new();
+        each(target, copies, texts, options, &mut |uid, digest, flags, keywords| {
+            known.entry(digest).or_default().push(Copy { uid, flags, keywords });
+        })?;
+        // The first copy is that of the first message.
+        known.values_mut().for_each(|copies| copies.reverse());
+        let (mut found, mut changes) = (Vec::new(), FlagChanges::default());
+        each(source, &self.begun, texts, options, &mut |uid, digest, flags, keywords| {
+            let Some(copy) = known.get_mut(&digest).and_then(Vec::pop) else { return };
+            found.push((uid, copy.uid));
+            let missing = FlagSet::from_bits(flags.bits() & !copy.flags.bits());
+            let mut add_keywords = hold.keep(keywords);
+            add_keywords.retain(|keyword| !copy.keywords.contains(keyword));
+            let change = FlagChange { add: missing, add_keywords, ..FlagChange::default() };
+            if change != FlagChange::default() {
+                changes.extend([(copy.uid, change)]);
+            }
+        })?;
+        if !changes.is_empty() {
+            let request = ChangeRequest { flags: changes, ..ChangeRequest::default() };
+            target.change(&request, &ChangeOptions::default())?;
+        }
+        Ok(found)
+    }
+
+    /// Removes the note, or leaves in it the messages that still exist of an interrupted move, and
+    /// those that are in the target under UIDs that are not known.
+    fn finish(
+        &self,
+        source: &Mailbox,
+        uids: &[Uid],
+        (moved, place): (&Moved, &LockedNote<'_>),
+    ) -> Result<()> {
+        let copied = moved.copied.iter();
+        let failed = copied.flat_map(|copied| copied.failed.iter().map(|(uid, _)| *uid));
+        let settled = moved.uids.iter().map(|(uid, _)| *uid).chain(failed);
+        let settled: UidSet = settled.chain(moved.unproven.iter().copied()).collect();
+        let ours: UidSet = uids.iter().copied().collect();
+        let is_left = |uid: &Uid| match ours.contains(*uid) {
+            true => !settled.contains(*uid),
+            false => self.left.contains(*uid),
+        };
+        let there = source.uids()?.into_iter().filter_map(Uid::new);
+        let left: UidSet = there.filter(is_left).collect();
+        match left.is_empty() {
+            true => place.remove(),
+            false => place.write(&MoveNote { uids: left, ..self.note.clone() }.encode()),
+        }
+    }
+}
+
+/// A message of the target.
+struct Copy {
+    uid: Uid,
+    flags: FlagSet,
+    keywords: Vec<Keyword>,
+}
+
+/// Reads messages, and reports the digest by which a message and its copy are compared. Unreadable
+/// ones are passed over.
+fn each(
+    mailbox: &mut Mailbox,
+    uids: &[Uid],
+    texts: TextTreatment,
+    options: &ConvertOptions,
+    take: &mut dyn FnMut(Uid, Digest, FlagSet, Vec<Keyword>),
+) -> Result<()> {
+    let stop = options.stop.as_deref();
+    let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
+        // Quoting that the target does not undo makes another text of the copy.
+        let digest = match read.large {
+            Some(row) => {
+                let large = texts.read_large(mailbox, (row, &read.text), stop)?;
+                large.likeness.unwrap_or(large.digest)
+            }
+            None => match texts.likeness(&read.text, scratch) {
+                Some(likeness) => likeness,
+                None => texts.digest(&read.text, scratch),
+            },
+        };
+        Ok((digest, read.flags, read.keywords))
+    };
+    read_each(mailbox, (uids, Large::Stream), &make, &mut |_, uid, outcome| {
+        if let ReadOutcome::Made((digest, flags, keywords)) = outcome {
+            take(uid, digest, flags, keywords);
+        }
+        Ok::<_, Error>(!is_set(stop))
+    })?;
+    match is_set(stop) {
+        true => {
+            Err(FormatError::Stopped { path: mailbox.path().to_owned(), done: 0, total: 1 }.into())
+        }
+        false => Ok(()),
+    }
+}
+
+fn is_set(stop: Option<&AtomicBool>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+/// Expunges the messages that are durable in the target.
+fn expunge(
+    source: &mut Mailbox,
+    validity: barid_types::UidValidity,
+    moved: &[(Uid, Uid)],
+    options: &ConvertOptions,
+) -> Result<Changed> {
+    // Another program may have renumbered the source without a scan having noticed it.
+    source.catch_up()?;
+    source.check_numbering(validity)?;
+    let expunge = moved.iter().map(|(uid, _)| *uid).collect();
+    let request = ChangeRequest { expunge, ..ChangeRequest::default() };
+    let (stop, progress) = (options.stop.clone(), options.progress.clone());
+    source.change(&request, &ChangeOptions { stop, progress, ..ChangeOptions::default() })
+}

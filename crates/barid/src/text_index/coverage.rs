@@ -1,0 +1,138 @@
+//! The messages of a mailbox that an index covers.
+
+use std::collections::HashMap;
+use std::io;
+
+use barid_cache::Core;
+use barid_index::Doc;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::place::{OpenSegments, index_error};
+use crate::{Result, View};
+
+/// The document of each row.
+pub(crate) struct Coverage {
+    /// By row: the segment in the order of the manifest, and the document.
+    docs: Vec<Option<CoveredDoc>>,
+    /// The identity of each row.
+    pub(super) rows: Vec<RowIdentity>,
+}
+
+/// A document of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CoveredDoc {
+    pub(crate) segment: u32,
+    pub(crate) doc: u32,
+    /// `true` if the message is a candidate of every search.
+    pub(crate) is_open: bool,
+}
+
+/// The UID of a row, and a digest of its message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowIdentity {
+    pub(super) uid: u32,
+    pub(super) digest: u64,
+}
+
+/// Returns what a message is: the hash of its header, and the length of its body.
+pub(super) fn digest_of(core: &Core) -> u64 {
+    let body_len = core.size.saturating_sub(core.header_len.into());
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&core.key.0.to_le_bytes());
+    bytes[8..].copy_from_slice(&body_len.to_le_bytes());
+    xxh3_64(&bytes)
+}
+
+impl Coverage {
+    /// Finds the documents of all rows. A document covers a row if its UID and what it is are the
+    /// same; after a renumbering, if no other row and no other document is the same.
+    pub(super) fn of(view: &View, opened: &OpenSegments) -> Result<Self> {
+        let mut rows = Vec::with_capacity(view.len() as usize);
+        let read = view.snapshot.cores(0..view.len(), &mut |_, core| {
+            rows.push(RowIdentity { uid: core.uid.get(), digest: digest_of(core) });
+        });
+        view.done(read)?;
+        let mut coverage = Self { docs: vec![None; rows.len()], rows };
+        let docs =
+            docs_of(opened).map_err(|error| index_error(&view.place.manifest_path(), error))?;
+        if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
+            coverage.add_by_uid(opened, &docs);
+        } else {
+            coverage.add_by_digest(&docs);
+        }
+        Ok(coverage)
+    }
+
+    fn add_by_uid(&mut self, opened: &OpenSegments, docs: &[Vec<Doc>]) {
+        for ((segment, docs), number) in opened.manifest.segments.iter().zip(docs).zip(0..) {
+            let mut row = 0;
+            for ((uid, doc), at) in segment.uids.iter().zip(docs).zip(0..) {
+                let rest = &self.rows[row..];
+                let is_next = rest.first().is_some_and(|known| known.uid >= *uid);
+                row += match is_next {
+                    true => 0,
+                    false => rest.partition_point(|known| known.uid < *uid),
+                };
+                match self.rows.get(row) {
+                    Some(known) if known.uid == *uid && known.digest == doc.digest => {
+                        let covered = CoveredDoc { segment: number, doc: at, is_open: doc.is_open };
+                        self.docs[row].get_or_insert(covered);
+                        row += 1;
+                    }
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn add_by_digest(&mut self, docs: &[Vec<Doc>]) {
+        // Row, or `None` for several.
+        let mut row_of: HashMap<u64, Option<usize>> = HashMap::with_capacity(self.rows.len());
+        for (row, identity) in self.rows.iter().enumerate() {
+            row_of.entry(identity.digest).and_modify(|row| *row = None).or_insert(Some(row));
+        }
+        let mut seen: HashMap<u64, u32> = HashMap::new();
+        for doc in docs.iter().flatten() {
+            *seen.entry(doc.digest).or_default() += 1;
+        }
+        for (docs, segment) in docs.iter().zip(0..) {
+            for (doc, at) in docs.iter().zip(0..) {
+                let row = row_of.get(&doc.digest).copied().flatten();
+                if let Some(row) = row.filter(|_| seen[&doc.digest] == 1) {
+                    self.docs[row] = Some(CoveredDoc { segment, doc: at, is_open: doc.is_open });
+                }
+            }
+        }
+    }
+
+    /// Returns the documents by row; `None` for rows that are not covered.
+    pub(super) fn docs(&self) -> &[Option<CoveredDoc>] {
+        &self.docs
+    }
+
+    /// Returns the rows that are not covered, ascending.
+    pub(super) fn uncovered(&self) -> Vec<u32> {
+        let rows = self.docs.iter().zip(0..);
+        rows.filter(|(doc, _)| doc.is_none()).map(|(_, row)| row).collect()
+    }
+
+    /// Returns the number of rows that are covered.
+    pub(super) fn covered(&self) -> u32 {
+        self.docs.iter().flatten().count() as u32
+    }
+
+    /// Returns the number of covered rows that are candidates of every search.
+    pub(super) fn open(&self) -> u32 {
+        self.docs.iter().flatten().filter(|doc| doc.is_open).count() as u32
+    }
+}
+
+/// Returns the documents of all segments; those of a damaged one are none.
+fn docs_of(opened: &OpenSegments) -> io::Result<Vec<Vec<Doc>>> {
+    let of = |segment: &Option<barid_index::Segment>| match segment {
+        Some(segment) => Ok(segment.docs()?.unwrap_or_default()),
+        None => Ok(Vec::new()),
+    };
+    opened.segments.iter().map(of).collect()
+}
