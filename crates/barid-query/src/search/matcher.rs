@@ -14,7 +14,7 @@ use super::number_set::ranges_contain;
 use super::pattern_test::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
-use super::texts::{TextKind, TextScope, TextTest, is_opaque_field};
+use super::texts::{TextKind, TextScope, TextTest};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
 
@@ -111,14 +111,11 @@ impl Matcher {
     /// Returns the keys that compare texts, of which an index may know the answers. Texts that are
     /// empty or in a field that no index has are left out.
     pub fn texts(&self) -> impl Iterator<Item = TextTest<'_>> {
-        self.nodes.iter().enumerate().filter_map(|(node, op)| match op {
-            Op::Test(test) => {
-                let (scope, needle) = test.text()?;
-                let needle = needle.folded();
-                (!needle.is_empty()).then_some(TextTest { node, scope, needle })
-            }
-            Op::Join(_) => None,
-        })
+        let tests = self.nodes.iter().enumerate().flat_map(|(node, op)| match op {
+            Op::Test(test) => test.texts(node),
+            Op::Join(_) => Vec::new(),
+        });
+        tests.filter(|test| !test.needle.is_empty())
     }
 
     /// Returns `true` if a message matches; `None` if that depends on data that the view does not
@@ -309,12 +306,23 @@ impl Test {
         }
     }
 
+    /// Returns the texts that it looks for, of which an index may know.
+    fn texts(&self, node: usize) -> Vec<TextTest<'_>> {
+        if let Self::Pattern(pattern) = self {
+            return pattern.texts(node);
+        }
+        let test = self.text().map(|(scope, needle)| TextTest {
+            node,
+            scope,
+            needle: needle.folded(),
+            is_all: true,
+        });
+        test.into_iter().collect()
+    }
+
     /// Returns the texts that it looks in, and the one that it looks for.
     fn text(&self) -> Option<(TextScope, &Needle)> {
-        let field = |name: &str| match is_opaque_field(name.as_bytes()) {
-            true => TextScope::Field(TextKind::OpaqueHeader),
-            false => TextScope::Field(TextKind::Header),
-        };
+        let field = TextScope::of_field;
         match self {
             Self::Address(CachedField::From, needle) => {
                 Some((TextScope::Kind(TextKind::From), needle))

@@ -10,6 +10,7 @@ use super::header::{address_line, header_lines, subject_line, value_line};
 use super::pattern::{PatternFinder, PatternText, TextPattern};
 use super::program::TextPlace;
 use super::scan::{MessageText, each_text};
+use super::texts::{TextKind, TextScope, TextTest};
 use super::view::{CachedField, FieldText, SearchView};
 
 /// Appends the text of a raw field on one line; the encoded words stay.
@@ -20,6 +21,8 @@ type Line = fn(&[u8], &mut Vec<u8>);
 pub(crate) struct PatternTest {
     place: Place,
     finder: Finder,
+    /// Texts that are in every text with the pattern, folded.
+    required: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,12 +53,32 @@ impl PatternTest {
             TextPlace::Text => Place::Text { in_headers: true },
             TextPlace::FileName | TextPlace::Attachment => Place::FileName,
         };
-        Self { place, finder: Finder::Pattern(PatternFinder::new(pattern)) }
+        let mut required = pattern.required_texts();
+        // A text with a line end is found across header fields, which a pattern is not.
+        required.retain(|text| !text.contains(|c: char| c.is_ascii_control()));
+        Self { place, finder: Finder::Pattern(PatternFinder::new(pattern)), required }
     }
 
     /// Returns the test for a part whose media type contains a text.
     pub(crate) fn media_type(text: &str) -> Self {
-        Self { place: Place::MediaType, finder: Finder::Text(Needle::new(text)) }
+        let finder = Finder::Text(Needle::new(text));
+        Self { place: Place::MediaType, finder, required: Vec::new() }
+    }
+
+    /// Returns the required texts, for an index.
+    pub(crate) fn texts(&self, node: usize) -> Vec<TextTest<'_>> {
+        let scope = match &self.place {
+            Place::Field(CachedField::Subject, _) => TextScope::Kind(TextKind::Subject),
+            Place::Field(CachedField::From, _) => TextScope::Kind(TextKind::From),
+            Place::Field(CachedField::To, _) => TextScope::Kind(TextKind::To),
+            Place::Field(CachedField::Cc, _) => TextScope::Kind(TextKind::Cc),
+            Place::Header(name) => TextScope::of_field(name),
+            Place::Text { in_headers: false } => TextScope::Kind(TextKind::Body),
+            Place::Text { in_headers: true } => TextScope::Message,
+            Place::Field(..) | Place::FileName | Place::MediaType => return Vec::new(),
+        };
+        let texts = self.required.iter().map(String::as_bytes);
+        texts.map(|needle| TextTest { node, scope, needle, is_all: false }).collect()
     }
 
     pub(crate) fn cost(&self) -> Cost {

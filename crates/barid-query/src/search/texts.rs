@@ -167,6 +167,16 @@ pub enum TextScope {
     Field(TextKind),
 }
 
+impl TextScope {
+    /// Returns the scope of the field of a name.
+    pub(super) fn of_field(name: &str) -> Self {
+        match is_opaque_field(name.as_bytes()) {
+            true => Self::Field(TextKind::OpaqueHeader),
+            false => Self::Field(TextKind::Header),
+        }
+    }
+}
+
 /// A key that compares texts.
 #[derive(Clone, Copy, Debug)]
 pub struct TextTest<'m> {
@@ -176,6 +186,9 @@ pub struct TextTest<'m> {
     pub scope: TextScope,
     /// The text it looks for, folded; not empty.
     pub needle: &'m [u8],
+    /// `false` if the key looks for more than this text: messages without it do not match, others
+    /// may. Such a node may have several texts.
+    pub is_all: bool,
 }
 
 #[cfg(test)]

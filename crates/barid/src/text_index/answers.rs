@@ -36,9 +36,18 @@ impl IndexAnswers {
         let uncovered = view.len() - coverage.covered();
         let mut answers = Self { by_node: Vec::new(), uncovered };
         for (test, found) in tests.iter().zip(found) {
-            let known = known_rows(view.len(), &coverage, &found);
+            let mut known = known_rows(view.len(), &coverage, &found);
+            if !test.is_all {
+                known.yes.fill(0);
+            }
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
-            answers.by_node[test.node] = Some(known);
+            match &mut answers.by_node[test.node] {
+                // A message without one of several texts does not match.
+                Some(before) => {
+                    before.no.iter_mut().zip(known.no).for_each(|(no, more)| *no |= more)
+                }
+                first => *first = Some(known),
+            }
         }
         Ok(Some(answers))
     }
