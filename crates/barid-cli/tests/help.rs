@@ -2,11 +2,12 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 48] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
+    &["attachments"],
     &["fetch"],
     &["thread"],
     &["search"],

@@ -129,12 +129,14 @@ pub fn protections(vfs: &dyn Vfs) -> Protections {
     }
 }
 
-/// Confines this process, for ever, to its open descriptors. It must have one thread.
+/// Confines this process, for ever, to its open descriptors. It must have one thread. It ends with
+/// its parent, which has the process id `parent`.
 ///
 /// # Errors
-/// Errors of the system; then nothing may be read. A kernel without Landlock is not an error.
-pub fn confine() -> io::Result<()> {
-    limit()?;
+/// Errors of the system, or the parent has ended; then nothing may be read. A kernel without
+/// Landlock is not an error.
+pub fn confine(parent: Option<u32>) -> io::Result<()> {
+    limit(parent)?;
     forbid_files(None)?;
     allow_calls(BTreeMap::new())
 }
@@ -144,8 +146,8 @@ pub fn confine() -> io::Result<()> {
 ///
 /// # Errors
 /// As [`confine`].
-pub fn confine_to_program(program: &Path) -> io::Result<()> {
-    limit()?;
+pub fn confine_to_program(program: &Path, parent: Option<u32>) -> io::Result<()> {
+    limit(parent)?;
     forbid_files(Some(program))?;
     let mut rules = BTreeMap::new();
     for call in PROGRAM.iter().chain(&PROGRAM_OLD) {
@@ -164,7 +166,7 @@ pub fn confine_to_program(program: &Path) -> io::Result<()> {
 }
 
 /// Sets the limits, and the end of this process with its parent.
-fn limit() -> io::Result<()> {
+fn limit(parent: Option<u32>) -> io::Result<()> {
     let limits = [
         (Resource::As, HELPER_MEMORY_MAX),
         (Resource::Nofile, HELPER_FILES_MAX),
@@ -179,6 +181,11 @@ fn limit() -> io::Result<()> {
     setrlimit(Resource::Cpu, Rlimit { current: cpu.0, maximum: cpu.1 })?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // A parent that ended before sends no signal.
+    let now = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get().unsigned_abs());
+    if parent.is_some() && parent != now {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 

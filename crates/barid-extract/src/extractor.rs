@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use barid_vfs::{FileType, Vfs, cores, on_threads};
 
@@ -13,7 +14,7 @@ use crate::Failure;
 use crate::document_type::DocumentType;
 use crate::extract::ExtractedText;
 use crate::helper::{EXIT_CUT, EXIT_FAILED};
-use crate::limits::{INPUT_LEN_MAX, PATH_FOLDERS_MAX, TEXT_LEN_MAX};
+use crate::limits::{HELPER_TIME_MAX, INPUT_LEN_MAX, PATH_FOLDERS_MAX, TEXT_LEN_MAX};
 use crate::plain::clean_charset;
 use crate::talk::{Answer, Running};
 
@@ -47,13 +48,14 @@ pub struct Extractor {
     program: PathBuf,
     pdf_reader: Option<PathBuf>,
     stop: Option<Arc<AtomicBool>>,
+    time_max: Duration,
 }
 
 impl Extractor {
     /// Creates an extractor. `program` is started with `extract-text --type TYPE` and calls
     /// [`run_helper`](crate::run_helper); `pdf_reader` is the program `pdftotext`, if there is one.
     pub fn new(program: PathBuf, pdf_reader: Option<PathBuf>) -> Self {
-        Self { program, pdf_reader, stop: None }
+        Self { program, pdf_reader, stop: None, time_max: HELPER_TIME_MAX }
     }
 
     /// Makes the extraction end, with [`Failure::Stopped`], once `stop` is `true`.
@@ -62,8 +64,14 @@ impl Extractor {
         Self { stop: Some(stop), ..self }
     }
 
+    /// Sets the time after which a helper is killed, instead of [`HELPER_TIME_MAX`].
+    #[must_use]
+    pub fn within(self, time_max: Duration) -> Self {
+        Self { time_max, ..self }
+    }
+
     /// Extracts the text of an attachment. Costs a process of a few milliseconds if its type has
-    /// text. Never waits longer than [`HELPER_TIME_MAX`](crate::limits::HELPER_TIME_MAX).
+    /// text. Never waits longer than [`HELPER_TIME_MAX`].
     pub fn text(&self, part: &AttachmentPart) -> ExtractOutcome {
         let AttachmentPart { media_type, file_name, charset, bytes } = part;
         let Some(kind) = DocumentType::of(media_type, file_name.as_deref(), bytes) else {
@@ -104,6 +112,7 @@ impl Extractor {
         }
         let mut command = Command::new(&self.program);
         command.args(["extract-text", "--type", kind.name()]);
+        command.arg(format!("--parent={}", std::process::id()));
         if kind == DocumentType::Pdf {
             let reader = self.pdf_reader.as_ref().ok_or(Failure::NoPdfReader)?;
             command.arg("--pdf-reader").arg(reader);
@@ -114,7 +123,7 @@ impl Extractor {
         }
         command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|_| Failure::NotStarted)?;
-        let answer = Running(child).talk(bytes, self.stop.as_deref())?;
+        let answer = Running(child).talk(bytes, self.time_max, self.stop.as_deref())?;
         outcome(kind, answer)
     }
 }

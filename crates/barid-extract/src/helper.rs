@@ -25,6 +25,8 @@ pub struct HelperOptions {
     pub charset: String,
     /// The program `pdftotext`, for PDF.
     pub pdf_reader: Option<PathBuf>,
+    /// The process id of the parent, with which the helper ends; `None` if it is not known.
+    pub parent: Option<u32>,
 }
 
 /// Runs a helper: confines this process, reads a document from `input`, writes its text to
@@ -40,7 +42,7 @@ pub fn run_helper(
     messages: &mut dyn Write,
 ) -> u8 {
     let done = match (options.document_type, &options.pdf_reader) {
-        (DocumentType::Pdf, Some(program)) => Err(become_program(program)),
+        (DocumentType::Pdf, Some(program)) => Err(become_program(program, options.parent)),
         (DocumentType::Pdf, None) => Err(Failure::NoPdfReader),
         _ => read_confined(options, input, output),
     };
@@ -61,7 +63,7 @@ fn read_confined(
     input: &mut dyn Read,
     output: &mut dyn Write,
 ) -> Result<bool, Failure> {
-    confine().map_err(|_| Failure::NotConfined)?;
+    confine(options.parent).map_err(|_| Failure::NotConfined)?;
     let mut bytes = Vec::new();
     let len_max = INPUT_LEN_MAX as u64 + 1;
     input.take(len_max).read_to_end(&mut bytes).map_err(|error| of_memory(&error))?;
@@ -79,8 +81,8 @@ fn of_memory(error: &io::Error) -> Failure {
 }
 
 /// Replaces this process by the reader of PDF; returns only on failure.
-fn become_program(program: &Path) -> Failure {
-    if confine_to_program(program).is_err() {
+fn become_program(program: &Path, parent: Option<u32>) -> Failure {
+    if confine_to_program(program, parent).is_err() {
         return Failure::NotConfined;
     }
     let _ = Command::new(program).args(["-q", "-enc", "UTF-8", "-", "-"]).env_clear().exec();

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::Failure;
-use crate::limits::{HELPER_TIME_MAX, PIPE_PIECE_LEN, REASON_LEN_MAX, STOP_INTERVAL, TEXT_LEN_MAX};
+use crate::limits::{PIPE_PIECE_LEN, REASON_LEN_MAX, STOP_INTERVAL, TEXT_LEN_MAX};
 
 /// A running helper, killed by its process id when this is dropped.
 pub(crate) struct Running(pub(crate) Child);
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 }
 
 impl Running {
-    /// Sends `input` and receives the answer.
+    /// Sends `input` and receives the answer, within a time.
     ///
     /// # Errors
     /// [`Failure::TimeOver`], [`Failure::Stopped`] once `stop` is `true`; [`Failure::NotStarted`]
@@ -43,9 +43,10 @@ impl Running {
     pub(crate) fn talk(
         mut self,
         input: &[u8],
+        time_max: Duration,
         stop: Option<&AtomicBool>,
     ) -> Result<Answer, Failure> {
-        let deadline = Instant::now() + HELPER_TIME_MAX;
+        let deadline = Instant::now() + time_max;
         let pipes = (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take());
         let (Some(to), Some(from), Some(messages)) = pipes else {
             return Err(Failure::NotStarted);

@@ -45,7 +45,7 @@ fn attempts(parent: Pid) {
 /// Tries in a confined process what only an attacker would.
 pub(crate) fn try_everything(_: &[&str]) {
     let parent = rustix::process::getppid().unwrap();
-    confine().unwrap();
+    confine(Some(parent.as_raw_nonzero().get().unsigned_abs())).unwrap();
     attempts(parent);
     // What a reader needs goes on.
     let text = vec![b'x'; 64 << 20];
@@ -57,7 +57,7 @@ pub(crate) fn try_everything(_: &[&str]) {
 /// Tries the same as a program that was loaded, except for reading.
 pub(crate) fn try_program(_: &[&str]) {
     let parent = rustix::process::getppid().unwrap();
-    confine_to_program(Path::new("/bin/true")).unwrap();
+    confine_to_program(Path::new("/bin/true"), None).unwrap();
     let library = OsVfs.open(Path::new("/etc/ld.so.cache"), OpenOptions::READ);
     report("read a library", library);
     attempts(parent);
@@ -66,7 +66,8 @@ pub(crate) fn try_program(_: &[&str]) {
 
 /// Allocates more than a helper may have.
 pub(crate) fn allocate(_: &[&str]) {
-    confine().unwrap();
+    assert!(confine(Some(1)).is_err(), "another parent");
+    confine(None).unwrap();
     let mut all = Vec::new();
     loop {
         all.push(vec![1_u8; 16 << 20]);

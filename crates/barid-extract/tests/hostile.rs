@@ -7,7 +7,7 @@ use barid_extract::limits::{
 };
 use barid_extract::{DocumentType, Failure, extract};
 
-use crate::zip::{Entry, archive, of_one};
+use barid_testkit::zip::{Entry, archive, of_one};
 
 const DOCUMENT: &str = "word/document.xml";
 

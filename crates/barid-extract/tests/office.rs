@@ -2,7 +2,7 @@
 
 use barid_extract::{DocumentType, ExtractedText, extract};
 
-use crate::zip::{Entry, archive};
+use barid_testkit::zip::{Entry, archive};
 
 #[track_caller]
 fn check(members: &[(&str, &str)], expected: &str) {

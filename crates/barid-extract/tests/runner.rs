@@ -5,7 +5,7 @@ mod child;
 mod confined;
 mod hostile;
 mod office;
-mod zip;
+mod parent;
 
 #[test]
 fn no_file_is_forgotten() {
