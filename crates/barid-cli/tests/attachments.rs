@@ -383,6 +383,43 @@ fn a_reader_of_pdf_is_confined() {
 }
 
 #[test]
+fn texts_are_remembered() {
+    let world = World::new();
+    let code = "#include <stdio.h>\n#include <time.h>\nint main() { struct timespec t;\n\
+        clock_gettime(CLOCK_MONOTONIC, &t); printf(\"%ld.%09ld\\n\", t.tv_sec, t.tv_nsec); }\n";
+    let folder = fake_reader(&world, code);
+    let other = [PDF, b"%"].concat();
+    let same = message(&[("application/pdf", "a.pdf", PDF), ("application/pdf", "b.pdf", &other)]);
+    let again =
+        message(&[("application/octet-stream", "c.pdf", PDF), (DOCX, "d.docx", b"PK\x03\x04")]);
+    let path = world.maildir("box", &[&same, &again]);
+    let texts = |args: &[&str]| {
+        let mut command = world.command();
+        command.env("PATH", &folder).args(["attachments", &path, "--text", "--json"]).args(args);
+        let run = Run::of(command.output().unwrap());
+        let lines = crate::support::parse_lines(&run.text());
+        lines.iter().map(|line| json!([line["text"], line["failure"]])).collect::<Vec<_>>()
+    };
+    // The reader answers with the time, so that an answer is known again.
+    let first = texts(&["1"]);
+    assert_ne!(first[0], first[1]);
+    let second = texts(&[]);
+    assert_eq!(second[..2], first);
+    assert_eq!((&second[2], &second[3]), (&first[0], &json!([null, "bad-archive"])));
+    assert_ne!(texts(&["--no-cache", "1"])[0], first[0]);
+    assert_eq!(texts(&[]), second);
+    // Another reader.
+    fake_reader(&world, &format!("{code}/* newer */ char more[4096] = \"x\";\n"));
+    let newer = texts(&[]);
+    assert_ne!(newer[0], second[0]);
+    assert_eq!(newer[3], second[3]);
+    assert!(world.has("home/.cache/barid/attachments.texts"));
+    world.ok(&["cache", "clear", "--all"]);
+    assert!(!world.has("home/.cache/barid/attachments.texts"));
+    assert_ne!(texts(&[])[0], newer[0]);
+}
+
+#[test]
 fn the_helper_alone() {
     let world = World::new();
     let run = world.run_with_input(&["extract-text", "--type", "html"], b"<p>a<p>b");

@@ -17,6 +17,7 @@ use crate::helper::{EXIT_CUT, EXIT_FAILED};
 use crate::limits::{HELPER_TIME_MAX, INPUT_LEN_MAX, PATH_FOLDERS_MAX, TEXT_LEN_MAX};
 use crate::plain::clean_charset;
 use crate::talk::{Answer, Running};
+use crate::text_cache::{TextCache, TextKey};
 
 /// An attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +50,17 @@ pub struct Extractor {
     pdf_reader: Option<PathBuf>,
     stop: Option<Arc<AtomicBool>>,
     time_max: Duration,
+    cache: Option<Arc<TextCache>>,
+    /// Identity of the reader of PDF.
+    pdf_reader_id: Vec<u8>,
 }
 
 impl Extractor {
     /// Creates an extractor. `program` is started with `extract-text --type TYPE` and calls
     /// [`run_helper`](crate::run_helper); `pdf_reader` is the program `pdftotext`, if there is one.
     pub fn new(program: PathBuf, pdf_reader: Option<PathBuf>) -> Self {
-        Self { program, pdf_reader, stop: None, time_max: HELPER_TIME_MAX }
+        let (stop, cache, pdf_reader_id) = (None, None, Vec::new());
+        Self { program, pdf_reader, stop, time_max: HELPER_TIME_MAX, cache, pdf_reader_id }
     }
 
     /// Makes the extraction end, with [`Failure::Stopped`], once `stop` is `true`.
@@ -70,6 +75,14 @@ impl Extractor {
         Self { time_max, ..self }
     }
 
+    /// Looks texts up in a cache first, and remembers new ones there, and lasting failures.
+    #[must_use]
+    pub fn remembering(self, cache: Arc<TextCache>) -> Self {
+        let reader = self.pdf_reader.as_deref();
+        let pdf_reader_id = reader.map(|reader| cache.program_id(reader)).unwrap_or_default();
+        Self { cache: Some(cache), pdf_reader_id, ..self }
+    }
+
     /// Extracts the text of an attachment. Costs a process of a few milliseconds if its type has
     /// text. Never waits longer than [`HELPER_TIME_MAX`].
     pub fn text(&self, part: &AttachmentPart) -> ExtractOutcome {
@@ -77,7 +90,8 @@ impl Extractor {
         let Some(kind) = DocumentType::of(media_type, file_name.as_deref(), bytes) else {
             return ExtractOutcome::Unsupported;
         };
-        match self.extract(kind, charset.as_deref().unwrap_or_default(), bytes) {
+        let charset = clean_charset(charset.as_deref().unwrap_or_default());
+        match self.known_or_extract(kind, &charset, bytes) {
             Ok(text) => ExtractOutcome::Text(text),
             Err(Failure::NotADocument) => ExtractOutcome::Unsupported,
             Err(failure) => ExtractOutcome::Failed(failure),
@@ -101,6 +115,24 @@ impl Extractor {
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
+    fn known_or_extract(
+        &self,
+        kind: DocumentType,
+        charset: &str,
+        bytes: &[u8],
+    ) -> Result<ExtractedText, Failure> {
+        let Some(cache) = self.cache.as_ref().filter(|_| bytes.len() <= INPUT_LEN_MAX) else {
+            return self.extract(kind, charset, bytes);
+        };
+        let reader = if kind == DocumentType::Pdf { &*self.pdf_reader_id } else { b"" };
+        let key = TextKey::of(kind, charset, reader, bytes);
+        cache.get(key).unwrap_or_else(|| {
+            let found = self.extract(kind, charset, bytes);
+            cache.put(key, &found);
+            found
+        })
+    }
+
     fn extract(
         &self,
         kind: DocumentType,
@@ -117,7 +149,6 @@ impl Extractor {
             let reader = self.pdf_reader.as_ref().ok_or(Failure::NoPdfReader)?;
             command.arg("--pdf-reader").arg(reader);
         }
-        let charset = clean_charset(charset);
         if !charset.is_empty() {
             command.arg(format!("--charset={charset}"));
         }

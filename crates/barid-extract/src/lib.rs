@@ -21,6 +21,7 @@ mod office;
 mod plain;
 mod sink;
 mod talk;
+mod text_cache;
 mod xml;
 
 pub use confine::{Protections, confine, confine_to_program, protections};
@@ -29,3 +30,4 @@ pub use extract::{ExtractedText, extract};
 pub use extractor::{AttachmentPart, ExtractOutcome, Extractor, find_pdf_reader};
 pub use failure::Failure;
 pub use helper::{HelperOptions, run_helper};
+pub use text_cache::{Extraction, TextCache, TextKey};

@@ -72,3 +72,14 @@ pub(crate) const STOP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Folders of `PATH` in which a reader of PDF is looked for.
 pub(crate) const PATH_FOLDERS_MAX: usize = 256;
+
+/// Size in bytes from which on a file of texts is full; there are at most two, deflated.
+pub const TEXT_CACHE_LEN_MAX: u64 = 128 << 20;
+
+/// Bytes of a file of texts that are read at once when its records are looked for.
+pub(crate) const TEXT_CACHE_PIECE_LEN: usize = 64 << 10;
+
+/// Attempts to lock a file of texts, and the pause between them.
+pub(crate) const LOCK_ATTEMPTS_MAX: u32 = 50;
+/// Pause between two attempts to lock a file of texts.
+pub(crate) const LOCK_PAUSE: Duration = Duration::from_millis(2);

@@ -285,6 +285,22 @@ pub static TARGETS: &[Target] = &[
     document("office-members", extract::members, extract::member_seeds),
     document("document-texts", extract::texts, extract::text_seeds),
     document("document-types", extract::types, extract::type_seeds),
+    Target {
+        inputs: SOME,
+        ..file("attachment-texts", extract::remembered, extract::remembered_seeds)
+    },
+    Target {
+        inputs: SOME,
+        ..file(
+            "attachment-texts-sealed",
+            |bytes| {
+                let mut bytes = bytes.to_vec();
+                seal::attachment_texts(&mut bytes);
+                extract::remembered(&bytes);
+            },
+            extract::remembered_seeds,
+        )
+    },
 ];
 
 const DUMP: &[u8] = b".MSG_COUNT 3 2 20240603\n.ENCODING 2 0 0\nfree 3 0 20240603\n\

@@ -1,8 +1,12 @@
 //! Documents: `barid-extract`, whose readers run in a process of their own and should never need
 //! to.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use barid_extract::limits::TEXT_LEN_MAX;
-use barid_extract::{DocumentType, Failure, extract};
+use barid_extract::{DocumentType, ExtractedText, Failure, TextCache, TextKey, extract};
+use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 /// Pieces of documents.
 pub(crate) const DOCUMENT_WORDS: &[&str] = &[
@@ -77,6 +81,41 @@ pub(crate) fn texts(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// A file of remembered texts: what is found is a text or a failure, and new ones can be added.
+pub(crate) fn remembered(bytes: &[u8]) {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let file = vfs.open(Path::new(REMEMBERED), OpenOptions::create(0o600));
+    file.and_then(|file| file.write_all_at(bytes, 0)).expect("because memory has no errors");
+    let cache = TextCache::new(Arc::clone(&vfs), "/".into());
+    for number in 0..4 {
+        if let Some(Ok(found)) = cache.get(key(number)) {
+            assert!(found.text.len() <= TEXT_LEN_MAX);
+        }
+    }
+    let new = Ok(ExtractedText { text: "new".to_owned(), is_cut: true });
+    cache.put(key(7), &new);
+    assert_eq!(TextCache::new(vfs, "/".into()).get(key(7)), Some(new));
+}
+
+/// The file of remembered texts, in a folder of its own.
+const REMEMBERED: &str = "/attachments.texts";
+
+fn key(number: u8) -> TextKey {
+    TextKey::of(DocumentType::Text, "", b"", &[number])
+}
+
+/// A file of texts and a failure.
+pub(crate) fn remembered_seeds() -> Vec<Vec<u8>> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let cache = TextCache::new(Arc::clone(&vfs), "/".into());
+    for number in 0..3 {
+        let text = "remembered ".repeat(usize::from(number) * 9);
+        cache.put(key(number), &Ok(ExtractedText { text, is_cut: number == 2 }));
+    }
+    cache.put(key(3), &Err(Failure::HasDtd));
+    vec![vfs.read(Path::new(REMEMBERED), 1 << 20).expect("because it was written")]
 }
 
 /// The type of an attachment: its media type and its name are the first two lines.

@@ -37,7 +37,8 @@ Examples:
 
 The text is that of PDF (with pdftotext of poppler), docx, xlsx, pptx, odt, ods, odp, HTML and plain
 texts. A process of its own reads each attachment, limited to 512 MB, 10 s of CPU time, and system
-calls that reach neither files nor the network.
+calls that reach neither files nor the network. The cache folder remembers texts and failures, by
+content; --no-cache reads everything again.
 
 Exit status: 1 if there are no attachments, 2 if one could not be read or saved, or if its text
 could not be read; the others are shown.";
@@ -113,7 +114,7 @@ pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Resu
     let stop = Arc::new(AtomicBool::new(false));
     let mut work: Box<dyn Work> = match &args.save {
         Some(dir) => Box::new(save::Saving::new(dir)?),
-        None if args.text => Box::new(text::Printing::new(Arc::clone(&stop))),
+        None if args.text => Box::new(text::Printing::new(context, Arc::clone(&stop))),
         None => return list(context, args, &mut mailbox, &selected.uids),
     };
     let (uids, outcome) = with_attachments(context, args, &mut mailbox, &selected.uids)?;

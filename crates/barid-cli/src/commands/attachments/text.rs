@@ -8,7 +8,9 @@ use barid::Uid;
 use barid::message::{Attachment, parameter};
 use barid::vfs::OsVfs;
 use barid_extract::limits::INPUT_LEN_MAX;
-use barid_extract::{AttachmentPart, ExtractOutcome, Extractor, Failure, find_pdf_reader};
+use barid_extract::{
+    AttachmentPart, ExtractOutcome, Extractor, Failure, TextCache, find_pdf_reader,
+};
 
 use super::pieces::AttachedMessage;
 use super::{Work, title, worse, write_keys};
@@ -18,10 +20,14 @@ use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
 use crate::output::escape::{Space, visible, write_visible_str};
 use crate::output::json::Json;
 
-/// Returns an extractor whose helpers are this program.
-fn extractor() -> Extractor {
+/// Returns an extractor whose helpers are this program, with the cache of texts if caches are used.
+fn extractor(context: &Context) -> Extractor {
     // The program that runs, even if a newer one has been installed meanwhile.
-    Extractor::new(PathBuf::from("/proc/self/exe"), pdf_reader())
+    let extractor = Extractor::new(PathBuf::from("/proc/self/exe"), pdf_reader());
+    match context.cache_dir() {
+        Some(dir) => extractor.remembering(Arc::new(TextCache::new(Arc::new(OsVfs), dir))),
+        None => extractor,
+    }
 }
 
 /// Returns the reader of PDF that is installed.
@@ -42,8 +48,8 @@ pub(super) struct Printing {
 
 impl Printing {
     /// Creates the work, which ends once `stop` is `true`.
-    pub(super) fn new(stop: Arc<AtomicBool>) -> Self {
-        let extractor = extractor().stopped_by(stop);
+    pub(super) fn new(context: &Context, stop: Arc<AtomicBool>) -> Self {
+        let extractor = extractor(context).stopped_by(stop);
         Self { extractor, waiting: Vec::new(), parts: Vec::new(), len: 0, follows: false }
     }
 
