@@ -133,6 +133,14 @@ fn magic(bytes: &[u8]) -> Magic {
     }
 }
 
+/// Returns `true` for an office document with a password: it is encrypted within a container of old
+/// formats (MS-OFFCRYPTO §2.3), in which the name of its stream stands.
+pub(crate) fn is_encrypted_office(bytes: &[u8]) -> bool {
+    let name: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bytes.starts_with(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+        && memchr::memmem::find(bytes, &name).is_some()
+}
+
 fn starts_as_html(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     let is = |tag: &str| {
@@ -194,6 +202,16 @@ mod tests {
         check("image/png", "a.png", PNG, None);
         check("image/png", "", b"", None);
         assert_eq!(DocumentType::of("text/plain", None, b"\xff\xfea\0"), Some(DocumentType::Text));
+    }
+
+    #[test]
+    fn office_documents_may_have_a_password() {
+        let mut container = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
+        container.resize(2048, 0);
+        assert!(!is_encrypted_office(&container));
+        container.extend("EncryptedPackage".bytes().flat_map(|byte| [byte, 0]));
+        assert!(is_encrypted_office(&container) && !is_encrypted_office(&container[8..]));
+        check(WORD, "a.docx", &container, None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use barid_vfs::{FileType, Vfs, cores, on_threads};
 
 use crate::Failure;
-use crate::document_type::DocumentType;
+use crate::document_type::{DocumentType, is_encrypted_office};
 use crate::extract::ExtractedText;
 use crate::helper::{EXIT_CUT, EXIT_FAILED};
 use crate::limits::{HELPER_TIME_MAX, INPUT_LEN_MAX, PATH_FOLDERS_MAX, TEXT_LEN_MAX};
@@ -88,7 +88,10 @@ impl Extractor {
     pub fn text(&self, part: &AttachmentPart) -> ExtractOutcome {
         let AttachmentPart { media_type, file_name, charset, bytes } = part;
         let Some(kind) = DocumentType::of(media_type, file_name.as_deref(), bytes) else {
-            return ExtractOutcome::Unsupported;
+            return match is_encrypted_office(bytes) {
+                true => ExtractOutcome::Failed(Failure::Encrypted),
+                false => ExtractOutcome::Unsupported,
+            };
         };
         let charset = clean_charset(charset.as_deref().unwrap_or_default());
         match self.known_or_extract(kind, &charset, bytes) {

@@ -69,14 +69,14 @@ fn read_confined(
     input.take(len_max).read_to_end(&mut bytes).map_err(|error| of_memory(&error))?;
     let extracted = extract(options.document_type, &options.charset, &bytes)?;
     let written = output.write_all(extracted.text.as_bytes()).and_then(|()| output.flush());
-    written.map_err(|_| Failure::Stopped)?;
+    written.map_err(|_| Failure::Crashed)?;
     Ok(extracted.is_cut)
 }
 
 fn of_memory(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::OutOfMemory => Failure::OutOfMemory,
-        _ => Failure::Stopped,
+        _ => Failure::Crashed,
     }
 }
 
