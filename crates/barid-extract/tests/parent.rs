@@ -32,9 +32,14 @@ fn part(bytes: &[u8]) -> AttachmentPart {
 }
 
 fn outcome(script_text: &str, bytes: &[u8]) -> ExtractOutcome {
+    // Machines may be busy.
+    outcome_within(Duration::from_secs(120), script_text, bytes)
+}
+
+fn outcome_within(time_max: Duration, script_text: &str, bytes: &[u8]) -> ExtractOutcome {
     let scratch = Scratch::new("extract").unwrap();
     let program = script(&scratch, "helper", script_text);
-    Extractor::new(program, None).within(Duration::from_secs(2)).text(&part(bytes))
+    Extractor::new(program, None).within(time_max).text(&part(bytes))
 }
 
 fn check(script_text: &str, bytes: &[u8], expected: Result<&str, Failure>) {
@@ -70,13 +75,17 @@ fn answers_are_understood() {
 #[test]
 fn what_hangs_is_killed() {
     let started = Instant::now();
-    check("exec sleep 60", b"x", Err(Failure::TimeOver));
+    let hangs = |script_text: &str, bytes: &[u8]| {
+        let found = outcome_within(Duration::from_secs(1), script_text, bytes);
+        assert_eq!(found, ExtractOutcome::Failed(Failure::TimeOver), "{script_text}");
+    };
+    hangs("exec sleep 600", b"x");
     // With its output closed, with its input unread, and while it writes reasons for ever.
-    check("exec sleep 60 >&- 2>&-", b"x", Err(Failure::TimeOver));
-    check("exec sleep 60", &vec![b'x'; INPUT_LEN_MAX], Err(Failure::TimeOver));
-    check("exec yes >&2", b"x", Err(Failure::TimeOver));
-    assert!(started.elapsed() >= Duration::from_secs(8));
-    assert_eq!(outcome("exec sleep 0.1; exec cat", b""), outcome("exec cat", b""));
+    hangs("exec sleep 600 >&- 2>&-", b"x");
+    hangs("exec sleep 600", &vec![b'x'; INPUT_LEN_MAX]);
+    hangs("exec yes >&2", b"x");
+    let elapsed = started.elapsed();
+    assert!(elapsed >= Duration::from_secs(4) && elapsed < Duration::from_secs(300), "{elapsed:?}");
 }
 
 #[test]
@@ -89,7 +98,7 @@ fn too_much_text_is_cut() {
 #[test]
 fn the_caller_can_stop_it() {
     let scratch = Scratch::new("extract").unwrap();
-    let program = script(&scratch, "helper", "exec sleep 60");
+    let program = script(&scratch, "helper", "exec sleep 600");
     let stop = Arc::new(AtomicBool::new(false));
     let extractor = Extractor::new(program, None).stopped_by(Arc::clone(&stop));
     let outcome = std::thread::scope(|scope| {
