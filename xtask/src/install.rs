@@ -15,6 +15,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("neomutt", "neomutt"),
     ("strace", "strace"),
     ("zstd", "zstd"),
+    ("poppler-utils", "pdftotext"),
     ("nmh", "/usr/bin/mh/folder"),
     ("gzip", "gzip"),
     ("bogofilter-bdb", "bogolexer"),

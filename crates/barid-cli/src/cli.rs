@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, config, convert, count, deliver, demo, fetch, folders,
-    index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
+    admin, attachments, bogo, cache, check, completions, config, convert, count, deliver, demo,
+    fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Status(Lazy<status::StatusArgs>),
     Ls(Lazy<ls::LsArgs>),
     Show(Lazy<show::ShowArgs>),
+    Attachments(Lazy<attachments::AttachmentsArgs>),
     Fetch(Lazy<fetch::FetchArgs>),
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
@@ -103,6 +104,7 @@ impl Command {
             Self::Status(args) => status::run(context, args),
             Self::Ls(args) => ls::run(context, args),
             Self::Show(args) => show::run(context, args),
+            Self::Attachments(args) => attachments::run(context, args),
             Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
