@@ -14,7 +14,7 @@ use super::number_set::ranges_contain;
 use super::pattern_test::{PatternTest, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
-use super::texts::{TextKind, TextScope, TextTest, is_opaque_field};
+use super::texts::{TextKind, TextScope, TextTest};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, SearchKey, SearchNode, SearchProgram};
 
@@ -59,7 +59,7 @@ pub(super) enum Test {
     Larger(u64),
     Smaller(u64),
     ModSeq(u64),
-    Address(CachedField, Needle),
+    Address(AddressField, Needle),
     Subject(Needle),
     CachedHeader(CachedField, Needle),
     Header(String, Needle),
@@ -113,9 +113,9 @@ impl Matcher {
     pub fn texts(&self) -> impl Iterator<Item = TextTest<'_>> {
         self.nodes.iter().enumerate().filter_map(|(node, op)| match op {
             Op::Test(test) => {
-                let (scope, needle) = test.text()?;
+                let (scope, needle, is_exact) = test.text()?;
                 let needle = needle.folded();
-                (!needle.is_empty()).then_some(TextTest { node, scope, needle })
+                (!needle.is_empty()).then_some(TextTest { node, scope, needle, is_exact })
             }
             Op::Join(_) => None,
         })
@@ -295,7 +295,7 @@ impl Test {
             SearchKey::Larger(size) => Self::Larger(*size),
             SearchKey::Smaller(size) => Self::Smaller(*size),
             SearchKey::ModSeq(modseq) => Self::ModSeq(*modseq),
-            SearchKey::Address(field, text) => Self::Address((*field).into(), Needle::new(text)),
+            SearchKey::Address(field, text) => Self::Address(*field, Needle::new(text)),
             SearchKey::Subject(text) => Self::Subject(Needle::new(text)),
             SearchKey::Header(name, text) => match CachedField::named(name) {
                 Some(field) => Self::CachedHeader(field, Needle::new(text)),
@@ -309,27 +309,25 @@ impl Test {
         }
     }
 
-    /// Returns the texts that it looks in, and the one that it looks for.
-    fn text(&self) -> Option<(TextScope, &Needle)> {
-        let field = |name: &str| match is_opaque_field(name.as_bytes()) {
-            true => TextScope::Field(TextKind::OpaqueHeader),
-            false => TextScope::Field(TextKind::Header),
+    /// Returns the texts that it looks in, the one that it looks for, and `true` if that is all.
+    fn text(&self) -> Option<(TextScope, &Needle, bool)> {
+        let (scope, needle) = match self {
+            Self::Address(field, needle) => (TextScope::of_address(*field)?, needle),
+            Self::Subject(needle) => (TextScope::Kind(TextKind::Subject), needle),
+            Self::Text { needle, in_headers: false } => (TextScope::Kind(TextKind::Body), needle),
+            Self::Text { needle, in_headers: true } => (TextScope::Message, needle),
+            // A field as it stands, which is among the lines of the header.
+            Self::CachedHeader(field, needle) => {
+                return Some((TextScope::of_header(field.name()), needle, false));
+            }
+            Self::Header(name, needle) => return Some((TextScope::of_header(name), needle, false)),
+            Self::Pattern(pattern) => {
+                let (scope, needle) = pattern.required()?;
+                return Some((scope, needle, false));
+            }
+            _ => return None,
         };
-        match self {
-            Self::Address(CachedField::From, needle) => {
-                Some((TextScope::Kind(TextKind::From), needle))
-            }
-            Self::Address(CachedField::To, needle) => Some((TextScope::Kind(TextKind::To), needle)),
-            Self::Address(CachedField::Cc, needle) => Some((TextScope::Kind(TextKind::Cc), needle)),
-            Self::Subject(needle) => Some((TextScope::Kind(TextKind::Subject), needle)),
-            Self::CachedHeader(cached, needle) => Some((field(cached.name()), needle)),
-            Self::Header(name, needle) => Some((field(name), needle)),
-            Self::Text { needle, in_headers: false } => {
-                Some((TextScope::Kind(TextKind::Body), needle))
-            }
-            Self::Text { needle, in_headers: true } => Some((TextScope::Message, needle)),
-            _ => None,
-        }
+        Some((scope, needle, true))
     }
 
     fn cost(&self) -> Cost {
@@ -358,8 +356,9 @@ impl Test {
             Self::ModSeq(modseq) => Some(facts.modseq.get() >= *modseq),
             Self::Larger(limit) => size_is(view, |size| size > *limit),
             Self::Smaller(limit) => size_is(view, |size| size < *limit),
-            Self::Address(field, needle) => view
-                .any_field(*field, &mut |text| is_in_field(text, needle, push_addresses, buffers)),
+            Self::Address(field, needle) => view.any_field((*field).into(), &mut |text| {
+                is_in_field(text, needle, push_addresses, buffers)
+            }),
             Self::Subject(needle) => view.any_field(CachedField::Subject, &mut |text| {
                 is_in_field(text, needle, push_subject, buffers)
             }),

@@ -10,6 +10,7 @@ use super::header::{address_line, header_lines, subject_line, value_line};
 use super::pattern::{PatternFinder, PatternText, TextPattern};
 use super::program::TextPlace;
 use super::scan::{MessageText, each_text};
+use super::texts::{TextKind, TextScope};
 use super::view::{CachedField, FieldText, SearchView};
 
 /// Appends the text of a raw field on one line; the encoded words stay.
@@ -19,6 +20,8 @@ type Line = fn(&[u8], &mut Vec<u8>);
 #[derive(Clone, Debug)]
 pub(crate) struct PatternTest {
     place: Place,
+    /// A text that the pattern requires, and the texts of an index in which it is.
+    required: Option<(TextScope, Needle)>,
     finder: Finder,
 }
 
@@ -39,6 +42,14 @@ enum Finder {
 
 impl PatternTest {
     pub(crate) fn new(place: &TextPlace, pattern: &TextPattern) -> Self {
+        let scope = match place {
+            TextPlace::Address(field) => TextScope::of_address(*field),
+            TextPlace::Subject => Some(TextScope::Kind(TextKind::Subject)),
+            TextPlace::Header(name) => Some(TextScope::of_header(name)),
+            TextPlace::Body => Some(TextScope::Kind(TextKind::Body)),
+            TextPlace::Text => Some(TextScope::Message),
+            TextPlace::FileName | TextPlace::Attachment => None,
+        };
         let place = match place {
             TextPlace::Address(field) => Place::Field((*field).into(), address_line),
             TextPlace::Subject => Place::Field(CachedField::Subject, subject_line),
@@ -50,12 +61,18 @@ impl PatternTest {
             TextPlace::Text => Place::Text { in_headers: true },
             TextPlace::FileName | TextPlace::Attachment => Place::FileName,
         };
-        Self { place, finder: Finder::Pattern(PatternFinder::new(pattern)) }
+        let required = pattern.required_texts().into_iter().max_by_key(String::len);
+        let required = required.map(|text| Needle::of_folded(text.as_bytes()));
+        Self {
+            place,
+            required: scope.zip(required),
+            finder: Finder::Pattern(PatternFinder::new(pattern)),
+        }
     }
 
     /// Returns the test for a part whose media type contains a text.
     pub(crate) fn media_type(text: &str) -> Self {
-        Self { place: Place::MediaType, finder: Finder::Text(Needle::new(text)) }
+        Self { place: Place::MediaType, required: None, finder: Finder::Text(Needle::new(text)) }
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -64,6 +81,12 @@ impl PatternTest {
             Place::Header(_) => Cost::Message,
             Place::Text { .. } | Place::FileName | Place::MediaType => Cost::Text,
         }
+    }
+
+    /// Returns a text that the pattern requires, and the texts of an index in which it is; `None` if
+    /// there is none.
+    pub(crate) fn required(&self) -> Option<(TextScope, &Needle)> {
+        self.required.as_ref().map(|(scope, needle)| (*scope, needle))
     }
 
     /// Returns the answer of a field, if the view can provide it.
