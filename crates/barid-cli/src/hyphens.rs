@@ -21,8 +21,10 @@ const FLAG: &str = "flag";
 /// Moves flags to remove to the end, after `--`, and marks negated terms with `!`. `args` begins
 /// with the name of the program; `define` returns the definition of its options.
 pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
-    // Few command lines contain these words, and building the definition takes a while.
-    if !args.iter().any(|arg| SUBCOMMANDS.iter().any(|name| arg == name)) {
+    // Building the definition takes as long as many commands, and few command lines need it.
+    let is_named = |arg: &OsString| SUBCOMMANDS.iter().any(|name| arg == name);
+    let is_flag = args.iter().any(|arg| arg == FLAG);
+    if !args.iter().any(is_named) || !args.iter().any(|arg| may_be_none(arg, is_flag)) {
         return args;
     }
     let command = &lazy::whole(define);
@@ -57,6 +59,17 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
         kept.append(&mut moved);
     }
     kept
+}
+
+/// Returns `true` if an argument begins with a minus and may not be an option. Without a look at
+/// the definitions, only the usual options are known.
+fn may_be_none(arg: &OsString, is_flag: bool) -> bool {
+    match arg.as_bytes() {
+        [b'-', b'-', ..] | [b'-'] => false,
+        [b'-', b'q' | b'v' | b'h'] => false,
+        [b'-', b'n'] => is_flag,
+        bytes => bytes.starts_with(b"-"),
+    }
 }
 
 /// Returns an argument with `!` in place of its minus.
@@ -133,6 +146,7 @@ mod tests {
         check("barid flag b 1 +x -$Junk -\\Seen", "barid flag b 1 +x -- -$Junk -\\Seen");
         check("barid flag -q b 1 -seen -v", "barid flag -q b 1 -v -- -seen");
         check("barid flag b 1 -a -- -v", "barid flag b 1 -- -a -v");
+        check("barid flag b 1 -n", "barid flag b 1 -- -n");
         check("barid flag b 1 -- -v -b", "barid flag b 1 -- -v -b");
         check("barid flag b 1 +x", "barid flag b 1 +x");
     }

@@ -127,6 +127,8 @@ fn forms_of_the_output() {
     assert_eq!((&json("files")[1]["uid"], json("files").len()), (&4.into(), 2));
     let sender = &json("addresses")[0];
     assert_eq!((&sender["address"], &sender["messages"]), (&"ann@x.example".into(), &2.into()));
+    world.ok(&["copy", "--create", &mailbox, "from:ann", "mh:folder"]);
+    check(&world, &["search", "--output", "files", "folder", "lunch"], "folder/2\n");
     world.write("a.mbox", format!("From a Mon Jan  1 00:00:00 2024\n{ANN}\n").as_bytes());
     let run = world.run(&["search", "--output", "files", "a.mbox", "all"]);
     assert_eq!((run.code, run.text().as_str()), (2, ""));
@@ -178,6 +180,8 @@ fn commands_that_change_tell_how_many_messages_they_selected() {
         "{}",
         run.text()
     );
+    let run = world.run(&["flag", &mailbox, "from:ann", "older:1y", "+todo"]);
+    assert!(run.stderr.contains("a query of several words goes in quotes"), "{}", run.stderr);
     let copied = world.ok(&["copy", "--create", &mailbox, "thread:2", "copy.mbox"]);
     assert!(copied.contains("box: 2 messages selected\n"), "{copied}");
     check(&world, &["count", "copy.mbox"], "2\n");
@@ -254,4 +258,12 @@ fn several_mailboxes_are_searched_together() {
     let run = world.run(&["search", "--in", "none", "--in", "other", "all"]);
     assert_eq!((run.code, run.text().as_str()), (2, "other: 1\n"), "{}", run.stderr);
     check(&world, &["search", "--tree", "tree", "from:nobody"], "");
+    // A copy of a message is shown once, where it comes first.
+    world.deliver("other", "cur/1600000009.M9.host:2,S", ANN);
+    let all = [&both[..], &["release"]].concat();
+    assert_eq!(search(&all), "other: 2\n");
+    assert_eq!(search(&[&all[..], &["--duplicates"]].concat()), "other: 2\ntree/inbox: 1\n");
+    check(&world, &[&["count"][..], &all].concat(), "1\n");
+    let run = world.run(&["count", "--duplicates", "other"]);
+    assert!(run.code == 2 && run.stderr.contains("several mailboxes"), "{}", run.stderr);
 }

@@ -28,6 +28,9 @@ pub const SEARCH_DEPTH_MAX: usize = 100;
 /// Most bytes of all texts of a search program.
 pub const SEARCH_TEXT_LEN_MAX: usize = 256 * 1024;
 
+/// Most bytes of an unknown search key that is compared with the known ones.
+pub(crate) const KEY_COMPARED_LEN_MAX: usize = 32;
+
 /// Most patterns of a search program: regular expressions, prefixes, words near each other.
 pub const SEARCH_PATTERNS_MAX: usize = 64;
 

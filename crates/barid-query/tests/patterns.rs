@@ -2,7 +2,8 @@
 //! makes a message of texts and knows them.
 
 use barid_query::search::{
-    Day, Facts, Matcher, MatcherContext, MessageView, Scratch, ShortOptions, parse_short_with,
+    Day, Facts, Matcher, MatcherContext, MessageView, Scratch, SearchKey, SearchNode,
+    SearchProgram, ShortOptions, TextPlace, parse_short_with,
 };
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, Uid};
 use fastrand::Rng;
@@ -249,6 +250,24 @@ fn facts() -> Facts {
     }
 }
 
+/// Checks that a text with the pattern contains the texts that the pattern requires.
+fn check_required(program: &SearchProgram, texts: &Texts) {
+    let [SearchNode::Key(SearchKey::Pattern(place, pattern))] = program.nodes() else {
+        panic!("{program}")
+    };
+    let required = pattern.required_texts();
+    let has_all = |text: &String| {
+        let folded = barid_message::casemap(text);
+        required.iter().all(|required| folded.contains(required))
+    };
+    let is_in = match place {
+        TextPlace::Subject => has_all(&texts.subject),
+        TextPlace::FileName => texts.name.as_ref().is_some_and(has_all),
+        _ => texts.bodies.iter().any(has_all),
+    };
+    assert!(is_in, "{program} {required:?}");
+}
+
 #[test]
 fn patterns_find_what_a_naive_search_finds() {
     let mut random = Rng::with_seed(SEED);
@@ -272,6 +291,9 @@ fn patterns_find_what_a_naive_search_finds() {
             let options = ShortOptions { today: Day(0), fold_accents: folds };
             let program =
                 parse_short_with(&text, options).unwrap_or_else(|e| panic!("{text}: {e}"));
+            if expected {
+                check_required(&program, &texts);
+            }
             let matcher = Matcher::new(&program, &context);
             for raw in [&raw, &crlf] {
                 let view = &mut MessageView::new(facts(), raw);

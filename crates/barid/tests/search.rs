@@ -6,7 +6,8 @@ use barid::query::{
     parse_imap, parse_short_with,
 };
 use barid::{
-    ChangeOptions, ChangeRequest, FlagChange, Keyword, Mailbox, ReadAs, Uid, UidSet, WriteWhen,
+    ChangeOptions, ChangeRequest, FlagChange, Keyword, Mailbox, ReadAs, SortProgram, Uid, UidSet,
+    Window, WriteWhen, sorted_together,
 };
 use fastrand::Rng;
 
@@ -142,6 +143,40 @@ fn patterns_are_the_same_in_the_cache_and_in_the_message() {
         }
     }
     assert!(found_any >= 30, "{found_any}");
+}
+
+#[test]
+fn found_messages_are_sorted_as_the_mailbox_is() {
+    let mut compared = 0;
+    for mut world in [World::maildir(39), World::mbox(40)] {
+        world.deliver(MESSAGES);
+        world.wait();
+        let mut mailbox = world.open();
+        let some: Vec<u32> = (0..mailbox.len()).filter(|row| row % 3 > 0).collect();
+        let (first, second): (Vec<u32>, Vec<u32>) = some.iter().partition(|row| **row < 70);
+        for keys in [
+            &["date"][..],
+            &["reverse:date"],
+            &["subject", "reverse:date"],
+            &["from", "arrival"],
+            &["reverse:displayfrom"],
+            &["size"],
+        ] {
+            let program = SortProgram::parse(keys).unwrap();
+            let whole = mailbox.sorted(&program, Window::All).unwrap().rows;
+            let expected: Vec<u32> = whole.into_iter().filter(|row| some.contains(row)).collect();
+            let among = mailbox.sorted_among(&program, &some).unwrap();
+            assert_eq!(among.rows, expected, "{keys:?}");
+            let parts = [(&*mailbox, &first[..]), (&*mailbox, &second[..])];
+            let together = sorted_together(&parts, &program).unwrap();
+            let rows: Vec<u32> = together.iter().map(|(_, row)| *row).collect();
+            assert_eq!(rows, expected, "{keys:?}");
+            let is_own = |(part, row): &(usize, u32)| (*row < 70) == (*part == 0);
+            assert!(together.iter().all(is_own), "{keys:?}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 12);
 }
 
 #[test]

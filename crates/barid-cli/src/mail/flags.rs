@@ -85,8 +85,11 @@ impl FromStr for FlagWord {
             Some('-') => Sign::Remove,
             Some('=') => Sign::Set,
             _ => {
+                let words = "; a query of several words goes in quotes";
+                let hint = if text.contains(':') { words } else { "" };
                 return Err(format!(
-                    "write +{text} to add it, -{text} to remove it, or ={text} to remove all others"
+                    "write +{text} to add it, -{text} to remove it, or ={text} to remove all \
+                     others{hint}"
                 ));
             }
         };

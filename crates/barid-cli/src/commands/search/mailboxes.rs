@@ -1,7 +1,9 @@
 //! The mailboxes that are searched, one or several.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 
+use barid::message::{Profile, message_id};
 use barid::query::{NumberSet, ReturnOptions, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
 use barid::{Mailbox, MailboxSpec, Uid, UidSet};
@@ -10,6 +12,7 @@ use super::SearchedArgs;
 use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
+use crate::output::number::counted;
 
 /// A mailbox, and what was found in it.
 pub(super) struct SearchedMailbox {
@@ -55,6 +58,10 @@ impl SearchedArgs {
         words: &[String],
     ) -> anyhow::Result<(Mailboxes, Option<ReturnOptions>, Outcome)> {
         let is_many = self.is_many();
+        if self.duplicates && !is_many {
+            let hint = "name the mailboxes with --in or --tree";
+            return Err(WithHint::error("--duplicates is for several mailboxes", hint));
+        }
         if let (Some(name), false) = (&self.mailbox, is_many) {
             let query = self.options.parse(&context.config, words)?;
             let (mailbox, found) =
@@ -83,6 +90,13 @@ impl SearchedArgs {
                     report(context, &error);
                     outcome = Outcome::Incomplete;
                 }
+            }
+        }
+        if !self.duplicates {
+            let left_out = leave_out_copies(&mut parts)?;
+            if left_out > 0 {
+                let copies = counted(left_out, "copy");
+                context.detail(&format!("{copies} left out: --duplicates shows them"));
             }
         }
         if !unindexed.is_empty() {
@@ -134,6 +148,24 @@ impl Mailboxes {
             worst => worst,
         }
     }
+}
+
+/// Leaves the first message of each Message-ID; returns the number of others.
+fn leave_out_copies(parts: &mut [SearchedMailbox]) -> barid::Result<u64> {
+    let (mut seen, mut left_out) = (HashSet::new(), 0);
+    for SearchedMailbox { mailbox, rows, .. } in parts {
+        let mut first = Vec::with_capacity(rows.len());
+        mailbox.summaries(rows, &mut |summary| {
+            let id = summary.fields.message_id.and_then(|raw| message_id(raw, Profile::Rfc));
+            match id.is_none_or(|id| seen.insert(id.into_owned())) {
+                true => first.push(summary.row),
+                false => left_out += 1,
+            }
+            true
+        })?;
+        *rows = first;
+    }
+    Ok(left_out)
 }
 
 /// Returns the program with `in:` decided for a mailbox.

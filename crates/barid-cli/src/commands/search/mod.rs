@@ -104,6 +104,9 @@ pub(super) struct SearchedArgs {
     /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
     #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
     trees: Vec<PathBuf>,
+    /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
+    #[arg(long)]
+    duplicates: bool,
     #[command(flatten)]
     options: QueryArgs,
 }

@@ -4,6 +4,7 @@
 //! `docs/design/search.md` describes the texts that a pattern sees.
 
 mod finder;
+mod required;
 mod text;
 mod word;
 

@@ -115,3 +115,39 @@ fn limits() {
     let words: Vec<String> = (0..=NEAR_WORDS_MAX).map(|number| number.to_string()).collect();
     check(PatternSource::Near(words.join(" "), 5), "too many words near");
 }
+
+#[test]
+fn texts_that_a_pattern_requires() {
+    let check = |source: PatternSource, expected: &[&str]| {
+        let pattern = TextPattern::new(source.clone(), false).unwrap();
+        assert_eq!(pattern.required_texts(), expected, "{source:?}");
+        let folded = TextPattern::new(source, true).unwrap();
+        assert!(folded.required_texts().is_empty());
+    };
+    check(PatternSource::Text("Caf\u{e9}".to_owned()), &["CAFE\u{301}"]);
+    check(PatternSource::Prefix("budg".to_owned()), &["BUDG"]);
+    check(PatternSource::Near("annual rep*".to_owned(), 5), &["ANNUAL", "REP"]);
+    for (regex, expected) in [
+        ("budget", &["BUDGET"][..]),
+        ("^re: bud.ets?$", &["RE: BUD"]),
+        ("(annual) report", &["ANNUAL REPORT"]),
+        ("ab+c", &["A"]),
+        ("(abc){2}x", &["ABC"]),
+        ("a|b", &[]),
+        ("x(a|b)yz", &["YZ"]),
+        ("caf\u{e9}s and", &["S AND"]),
+        ("a\\nbc", &["BC"]),
+        ("ab\\bcd", &["ABCD"]),
+        ("(?i)bud", &[]),
+        ("(?x) a b c", &["ABC"]),
+        (".*", &[]),
+    ] {
+        check(PatternSource::Regex(regex.to_owned()), expected);
+    }
+    // The only letters beyond ASCII that are equal to one of it in any case.
+    for (regex, text) in [("^kel$", "\u{212a}el"), ("^sal$", "\u{17f}al")] {
+        let pattern = TextPattern::new(PatternSource::Regex(regex.to_owned()), false).unwrap();
+        assert!(PatternFinder::new(&pattern).is_in(&PatternText::new(text.into())), "{text}");
+        assert_eq!(pattern.required_texts(), [barid_message::casemap(text)]);
+    }
+}

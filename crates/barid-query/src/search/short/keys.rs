@@ -5,6 +5,7 @@ use barid_types::{Flag, Keyword};
 use super::ShortOptions;
 use super::lexer::{Shape, Value, Word};
 use super::values::{DateKey, dates, seconds, size};
+use crate::limits::KEY_COMPARED_LEN_MAX;
 use crate::search::day::number;
 use crate::search::{
     AddressField, DateColumn, NodeId, NumberSet, PatternSource, ProgramBuilder, SearchError,
@@ -285,10 +286,15 @@ fn spam(builder: &mut ProgramBuilder) -> Result<NodeId, SearchError> {
 
 /// Returns the error for an unknown key, with the key that is written most alike.
 fn no_such(key: &str) -> SearchError {
-    let synonym = SYNONYMS.iter().find(|(known, _)| *known == key).map(|(_, found)| *found);
-    let distance = |known: &&str| strsim::osa_distance(known.trim_end_matches(':'), key);
+    // A comparison costs the product of the lengths.
+    if key.len() > KEY_COMPARED_LEN_MAX {
+        return SearchError::NoSuchKey { key: format!("{key}:"), suggestion: None };
+    }
+    let keys = KEYS.into_iter().map(|known| (known.trim_end_matches(':'), known));
+    let distance = |(known, _): &(&str, &str)| strsim::osa_distance(known, key);
     // Nothing is alike to a short word but by accident.
     let most = if key.len() < 4 { 1 } else { 2 };
-    let nearest = KEYS.into_iter().min_by_key(distance).filter(|known| distance(known) <= most);
-    SearchError::NoSuchKey { key: format!("{key}:"), suggestion: synonym.or(nearest) }
+    let nearest = keys.chain(SYNONYMS).min_by_key(distance);
+    let suggestion = nearest.filter(|known| distance(known) <= most).map(|(_, found)| found);
+    SearchError::NoSuchKey { key: format!("{key}:"), suggestion }
 }

@@ -73,6 +73,7 @@ impl<'a> Lexer<'a> {
             None => return Ok(None),
             Some(b'(') => Token::Open,
             Some(b')') if self.depth > 0 => Token::Close,
+            Some(b')') => return Err(SearchError::OutOfPlace { found: ")".into(), at: self.at }),
             Some(b'-' | b'!') if rest[1..].starts_with(|c: char| !c.is_whitespace()) => {
                 Token::Minus
             }
@@ -99,6 +100,7 @@ impl<'a> Lexer<'a> {
 
     fn word(&mut self) -> Result<Word, SearchError> {
         let mut word = Word::default();
+        let start = self.at;
         if self.regex(&mut word.value)? {
             return Ok(word);
         }
@@ -126,6 +128,13 @@ impl<'a> Lexer<'a> {
                 }
                 c => value.text.push(c),
             }
+        }
+        // `f(a)` is a text; in `from:ann)` a parenthesis was meant.
+        let Word { key, value, .. } = &word;
+        let count = |c: char| value.text.matches(c).count();
+        if key.is_some() && !value.is_quoted && count(')') > count('(') {
+            let at = self.text[start..self.at].rfind(')').map_or(start, |at| start + at);
+            return Err(SearchError::OutOfPlace { found: ")".into(), at });
         }
         Ok(word)
     }

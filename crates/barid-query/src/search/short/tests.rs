@@ -237,11 +237,21 @@ fn what_cannot_be_meant_is_explained() {
         ("label", "tag:"),
         ("lst-id", "list-id:"),
         ("mime", "mimetype:"),
+        ("lable", "tag:"),
     ] {
         let text = format!("error: unknown search key `{wrong}:`; did you mean `{right}`?");
         check(&format!("{wrong}:a"), &text);
     }
     check("re:a", "error: unknown search key `re:`");
+    let long = "r".repeat(200_000);
+    check(&format!("{long}:a"), &format!("error: unknown search key `{long}:`"));
+    check("from:ann)", "error: `)` is out of place at byte 8");
+    check("(a or b)) c", "error: `)` is out of place at byte 8");
+    check("subject:f(a) \"a)\" :)", "and(Subject(\"f(a)\") Text(\"a)\") Text(\":)\"))");
+    check("older:2024", {
+        "error: `2024` is not a valid span of time such as 2h, 7d or 1y (dates are for \
+         `before:` and `since:`) for `older`"
+    });
     check("/(/", "error: `/(/` is not a valid regular expression: unclosed group");
     check("/\\w{500}{500}/", {
         "error: `/\\w{500}{500}/` is not a valid regular expression: it is too large"

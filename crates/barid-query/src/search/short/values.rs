@@ -88,6 +88,8 @@ pub(super) fn seconds(key: &str, text: &str) -> Result<u32, SearchError> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let count: u64 = number(&text[..split]).ok_or_else(bad)?;
     let unit = match &*text[split..].to_ascii_lowercase() {
+        // A year, and not the minutes that it would be.
+        "" if (1900..2200).contains(&count) => return Err(bad()),
         "" | "s" => 1,
         "min" => 60,
         "h" => 3600,
