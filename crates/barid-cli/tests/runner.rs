@@ -18,6 +18,7 @@ mod demo;
 mod folders;
 mod help;
 mod hostile;
+mod inputs;
 mod interrupted;
 mod killed;
 mod large;
