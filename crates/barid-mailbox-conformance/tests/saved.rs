@@ -2,6 +2,7 @@
 //! random changes by other programs, followed by two handles; and nothing is ever written.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,9 +234,9 @@ fn what_others_do_is_followed() {
                 _ => {
                     made += 1;
                     let (name, text) = (format!("{}.eml", rng.u32(..40)), text(made, &mut rng));
-                    if !files.contains_key(&name) {
-                        saved.save(&name, &text);
-                        files.insert(name, text);
+                    if let Entry::Vacant(free) = files.entry(name) {
+                        saved.save(free.key(), &text);
+                        free.insert(text);
                     }
                 }
             }
@@ -247,7 +248,8 @@ fn what_others_do_is_followed() {
             let found = texts(&handles[turn]);
             let mut expected: Vec<Vec<u8>> = files.values().map(|text| canonical(text)).collect();
             let mut has: Vec<Vec<u8>> = found.values().cloned().collect();
-            (expected.sort(), has.sort());
+            expected.sort();
+            has.sort();
             assert_eq!(has, expected, "seed {seed}");
             for (uid, text) in found {
                 let first = *by_text.entry(text).or_insert(uid);
