@@ -29,8 +29,9 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one. `@NAME` is a mailbox that the configuration names,
-`@` the default one; `barid config` shows them.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh, eml) force one. `-` is a mailbox or a message on standard
+input. `@NAME` is a mailbox that the configuration names, `@` the default one; `barid config` shows
+them.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_format_that_can_be_forced_is_named() {
-        for name in barid::FormatName::all().map(barid::FormatName::name) {
+        for name in barid::FormatName::readable().map(barid::FormatName::name) {
             let is_word = |word: &str| word.trim_matches(['`', '(', ')', ',']) == name;
             let words = EXAMPLES.replace(":PATH", "");
             assert!(words.split_whitespace().any(is_word), "{name}");

@@ -262,7 +262,8 @@ fn pdf() {
     assert_eq!(run.code, 2);
     // Without a reader.
     let run = world.run(&["attachments", &path, "--text"]);
-    assert!(run.stderr.contains("no PDF reader installed") && run.stderr.contains("hint: "));
+    assert_eq!(run.stderr.matches("no PDF reader installed").count(), 2, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("hint: ").count(), 1, "{}", run.stderr);
     assert_eq!((run.code, run.text().as_str()), (2, ""));
 }
 

@@ -20,6 +20,7 @@ mod folders;
 mod help;
 mod hostile;
 mod index;
+mod inputs;
 mod interrupted;
 mod killed;
 mod large;

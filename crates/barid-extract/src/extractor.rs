@@ -188,17 +188,23 @@ fn reason(kind: DocumentType, code: Option<i32>, signal: Option<i32>, messages: 
             let name = messages.split(':').next().unwrap_or_default();
             Failure::named(name).unwrap_or(Failure::Crashed)
         }
-        (_, Some(libc::SIGXCPU | libc::SIGKILL)) => Failure::CpuTimeOver,
-        // The allocator's last words.
-        (_, Some(libc::SIGABRT)) if messages.starts_with(b"memory allocation") => {
-            Failure::OutOfMemory
+        (_, Some(libc::SIGXCPU)) => Failure::CpuTimeOver,
+        (_, Some(libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGKILL | libc::SIGTERM)) => {
+            Failure::Killed
         }
+        _ if is_about_memory(messages) => Failure::OutOfMemory,
         // Exit codes of pdftotext: 1 and 2 for a document that cannot be opened or printed, 3 for
         // one whose permissions forbid it.
         (Some(1 | 2), _) if kind == DocumentType::Pdf => Failure::BadPdf,
         (Some(3), _) if kind == DocumentType::Pdf => Failure::Encrypted,
         _ => Failure::Crashed,
     }
+}
+
+/// Returns `true` for the last words of allocators: of Rust, of C++, and of poppler.
+fn is_about_memory(messages: &[u8]) -> bool {
+    let words = [&b"memory allocation of"[..], b"bad_alloc", b"Out of memory"];
+    words.iter().any(|words| memchr::memmem::find(messages, words).is_some())
 }
 
 /// Returns the first program `pdftotext` in the folders of `path`, the value of `PATH`. Relative

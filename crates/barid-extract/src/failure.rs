@@ -71,6 +71,9 @@ pub enum Failure {
     /// The helper ended in another way than it should.
     #[error("its reader crashed")]
     Crashed,
+    /// Somebody has killed the helper: the user, or the kernel for want of memory.
+    #[error("its reader was killed")]
+    Killed,
     /// The helper could not be confined, so it has read nothing.
     #[error("its reader could not be confined")]
     NotConfined,
@@ -83,7 +86,7 @@ pub enum Failure {
 }
 
 /// All failures with the names by which a helper reports them; the names never change.
-const NAMES: [(Failure, &str); 23] = [
+const NAMES: [(Failure, &str); 24] = [
     (Failure::InputTooLong, "input-too-long"),
     (Failure::InflatedTooLong, "inflated-too-long"),
     (Failure::RatioTooHigh, "ratio-too-high"),
@@ -104,6 +107,7 @@ const NAMES: [(Failure, &str); 23] = [
     (Failure::CpuTimeOver, "cpu-time-over"),
     (Failure::OutOfMemory, "out-of-memory"),
     (Failure::Crashed, "crashed"),
+    (Failure::Killed, "killed"),
     (Failure::NotConfined, "not-confined"),
     (Failure::NotStarted, "not-started"),
     (Failure::Stopped, "stopped"),
@@ -123,7 +127,10 @@ impl Failure {
 
     /// Returns `true` if the same attachment fails again whatever the state of the machine.
     pub fn is_lasting(self) -> bool {
-        !matches!(self, Self::NoPdfReader | Self::NotConfined | Self::NotStarted | Self::Stopped)
+        !matches!(
+            self,
+            Self::NoPdfReader | Self::Killed | Self::NotConfined | Self::NotStarted | Self::Stopped
+        )
     }
 }
 

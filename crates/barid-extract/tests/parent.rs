@@ -63,6 +63,9 @@ fn answers_are_understood() {
     check("exit 1", b"x", Err(Failure::Crashed));
     check("kill -SEGV $$", b"x", Err(Failure::Crashed));
     check("kill -XCPU $$", b"x", Err(Failure::CpuTimeOver));
+    check("kill -KILL $$", b"x", Err(Failure::Killed));
+    check("kill -TERM $$", b"x", Err(Failure::Killed));
+    check("echo std::bad_alloc >&2; exit 1", b"x", Err(Failure::OutOfMemory));
     check(
         "echo memory allocation of 9 bytes failed >&2; kill -ABRT $$",
         b"x",

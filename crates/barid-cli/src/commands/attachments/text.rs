@@ -44,13 +44,16 @@ pub(super) struct Printing {
     len: usize,
     /// `true` if a text was printed.
     follows: bool,
+    /// `true` if it was said how PDF can be read.
+    has_hinted: bool,
 }
 
 impl Printing {
     /// Creates the work, which ends once `stop` is `true`.
     pub(super) fn new(context: &Context, stop: Arc<AtomicBool>) -> Self {
         let extractor = extractor(context).stopped_by(stop);
-        Self { extractor, waiting: Vec::new(), parts: Vec::new(), len: 0, follows: false }
+        let (waiting, parts) = (Vec::new(), Vec::new());
+        Self { extractor, waiting, parts, len: 0, follows: false, has_hinted: false }
     }
 
     fn print(
@@ -87,7 +90,9 @@ impl Printing {
                 context.detail(&format!("{name}: no text is read from {media_type}"));
             }
             ExtractOutcome::Failed(failure) => {
-                report(context, &error(&name, *failure));
+                let has_hinted = self.has_hinted;
+                self.has_hinted |= *failure == Failure::NoPdfReader;
+                report(context, &error(&name, *failure, has_hinted));
                 return Ok(Outcome::Incomplete);
             }
         }
@@ -95,10 +100,10 @@ impl Printing {
     }
 }
 
-fn error(name: &str, failure: Failure) -> anyhow::Error {
+fn error(name: &str, failure: Failure, has_hinted: bool) -> anyhow::Error {
     let text = format!("{name}: {failure}");
     match failure {
-        Failure::NoPdfReader => {
+        Failure::NoPdfReader if !has_hinted => {
             WithHint::error(text, "on Debian, `apt install poppler-utils` installs one")
         }
         _ => anyhow::Error::msg(text),
