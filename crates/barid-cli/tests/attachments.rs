@@ -92,6 +92,8 @@ fn attachments_are_listed() {
     assert_eq!(count(&["--type", "image/*,text/csv"]), (0, 2));
     assert_eq!(count(&["--name", "*.DOCX", "--name", "page*"]), (0, 2));
     assert_eq!(count(&["--name", "*.docx", "--type", "image/*"]), (1, 0));
+    assert_eq!(count(&["subject:files", "--type", "text/*"]), (0, 2));
+    assert_eq!(count(&["subject:none"]), (1, 0));
     assert_eq!(count(&["1", "99"]), (0, 3));
     let missing = world.run(&["attachments", &path, "99"]);
     assert!(missing.stderr.contains("no message with UID 99"), "{}", missing.stderr);

@@ -21,7 +21,8 @@ use self::pieces::AttachedMessage;
 pub(crate) use self::text::pdf_reader;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
-use crate::mail::uids::UidRanges;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::size;
@@ -32,6 +33,7 @@ const EXAMPLES: &str = "\
 Examples:
   barid attachments ~/Maildir                        all attachments of a mailbox
   barid attachments ~/Maildir 4711 5000:*            those of some messages
+  barid attachments ~/Maildir from:ann newer:2w      those of messages that a query finds
   barid attachments ~/Maildir --type 'image/*' --save photos
   barid attachments ~/Maildir --name '*.pdf' --text | less
 
@@ -46,16 +48,17 @@ could not be read; the others are shown.";
 /// List the attachments of messages, save them, or print their text
 ///
 /// Attachments are the parts of a message that say so, and all parts that are not text. Without
-/// UIDs, those of all messages are listed.
+/// UIDs or a query, those of all messages are listed.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct AttachmentsArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs, ranges (5:9), * for the last, or `all`
-    #[arg(value_name = "UID")]
-    uids: Vec<UidRanges>,
+    /// Only these messages: UIDs and ranges, as in 1:4,7,* (* is the last); or a query as for
+    /// `barid search`
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: Vec<String>,
     /// Only attachments of this type, such as application/pdf or image/*
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<Pattern>,
@@ -71,6 +74,8 @@ pub(crate) struct AttachmentsArgs {
     /// Print the text of the attachments
     #[arg(long, group = "action")]
     text: bool,
+    #[command(flatten)]
+    query: QueryArgs,
 }
 
 impl AttachmentsArgs {
@@ -101,23 +106,18 @@ trait Work {
 /// Lists attachments, or works on them.
 pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Result<Outcome> {
     let mut mailbox = context.open(&args.mailbox)?;
-    let all: UidRanges = "all".parse().map_err(anyhow::Error::msg)?;
-    let ranges = match args.uids.is_empty() {
-        true => all,
-        false => UidRanges::joined(args.uids.clone()),
-    };
-    let selected = ranges.select(&mailbox)?;
-    for uid in &selected.missing {
-        let path = args.mailbox.clone().into();
-        report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
-    }
+    let (uids, outcome) = select(context, args, &mut mailbox)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut work: Box<dyn Work> = match &args.save {
         Some(dir) => Box::new(save::Saving::new(dir)?),
         None if args.text => Box::new(text::Printing::new(context, Arc::clone(&stop))),
-        None => return list(context, args, &mut mailbox, &selected.uids),
+        None => {
+            let listed = list(context, args, &mut mailbox, &uids)?;
+            return Ok(worse(outcome, listed));
+        }
     };
-    let (uids, outcome) = with_attachments(context, args, &mut mailbox, &selected.uids)?;
+    let (uids, unread) = with_attachments(context, args, &mut mailbox, &uids)?;
+    let outcome = worse(outcome, unread);
     let mut outcome =
         worse(outcome, if uids.is_empty() { Outcome::NothingMatched } else { Outcome::Done });
     signals::set_on_signal(&stop)?;
@@ -134,6 +134,25 @@ pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Resu
         return Err(WithHint::error("interrupted", "what is done so far is complete"));
     }
     Ok(outcome)
+}
+
+/// Returns the messages that are named or found; reports those that do not exist.
+fn select(
+    context: &Context,
+    args: &AttachmentsArgs,
+    mailbox: &mut Mailbox,
+) -> anyhow::Result<(Vec<Uid>, Outcome)> {
+    let all = ["all".to_owned()];
+    let words = if args.messages.is_empty() { &all[..] } else { &args.messages };
+    let selector = Selector::reading("nothing is listed");
+    let messages = MessageSelection::parse(&context.config, words, args.query, selector)?;
+    let found = messages.select(mailbox)?;
+    let outcome = match found.report(context, &args.mailbox) {
+        // Other messages that are named exist: their attachments decide.
+        Outcome::NothingMatched => Outcome::Done,
+        outcome => outcome,
+    };
+    Ok((found.selected.uids, outcome))
 }
 
 /// Works on the attachments of a message.
