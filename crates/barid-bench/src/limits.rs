@@ -95,8 +95,5 @@ pub const REST: Duration = Duration::from_millis(2_500);
 /// Most attempts to draw the queries of one class in one field.
 pub const QUERY_DRAWS_MAX: usize = 5_000;
 
-/// Number of messages that are delivered at once before an index is brought up to date.
-pub const DELIVERED_LEN: u64 = 1_000;
-
 /// Number of searches with a delivery before them in each round, and of as many without.
 pub const DELIVERY_PAIRS: usize = 7;

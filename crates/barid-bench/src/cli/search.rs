@@ -51,6 +51,9 @@ pub(super) struct SearchArgs {
     /// Build each index TIMES times
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     builds: u32,
+    /// Deliver NUMBER messages at once, before the indexes are brought up to date
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    deliveries: u64,
     /// Whom to compare with, separated by blanks or commas: notmuch, mu, mairix, dovecot, fts
     /// (Dovecot with fts-xapian), or none
     #[arg(short, long, value_name = "PEERS", default_value = "notmuch mu mairix dovecot fts")]
@@ -73,6 +76,7 @@ pub(super) fn run(run: &Run, args: &SearchArgs) -> anyhow::Result<ExitCode> {
         peer_queries: args.peer_queries,
         times: args.times,
         builds: args.builds,
+        deliveries: args.deliveries,
         peers: named("peer", &args.peers, &Side::PEERS, Side::name)?,
         rest: REST,
         out: args.output.clone(),

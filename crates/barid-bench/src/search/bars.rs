@@ -118,7 +118,7 @@ fn of_delivery(results: &Results) -> Option<Bar> {
 }
 
 fn of_recall(results: &Results) -> Option<Bar> {
-    let recall = results.recall(Side::Barid)?;
+    let recall = results.recall(Side::Barid, None)?;
     Some(Bar {
         of: vec!["true matches missed, others added".to_owned()],
         bar: "0, 0".to_owned(),

@@ -71,6 +71,8 @@ pub struct Options {
     pub times: u32,
     /// How often each index is built.
     pub builds: u32,
+    /// Number of messages that are delivered at once before the indexes are brought up to date.
+    pub deliveries: u64,
     /// The programs to compare with.
     pub peers: Vec<Side>,
     /// Time between a change of files and the next step that opens them again, usually
@@ -108,7 +110,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
     let commands = systems.iter().flat_map(|system| system.commands());
     let facts = Facts {
-        mail: vec![mail],
+        mail: vec![mail, format!("Many deliveries: {}", grouped(options.deliveries))],
         times: options.times,
         page_cache: "warm",
         barid: version(&options.program)?,
@@ -123,6 +125,8 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
         queries: (options.queries, options.peer_queries),
         times: options.times,
         builds: options.builds,
+        deliveries: options.deliveries,
+        refused: Vec::new(),
         rest: options.rest,
         stop,
     };
@@ -176,7 +180,8 @@ fn sides(options: &Options, material: &Material, work: &Path) -> Result<Sides> {
         match side {
             Side::Dovecot | Side::Fts => match Dovecot::new(side, material.linked.clone()) {
                 Some(system) => {
-                    sides.peers.push(format!("{side}: {}", lab::dovecot()?));
+                    let with = if side == Side::Fts { ", fts-xapian" } else { "" };
+                    sides.peers.push(format!("{side}: {}{with}", lab::dovecot()?));
                     sides.systems.push(Box::new(system));
                 }
                 None => sides.notes.push(format!("skipped: {side} is missing")),

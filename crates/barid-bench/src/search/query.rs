@@ -209,7 +209,10 @@ fn pick(class: Class, text: &str, random: &mut Random) -> Option<String> {
             random_of(runs.filter(|run| is_address(run)), random)?.to_owned()
         }
         Class::Punctuation => {
-            random_of(line.split_whitespace().filter(|run| is_punctuated(run)), random)?.to_owned()
+            let trimmed =
+                |run: &'_ str| run.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+            let runs = line.split_whitespace().map(trimmed);
+            random_of(runs.filter(|run| is_punctuated(run)), random)?
         }
         Class::NonAscii => {
             let is_wanted =
@@ -245,16 +248,10 @@ fn is_address(run: &str) -> bool {
     })
 }
 
-/// Returns `true` for letters or digits with something else than a blank between them.
+/// Returns `true` for a run with something else than letters and digits in it, but no address.
 fn is_punctuated(run: &str) -> bool {
-    let is_alnum = |c: char| c.is_ascii_alphanumeric();
-    let inside = run.trim_matches(is_alnum);
-    run.is_ascii()
-        && (4..=24).contains(&run.len())
-        && run.starts_with(is_alnum)
-        && run.ends_with(is_alnum)
-        && !inside.is_empty()
-        && !is_address(run)
+    let is_mixed = run.bytes().any(|byte| !byte.is_ascii_alphanumeric());
+    run.is_ascii() && (4..=24).contains(&run.len()) && is_mixed && !is_address(run)
 }
 
 /// Returns a word that hardly any mail has.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::bars;
-use super::query::Query;
+use super::query::{Field, Query};
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
@@ -112,7 +112,7 @@ fn recall_lines(results: &Results) -> Result<Vec<String>> {
         added: u64,
     }
     let lines = Side::ALL.into_iter().filter_map(|side| {
-        let recall = results.recall(side)?;
+        let recall = results.recall(side, None)?;
         Some(Line {
             v: VERSION,
             r#type: "bench_search_recall",
@@ -195,15 +195,22 @@ fn queries(results: &Results) -> Table {
 }
 
 fn found(results: &Results) -> Table {
-    let head = ["side", "queries", "not asked", "true matches", "missed", "missed %", "added"];
-    let mut table = Table::new(1, head);
+    let head = ["side", "queries", "not asked", "true matches", "missed", "added"];
+    let shares = ["body missed %", "subject %", "text %"];
+    let mut table = Table::new(1, head.into_iter().chain(shares));
     for side in Side::ALL {
-        let Some(recall) = results.recall(side) else { continue };
-        let share = 100.0 * recall.missed as f64 / recall.matches.max(1) as f64;
+        let Some(recall) = results.recall(side, None) else { continue };
         let cells = [recall.asked, recall.not_asked, recall.matches, recall.missed, recall.added];
-        let mut cells = cells.map(grouped).to_vec();
-        cells.insert(4, format!("{share:.1}"));
-        table.row_of([side.to_string()], cells);
+        let share = |field| {
+            let recall = results.recall(side, Some(field));
+            recall.map_or_else(String::new, |recall| {
+                format!("{:.1}", 100.0 * recall.missed as f64 / recall.matches.max(1) as f64)
+            })
+        };
+        table.row_of(
+            [side.to_string()],
+            cells.map(grouped).into_iter().chain(Field::ALL.map(share)),
+        );
     }
     table
 }

@@ -82,10 +82,13 @@ impl Results {
         Spread::of(self.seconds_of_queries(side, step).into_iter().map(|(_, seconds)| seconds))
     }
 
-    /// Returns the sum of the differences of a side from the truth; `None` if it was not asked.
-    pub(crate) fn recall(&self, side: Side) -> Option<Recall> {
-        let own = self.recalls.iter().filter(|recall| recall.side == side);
-        own.copied().reduce(|sum, recall| Recall {
+    /// Returns the sum of the differences of a side from the truth, in one field or in all;
+    /// `None` if it was not asked.
+    pub(crate) fn recall(&self, side: Side, field: Option<Field>) -> Option<Recall> {
+        let is_own = |recall: &&Recall| {
+            recall.side == side && field.is_none_or(|field| recall.field == field)
+        };
+        self.recalls.iter().filter(is_own).copied().reduce(|sum, recall| Recall {
             asked: sum.asked + recall.asked,
             not_asked: sum.not_asked + recall.not_asked,
             matches: sum.matches + recall.matches,

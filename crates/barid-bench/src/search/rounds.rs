@@ -14,7 +14,7 @@ use super::step::{Side, Step};
 use super::system::System;
 use super::truth::Truth;
 use crate::lab::{Figures, Progress, settle, stoppable};
-use crate::limits::{DELIVERED_LEN, DELIVERY_PAIRS};
+use crate::limits::DELIVERY_PAIRS;
 
 /// The programs and how to run them.
 pub(crate) struct Rounds<'a> {
@@ -25,8 +25,12 @@ pub(crate) struct Rounds<'a> {
     pub(crate) queries: (usize, usize),
     pub(crate) times: u32,
     pub(crate) builds: u32,
+    /// Number of messages that are many.
+    pub(crate) deliveries: u64,
     /// Time between a change of files and the next step that opens them again.
     pub(crate) rest: Duration,
+    /// Queries that a peer does not accept.
+    pub(crate) refused: Vec<(Side, usize)>,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -121,7 +125,17 @@ impl Rounds<'_> {
                     recall.not_asked += 1;
                     continue;
                 }
-                let found = stoppable(self.stop, system.found(query)).with_context(about)?;
+                let found = stoppable(self.stop, Ok(system.found(query)))?.with_context(about);
+                let found = match found {
+                    Ok(found) => found,
+                    Err(error) if side.is_exact() => return Err(error),
+                    Err(error) => {
+                        progress.screen.line(&format!("note: {error:#}"))?;
+                        self.refused.push((side, at));
+                        recall.not_asked += 1;
+                        continue;
+                    }
+                };
                 let difference = truth.compare(at, &found);
                 recall.asked += 1;
                 recall.matches += truth.matches(at).len() as u64;
@@ -162,7 +176,7 @@ impl Rounds<'_> {
                 for system in &mut self.systems {
                     let side = system.side();
                     let is_asked = query.is_for_all || side == Side::Barid;
-                    if !is_asked || !system.can_ask(query) {
+                    if !is_asked || !system.can_ask(query) || self.refused.contains(&(side, at)) {
                         continue;
                     }
                     let about = || format!("{side}: {:?} in {}", query.needle, query.field.name());
@@ -185,7 +199,7 @@ impl Rounds<'_> {
     ) -> Result<()> {
         let works = [
             (1, Step::IndexOne, Step::SearchOne),
-            (DELIVERED_LEN, Step::IndexThousand, Step::SearchThousand),
+            (self.deliveries, Step::IndexMany, Step::SearchMany),
         ];
         for (messages, index, search) in works {
             material.deliver(messages)?;
@@ -229,7 +243,7 @@ fn step(
     let side = system.side();
     progress.say(&format!("{round:2} - {step:25} - {side}"))?;
     let figures: Result<Figures> = match step {
-        Step::Build | Step::IndexOne | Step::IndexThousand => system.index(Sampling::Off),
+        Step::Build | Step::IndexOne | Step::IndexMany => system.index(Sampling::Off),
         _ => system.ask(&Query::delivered()),
     };
     let figures = stoppable(stop, figures).with_context(|| format!("{side} at {step}"))?;

@@ -13,6 +13,7 @@ pub enum Side {
     /// The program under test with its text index.
     Barid,
     /// The same without an index: it reads the messages.
+    #[serde(rename = "no-index")]
     Linear,
     /// notmuch.
     Notmuch,
@@ -81,10 +82,10 @@ pub enum Step {
     IndexOne,
     /// A search after that, for a word of the message.
     SearchOne,
-    /// The index is brought up to date after 1,000 messages were delivered.
-    IndexThousand,
+    /// The index is brought up to date after many messages were delivered.
+    IndexMany,
     /// A search after that, for a word of these messages.
-    SearchThousand,
+    SearchMany,
     /// A search without a delivery before, in turn with [`Step::Delivered`].
     Unchanged,
     /// A search right after one message was delivered, which must find it.
@@ -100,8 +101,8 @@ impl Step {
         Self::Build,
         Self::IndexOne,
         Self::SearchOne,
-        Self::IndexThousand,
-        Self::SearchThousand,
+        Self::IndexMany,
+        Self::SearchMany,
         Self::Unchanged,
         Self::Delivered,
     ];
@@ -120,8 +121,8 @@ impl Step {
     /// Returns `true` if a side takes part in the step.
     pub(crate) const fn is_of(self, side: Side) -> bool {
         match self {
-            Self::Build | Self::IndexOne | Self::IndexThousand => !side.reads_mail(),
-            Self::SearchOne | Self::SearchThousand | Self::Query(..) => true,
+            Self::Build | Self::IndexOne | Self::IndexMany => !side.reads_mail(),
+            Self::SearchOne | Self::SearchMany | Self::Query(..) => true,
             // The peers find a new message only after they have indexed it.
             Self::Unchanged | Self::Delivered => matches!(side, Side::Barid),
         }
@@ -134,8 +135,8 @@ impl fmt::Display for Step {
             Self::Build => "build",
             Self::IndexOne => "index one delivery",
             Self::SearchOne => "search after one",
-            Self::IndexThousand => "index 1000 deliveries",
-            Self::SearchThousand => "search after 1000",
+            Self::IndexMany => "index many deliveries",
+            Self::SearchMany => "search after many",
             Self::Unchanged => "search without change",
             Self::Delivered => "search after delivery",
             Self::Query(field, class) => {

@@ -157,8 +157,12 @@ impl System for WordIndex {
     }
 
     fn can_ask(&self, query: &Query) -> bool {
-        // What mairix takes for its own operators.
-        self.side != Side::Mairix || !query.needle.contains([',', '/', '=', '~', '^', ':', '+'])
+        /// The longest part of a word that mairix looks for, in bytes.
+        const PART_LEN_MAX: usize = 31;
+        let has_long = || query.needle.split(' ').any(|word| word.len() > PART_LEN_MAX);
+        // Its operators cannot be quoted.
+        let has_operator = || query.needle.contains([',', '/', '=', '~', '^', ':', '+']);
+        self.side != Side::Mairix || !has_long() && !has_operator()
     }
 
     fn ask(&mut self, query: &Query) -> Result<Figures> {
