@@ -30,7 +30,7 @@ Examples:
   barid-bench formats                                 every format, beside those of the peers
   barid-bench spam                                    the spam filter, beside bogofilter
   barid-bench imap                                    the IMAP server, beside Dovecot
-  barid-bench search                                  the text index, beside notmuch, mu, mairix, Dovecot
+  barid-bench search                                  searching texts, beside five peers
   barid-bench report --out runs.html                  a page of the runs that were kept";
 
 /// Measure what is fastest and smallest on this machine

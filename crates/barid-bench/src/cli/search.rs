@@ -16,8 +16,8 @@ Examples:
   barid-bench search --mail lists --messages 100000   repeated, with other ids
   barid-bench search --messages 500 -t 1 -p notmuch   a small trial
 
-Files in DIR: summary.md, raw.csv, queries.csv. The last one has the queries, which are words of the
-mail.
+Files in DIR: summary.md, raw.csv, queries.csv. The last one has the queries, which are words of
+the mail.
 
 Exit status: 2 if it was interrupted; what was measured so far is in DIR all the same.";
 

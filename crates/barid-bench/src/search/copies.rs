@@ -46,8 +46,8 @@ pub(crate) fn renewed(message: &[u8], copy: u64) -> Vec<u8> {
     out
 }
 
-/// Appends a line with other tokens; in a field of ids each id gets a prefix too, as one may have no
-/// token.
+/// Appends a line with other tokens; in a field of ids each id gets a prefix too, as one may have
+/// no token.
 fn push_renewed(line: &[u8], copy: u64, is_id: bool, out: &mut Vec<u8>) {
     let is_of_run = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     for run in line.chunk_by(|one, two| is_of_run(*one) == is_of_run(*two)) {

@@ -1,4 +1,4 @@
-//! What a message says, by code that shares nothing with barid.
+//! The texts of a message, by code that shares nothing with barid.
 //!
 //! Only messages that leave no doubt are judged: one part of plain text in a common charset, a
 //! header of ASCII without a malformed line or encoded word. Of these every program must see the

@@ -16,7 +16,8 @@ use crate::lab::Figures;
 use crate::limits::STEP_DEADLINE;
 use crate::systems::dovecot::{figures_of, select};
 
-/// The settings of the text index: all parts of 3 to 20 characters of words, as its manual has them.
+/// The settings of the text index, as its manual has them: all parts of words of 3 to 20
+/// characters.
 const FTS: [(&str, &str); 3] = [
     ("mail_plugins", "fts fts_xapian"),
     ("plugin/fts", "xapian"),

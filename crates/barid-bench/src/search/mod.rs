@@ -69,7 +69,7 @@ pub struct Options {
     pub peer_queries: usize,
     /// Number of timed rounds of queries and deliveries.
     pub times: u32,
-    /// How often each index is built.
+    /// Number of times that each index is built.
     pub builds: u32,
     /// Number of messages that are delivered at once before the indexes are brought up to date.
     pub deliveries: u64,
@@ -147,7 +147,7 @@ fn mail(options: &Options, material: &Material) -> String {
 fn ensure_room(options: &Options, material: &Material, work: &Path) -> Result<()> {
     /// Bytes of all indexes but one for each byte of mail: notmuch's alone are nearly three.
     const PARTS: u64 = 5;
-    /// Those of fts-xapian.
+    /// The bytes of that of fts-xapian.
     const FTS_PARTS: u64 = 8;
     let parts = PARTS + if options.peers.contains(&Side::Fts) { FTS_PARTS } else { 0 };
     let (free, needed) = (disk::free(work)? / 1_000_000, material.bytes * parts / 1_000_000);

@@ -9,7 +9,7 @@ use super::decode::Texts;
 use super::material::DELIVERED;
 use crate::limits::QUERY_DRAWS_MAX;
 
-/// Where a query looks.
+/// A place in which a query looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Field {
@@ -99,7 +99,7 @@ impl Serialize for Class {
 /// A query: which messages have `needle` in `field`?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Where it looks.
+    /// The place in which it looks.
     pub field: Field,
     /// Its class.
     pub class: Class,

@@ -8,12 +8,12 @@ use crate::lab::{self, Measured, Spread};
 /// A run of one side at one step in one round; of a query, one process.
 pub type Run = lab::Run<Side, Step>;
 
-/// How the answers of a side to the queries of a class differ from the truth.
+/// Differences of the answers of a side to the queries of a class from the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
-    /// Whose answers.
+    /// The side.
     pub side: Side,
-    /// Where the queries look.
+    /// The place in which the queries look.
     pub field: Field,
     /// The class of the queries.
     pub class: Class,

@@ -14,9 +14,9 @@ use crate::lab::{Figures, Runner};
 /// The size of an index or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Whose it is.
+    /// The side.
     pub side: Side,
-    /// What it is.
+    /// A name for it.
     pub part: &'static str,
     /// Bytes.
     pub bytes: u64,

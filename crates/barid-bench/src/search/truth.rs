@@ -1,4 +1,4 @@
-//! What each query must find, by a plain search in the texts of every message.
+//! The messages that each query must find, by a plain search in the texts of every message.
 
 use std::sync::atomic::AtomicBool;
 
@@ -72,7 +72,7 @@ impl Truth {
     }
 }
 
-/// How an answer differs from the truth.
+/// A difference of an answer from the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
     /// Messages that are not found but should be.

@@ -1,5 +1,5 @@
-//! The peers that index words: notmuch, mu and mairix. Each is asked as a person would: for the text
-//! in quotation marks, or for parts of words where it has a form for them.
+//! The peers that index words: notmuch, mu and mairix. Each is asked as a person would: for the
+//! text in quotation marks, or for parts of words where it has a form for them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
