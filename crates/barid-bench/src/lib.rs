@@ -5,8 +5,8 @@
 //! [`formats`] opening, fetching, threading, searching and converting in each format, [`spam`] spam
 //! filters, [`imap`] the IMAP server, [`search`] searching texts. All sides of a comparison must
 //! give the same answer before anything is timed, they run in turn on the same mail, and every run
-//! is kept. [`report`] makes one page of all kept runs. Code that the benches share is in `lab`, the
-//! programs that several of them measure in `systems`.
+//! is kept. [`report`] makes one page of all kept runs. Code that the benches share is in `lab`,
+//! the programs that several of them measure in `systems`.
 //!
 //! The library does not use the terminal or the environment: output goes to a [`Screen`]. The
 //! program does, in `cli`.

@@ -24,10 +24,10 @@ Exit status: 2 if it was interrupted; what was measured so far is in DIR all the
 /// Measure searching texts, beside notmuch, mu, mairix and Dovecot
 ///
 /// A Maildir is indexed and searched: by barid with its text index and without, by notmuch, mu and
-/// mairix, and by Dovecot with the text index of fts-xapian and without. The queries are words, parts of words,
-/// phrases, addresses and more, drawn from the mail. Before anything is timed, the answers are
-/// compared with a plain search in the texts: barid may neither miss a message nor add one, and of
-/// the others it is counted. Peers that are not installed are left out.
+/// mairix, and by Dovecot with the text index of fts-xapian and without. The queries are words,
+/// parts of words, phrases, addresses and more, drawn from the mail. Before anything is timed, the
+/// answers are compared with a plain search in the texts: barid may neither miss a message nor add
+/// one, and of the others it is counted. Peers that are not installed are left out.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct SearchArgs {
