@@ -10,6 +10,7 @@ use barid_testkit::peers::program;
 /// A package and a sign that it is installed: a file, a library (`lib...`) or a program.
 const PACKAGES: &[(&str, &str)] = &[
     ("dovecot-imapd", "/usr/lib/dovecot/imap"),
+    ("dovecot-fts-xapian", "/usr/lib/dovecot/modules/lib21_fts_xapian_plugin.so"),
     ("uw-mailutils", "mailutil"),
     ("libc-client2007e-dev", "/usr/include/c-client/c-client.h"),
     ("neomutt", "neomutt"),
@@ -22,6 +23,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("procmail", "procmail"),
     ("maildrop", "maildrop"),
     ("isync", "mbsync"),
+    ("notmuch", "notmuch"),
+    ("maildir-utils", "mu"),
+    ("mairix", "mairix"),
     ("curl", "curl"),
     ("mutt", "mutt"),
     ("offlineimap3", "offlineimap"),
