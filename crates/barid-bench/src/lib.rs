@@ -3,10 +3,10 @@
 //!
 //! [`open`] measures opening mailboxes, [`hcache`] header caches, [`mbox`] rewriting a large mbox,
 //! [`formats`] opening, fetching, threading, searching and converting in each format, [`spam`] spam
-//! filters, [`imap`] the IMAP server. All sides of a comparison must give the same answer before
-//! anything is timed, they run in turn on the same mail, and every run is kept. [`report`] makes
-//! one page of all kept runs. Code that the benches share is in `lab`, the programs that several of
-//! them measure in `systems`.
+//! filters, [`imap`] the IMAP server, [`search`] searching texts. All sides of a comparison must
+//! give the same answer before anything is timed, they run in turn on the same mail, and every run
+//! is kept. [`report`] makes one page of all kept runs. Code that the benches share is in `lab`,
+//! the programs that several of them measure in `systems`.
 //!
 //! The library does not use the terminal or the environment: output goes to a [`Screen`]. The
 //! program does, in `cli`.
@@ -19,6 +19,7 @@ pub mod limits;
 pub mod mbox;
 pub mod open;
 pub mod report;
+pub mod search;
 pub mod spam;
 mod systems;
 

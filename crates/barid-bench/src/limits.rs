@@ -91,3 +91,9 @@ pub const RUN_ROWS_MAX: usize = 20_000;
 
 /// Time after which changed files are old enough for a program to trust their stamps.
 pub const REST: Duration = Duration::from_millis(2_500);
+
+/// Most attempts to draw the queries of one class in one field.
+pub const QUERY_DRAWS_MAX: usize = 5_000;
+
+/// Number of searches with a delivery before them in each round, and of as many without.
+pub const DELIVERY_PAIRS: usize = 7;

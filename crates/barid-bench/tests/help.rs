@@ -9,7 +9,7 @@ use crate::support::World;
 #[test]
 fn every_bench_explains_itself() {
     let world = World::new();
-    for bench in ["", "open", "hcache", "mbox", "formats", "spam", "imap", "report"] {
+    for bench in ["", "open", "hcache", "mbox", "formats", "spam", "imap", "search", "report"] {
         let args = |last| [&[bench][..], &[last]].concat();
         let args = |last| args(last).into_iter().filter(|arg| !arg.is_empty()).collect::<Vec<_>>();
         let help = world.ok(&args("--help"));

@@ -9,6 +9,7 @@ mod imap;
 mod open;
 mod program;
 mod report;
+mod search;
 mod spam;
 mod support;
 

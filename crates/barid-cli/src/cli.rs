@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    admin, bogo, cache, check, completions, config, convert, count, deliver, demo, fetch, folders,
-    index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
+    admin, attachments, bogo, cache, check, completions, config, convert, count, deliver, demo,
+    fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -29,8 +29,9 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one. `@NAME` is a mailbox that the configuration names,
-`@` the default one; `barid config` shows them.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh, eml) force one. `-` is a mailbox or a message on standard
+input. `@NAME` is a mailbox that the configuration names, `@` the default one; `barid config` shows
+them.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Status(Lazy<status::StatusArgs>),
     Ls(Lazy<ls::LsArgs>),
     Show(Lazy<show::ShowArgs>),
+    Attachments(Lazy<attachments::AttachmentsArgs>),
     Fetch(Lazy<fetch::FetchArgs>),
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
@@ -103,6 +105,7 @@ impl Command {
             Self::Status(args) => status::run(context, args),
             Self::Ls(args) => ls::run(context, args),
             Self::Show(args) => show::run(context, args),
+            Self::Attachments(args) => attachments::run(context, args),
             Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_format_that_can_be_forced_is_named() {
-        for name in barid::FormatName::all().map(barid::FormatName::name) {
+        for name in barid::FormatName::readable().map(barid::FormatName::name) {
             let is_word = |word: &str| word.trim_matches(['`', '(', ')', ',']) == name;
             let words = EXAMPLES.replace(":PATH", "");
             assert!(words.split_whitespace().any(is_word), "{name}");

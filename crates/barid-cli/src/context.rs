@@ -19,6 +19,7 @@ use crate::config::UserConfig;
 use crate::dirs;
 use crate::exit::{WithHint, of_library};
 use crate::global::GlobalArgs;
+use crate::mail::standard_input::StandardInput;
 use crate::output::escape::visible;
 use crate::output::progress::ProgressLine;
 use crate::output::sink::Sink;
@@ -109,6 +110,28 @@ impl Context {
         Ok(options)
     }
 
+    /// Returns the folders for input that is too large for memory: those of the caches and of the
+    /// state, and that for temporary files.
+    pub(crate) fn spool_folders(&self) -> Vec<PathBuf> {
+        let folders = [self.cache_dir(), self.state_dir().ok(), Some(env::temp_dir())];
+        folders.into_iter().flatten().collect()
+    }
+
+    /// Returns the mailbox that a text names, which must not be standard input.
+    ///
+    /// # Errors
+    /// As [`Context::spec`], and if it is standard input.
+    pub(crate) fn spec_on_disk(&self, mailbox: &OsStr) -> anyhow::Result<MailboxSpec> {
+        let spec = self.spec(mailbox)?;
+        match is_stdin(&spec) {
+            false => Ok(spec),
+            true => Err(WithHint::error(
+                "standard input is a mailbox that can only be read, and has no cache",
+                "save it to a file and name that; `barid copy - all DST` copies its messages",
+            )),
+        }
+    }
+
     /// Returns the mailbox that a text names: `PATH`, `FORMAT:PATH`, or a name of the
     /// configuration.
     ///
@@ -161,6 +184,13 @@ impl Context {
         adjust: &dyn Fn(&mut OpenOptions),
         work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
     ) -> anyhow::Result<(Mailbox, T)> {
+        if is_stdin(spec) {
+            let mut mailbox =
+                StandardInput::read(&self.spool_folders(), None)?.into_any_mailbox(spec.format)?;
+            let done = work(&mut mailbox)?;
+            self.print_notes(&mailbox);
+            return Ok((mailbox, done));
+        }
         let opened = self.with_progress(|options| {
             let mut options = options.clone();
             adjust(&mut options);
@@ -304,6 +334,11 @@ impl Context {
         // Nobody reads a closed standard error.
         let _ = io::stderr().write_all(line.as_bytes());
     }
+}
+
+/// Returns `true` for the mailbox on standard input, `-` or `FORMAT:-`; `./-` is a file.
+fn is_stdin(spec: &MailboxSpec) -> bool {
+    spec.path == Path::new("-")
 }
 
 /// Parses `PATH` or `FORMAT:PATH`. The path may contain bytes that are not UTF-8; a name as printed

@@ -14,7 +14,8 @@ use clap::{Arg, Command};
 use crate::lazy;
 
 /// The subcommands whose arguments may begin with a minus.
-const SUBCOMMANDS: [&str; 7] = [FLAG, "search", "count", "ls", "thread", "show", "expunge"];
+const SUBCOMMANDS: [&str; 8] =
+    [FLAG, "search", "count", "ls", "thread", "show", "attachments", "expunge"];
 /// The subcommand whose flags may stand anywhere; the words of the others keep their order.
 const FLAG: &str = "flag";
 

@@ -69,3 +69,19 @@ pub(crate) const SUBJECT_ROWS: usize = 4096;
 
 /// Most bytes of the kernel's status of this process.
 pub(crate) const PROCESS_STATUS_LEN_MAX: usize = 8 * 1024;
+
+/// Longest name of a file that is made for an attachment, in bytes; file systems allow 255, and a
+/// number may be added.
+pub(crate) const FILE_NAME_LEN_MAX: usize = 200;
+
+/// Most names that are tried for one attachment.
+pub(crate) const FILE_NAMES_MAX: usize = 10_000;
+
+/// Length of quoted-printable without a line end from which it is decoded in pieces, in bytes.
+pub(crate) const ENCODED_PIECE_LEN: usize = 64 * 1024;
+
+/// Attachments whose texts are extracted before any of them is printed.
+pub(crate) const TEXTS_AT_ONCE: usize = 64;
+
+/// Bytes of attachments from which on their texts are extracted at once.
+pub(crate) const TEXTS_AT_ONCE_LEN: usize = 64 * 1024 * 1024;

@@ -28,7 +28,7 @@ use clap::CommandFactory as _;
 
 fn main() -> ExitCode {
     let survives = signals::survive_size_limits();
-    if let Some(code) = commands::bogo::called() {
+    if let Some(code) = commands::bogo::called().or_else(commands::extract_text::called) {
         return code;
     }
     let args: Vec<_> = std::env::args_os().collect();

@@ -2,11 +2,12 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 53] = [
+const COMMANDS: [&[&str]; 54] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
+    &["attachments"],
     &["fetch"],
     &["thread"],
     &["search"],

@@ -3,6 +3,7 @@
 
 mod added;
 mod asked;
+mod attachments;
 mod bad_input;
 mod bogofilter;
 mod cache;
@@ -19,6 +20,7 @@ mod folders;
 mod help;
 mod hostile;
 mod index;
+mod inputs;
 mod interrupted;
 mod killed;
 mod large;

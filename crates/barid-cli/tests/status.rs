@@ -21,7 +21,12 @@ fn a_maildir_is_counted() {
     assert_eq!(status["cache"]["state"], "populated");
     assert_eq!(status["cache"]["messages_read"], 3);
     assert!(status["cache"]["bytes"].as_u64() > Some(0));
+    let extraction = &status["extraction"];
+    assert!(extraction["seccomp"].is_boolean() && extraction["landlock"].is_boolean());
+    assert!(extraction["pdf_reader"].is_null(), "there is no PATH: {extraction}");
     assert!(status["elapsed_ms"].is_number());
+    let text = world.ok(&["status", &path]);
+    assert!(text.contains("read under limits, ") && text.contains("no PDF reader"), "{text}");
 }
 
 #[test]

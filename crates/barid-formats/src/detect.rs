@@ -87,7 +87,11 @@ pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
 }
 
 fn detected(probe: &Probe<'_>, path: &Path) -> Result<FormatName> {
-    FormatName::detect(probe)?.ok_or_else(|| not_a_mailbox(path, what_else(probe)))
+    let found = match FormatName::detect(probe)? {
+        None => FormatName::detect_to_open(probe)?,
+        found => found,
+    };
+    found.ok_or_else(|| not_a_mailbox(path, what_else(probe)))
 }
 
 fn not_a_mailbox(path: &Path, reason: &'static str) -> Error {
@@ -148,6 +152,13 @@ mod tests {
             ("/gz", b"\x1f\x8b\x08\x00"),
             ("/binary", b"\x7fELF\x00\x01"),
             ("/text", b"Dear Sir,\n"),
+            ("/saved/a.eml", b"Subject: x\n\n"),
+            ("/saved/b.txt", b"x"),
+            ("/other/b.txt", b"x"),
+            ("/binary.eml", b"\x7fELF\x00\x01"),
+            ("/mbox.eml", b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n"),
+            ("/message", b"Received: by x\nSubject: x\n\n"),
+            ("/config", b"name: value\n"),
         ]);
         let found = open(vfs, &MailboxSpec::parse(spec)).map(|mailbox| mailbox.format().name());
         match (found, expected) {
@@ -181,6 +192,23 @@ mod tests {
         check("/dir", Err("`barid folders` lists"));
         check("/missing", Err("/missing"));
         check("/mix", Ok("mix"));
+    }
+
+    #[test]
+    fn saved_messages_are_told_when_they_are_opened() {
+        check("/saved", Ok("eml"));
+        check("/saved/", Ok("eml"));
+        check("/saved/a.eml", Ok("eml"));
+        check("/message", Ok("eml"));
+        check("eml:/config", Ok("eml"));
+        check("eml:/other", Ok("eml"));
+        check("/mbox.eml", Ok("mboxo"));
+        check("/config", Err("does not begin with a From_ line"));
+        check("/other", Err("`barid folders` lists"));
+        check("/binary.eml", Err("binary file"));
+        check("eml:/binary", Err("binary file"));
+        let vfs = vfs_with(&[("/saved/a.eml", b"Subject: x\n\n")]);
+        assert!(detect(&*vfs, Path::new("/saved")).unwrap().is_none(), "not in trees");
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod check;
 mod create;
 mod detect;
 mod durable;
+mod eml;
 mod file_stamps;
 mod files;
 mod folders;

@@ -13,6 +13,7 @@ macro_rules! storage_on_files {
         }
 
         fn identity(&self, may_write: bool) -> barid_mailbox::Result<barid_state::Identity> {
+            let may_write = may_write && !self.format().is_read_only;
             Ok(barid_state::Identity::of(&*self.vfs, &self.path, may_write)?)
         }
 

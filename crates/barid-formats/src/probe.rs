@@ -72,6 +72,28 @@ impl<'a> Probe<'a> {
         Ok(true)
     }
 
+    /// Returns `true` if the path ends with an extension, in any case.
+    pub(crate) fn has_extension(&self, extension: &[u8]) -> bool {
+        let name = self.path.as_os_str().as_encoded_bytes();
+        let start = name.len().saturating_sub(extension.len());
+        name[start..].eq_ignore_ascii_case(extension)
+    }
+
+    /// Returns `true` if it is a folder with a name, other than that of a folder, that `is_match`
+    /// accepts. Lists the folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be listed.
+    pub(crate) fn has_name(&self, is_match: &dyn Fn(&[u8]) -> bool) -> Result<bool> {
+        let dir = self.vfs.open_dir(self.path).map_err(Error::at(self.path))?;
+        let mut is_found = false;
+        let listed = dir.list(&mut |name, file_type| {
+            is_found |= file_type != FileType::Dir && is_match(name);
+        });
+        listed.map_err(Error::at(self.path))?;
+        Ok(is_found)
+    }
+
     /// Returns `true` if the path is a folder that contains `name`. With `follows`, a symbolic link
     /// that leads nowhere does not count.
     pub(crate) fn has(&self, name: &str, follows: bool) -> bool {

@@ -24,6 +24,9 @@ pub(crate) struct RegisteredFormat {
     pub(crate) format: Format,
     /// Returns `true` if the path is a mailbox of the format; `None` if only the name selects it.
     pub(crate) probe: Option<fn(&Probe<'_>) -> Result<bool>>,
+    /// Returns `true` if a path that no `probe` recognises is a mailbox of the format. Asked only
+    /// when a mailbox is opened, and not while mailboxes are searched for.
+    pub(crate) opening_probe: Option<fn(&Probe<'_>) -> Result<bool>>,
     /// Returns the reason why the path cannot be a mailbox of the format, although it was named.
     pub(crate) mismatch: fn(&Probe<'_>) -> Result<Option<Mismatch>>,
     pub(crate) open: OpenFormat,

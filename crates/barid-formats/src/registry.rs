@@ -8,19 +8,24 @@ use barid_mailbox::{Format, Result};
 
 use crate::probe::Probe;
 use crate::registered::RegisteredFormat;
-use crate::{maildir, mbox, mbx, mh, mix};
+use crate::{eml, maildir, mbox, mbx, mh, mix};
 
 /// Every format, in the order in which they are tried.
-static REGISTRY: [&[RegisteredFormat]; 5] =
-    [&maildir::FORMATS, &mh::FORMATS, &mix::FORMATS, &mbx::FORMATS, &mbox::FORMATS];
+static REGISTRY: [&[RegisteredFormat]; 6] =
+    [&maildir::FORMATS, &mh::FORMATS, &mix::FORMATS, &mbx::FORMATS, &mbox::FORMATS, &eml::FORMATS];
 
 /// A registered format, selected by the name before a path (`mbox:PATH`).
 #[derive(Clone, Copy)]
 pub struct FormatName(&'static RegisteredFormat);
 
 impl FormatName {
-    /// Returns all formats, in the order of detection.
+    /// Returns all formats in which a mailbox can be created, in the order of detection.
     pub fn all() -> impl Iterator<Item = Self> {
+        Self::readable().filter(|name| !name.format().is_read_only)
+    }
+
+    /// Returns all formats, those that can only be read included, in the order of detection.
+    pub fn readable() -> impl Iterator<Item = Self> {
         registered().map(Self)
     }
 
@@ -36,6 +41,22 @@ impl FormatName {
     pub(crate) fn detect(probe: &Probe<'_>) -> Result<Option<Self>> {
         for registered in registered() {
             if let Some(is_this) = registered.probe
+                && is_this(probe)?
+            {
+                return Ok(Some(Self(registered)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Detects the format of a path that is to be opened and that [`FormatName::detect`] does not
+    /// recognise; `None` if no format matches.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub(crate) fn detect_to_open(probe: &Probe<'_>) -> Result<Option<Self>> {
+        for registered in registered() {
+            if let Some(is_this) = registered.opening_probe
                 && is_this(probe)?
             {
                 return Ok(Some(Self(registered)));

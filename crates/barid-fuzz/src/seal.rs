@@ -42,6 +42,21 @@ pub(crate) fn tail(bytes: &mut [u8]) {
     }
 }
 
+/// Seals a file of texts of attachments: each record, and its text.
+pub(crate) fn attachment_texts(bytes: &mut [u8]) {
+    let mut at = 8_usize;
+    for _ in 0..PIECES_MAX {
+        let (header, text) = (at..at + 52, at + 60);
+        let end = text.saturating_add(u32_at(bytes, at + 36));
+        if end > bytes.len() {
+            return;
+        }
+        sum(bytes, text..end, 0, at + 44);
+        sum(bytes, header, at as u64, at + 52);
+        at = end;
+    }
+}
+
 /// Seals a redo journal.
 pub(crate) fn redo_journal(bytes: &mut [u8]) {
     let end = 1_024_usize.saturating_add(offset_at(bytes, 48));

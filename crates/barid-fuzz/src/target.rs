@@ -2,8 +2,9 @@
 
 use crate::seal;
 use crate::seeds::{self, AUTH_WORDS, BOX_WORDS, MAIL_WORDS, QUERY_WORDS};
+use crate::targets::extract::DOCUMENT_WORDS;
 use crate::targets::{
-    auth, cache, folders, imap, lmtp, mailbox, message, query, serve, spam, state,
+    auth, cache, extract, folders, imap, lmtp, mailbox, message, query, serve, spam, state,
 };
 
 /// A function that takes any bytes, and what inputs are made of.
@@ -43,6 +44,10 @@ const fn parser(
 
 const fn file(name: &'static str, run: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>) -> Target {
     Target { name, run, seeds, words: BOX_WORDS, inputs: FEW }
+}
+
+const fn document(name: &'static str, run: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>) -> Target {
+    Target { name, run, seeds, words: DOCUMENT_WORDS, inputs: MANY }
 }
 
 /// Every parser and every file format.
@@ -282,6 +287,26 @@ pub static TARGETS: &[Target] = &[
     parser("sasl-line", auth::sasl_line, auth::sasl_line_seeds, AUTH_WORDS),
     parser("passwd-file", auth::passwd_file, auth::passwd_file_seeds, AUTH_WORDS),
     parser("token", auth::token, auth::token_seeds, AUTH_WORDS),
+    document("office", extract::office, extract::office_seeds),
+    document("office-members", extract::members, extract::member_seeds),
+    document("document-texts", extract::texts, extract::text_seeds),
+    document("document-types", extract::types, extract::type_seeds),
+    Target {
+        inputs: SOME,
+        ..file("attachment-texts", extract::remembered, extract::remembered_seeds)
+    },
+    Target {
+        inputs: SOME,
+        ..file(
+            "attachment-texts-sealed",
+            |bytes| {
+                let mut bytes = bytes.to_vec();
+                seal::attachment_texts(&mut bytes);
+                extract::remembered(&bytes);
+            },
+            extract::remembered_seeds,
+        )
+    },
 ];
 
 const DUMP: &[u8] = b".MSG_COUNT 3 2 20240603\n.ENCODING 2 0 0\nfree 3 0 20240603\n\

@@ -37,13 +37,6 @@ impl Segment {
         }
         match scope {
             TextScope::Kind(kind) => self.find_in(&[kind], &pieces),
-            TextScope::Field(kind) => {
-                let mut answer = self.find_in(&[kind], &pieces)?;
-                if let Some(answer) = &mut answer {
-                    answer.certain = DocSet::none(self.len());
-                }
-                Ok(answer)
-            }
             TextScope::Message => self.find_in_message(&pieces),
         }
     }

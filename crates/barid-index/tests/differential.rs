@@ -107,7 +107,7 @@ fn matches(message: &Message, scope: TextScope, needle: &[u8]) -> bool {
         .flat_map(|(_, text)| text.clone())
         .collect();
     match scope {
-        TextScope::Kind(kind) | TextScope::Field(kind) => has(&[kind]),
+        TextScope::Kind(kind) => has(&[kind]),
         TextScope::Message => has(&[TextKind::Body]) || memmem::find(&header, needle).is_some(),
     }
 }
@@ -127,10 +127,9 @@ fn build(messages: &[Message]) -> (MemVfs, Segment) {
 
 fn scope(random: &mut fastrand::Rng) -> TextScope {
     let kind = TextKind::ALL[random.usize(..TextKind::ALL.len())];
-    match random.u32(0..4) {
-        0 => TextScope::Field(kind),
-        1 => TextScope::Kind(kind),
-        2 => TextScope::Kind(TextKind::Body),
+    match random.u32(0..3) {
+        0 => TextScope::Kind(kind),
+        1 => TextScope::Kind(TextKind::Body),
         _ => TextScope::Message,
     }
 }

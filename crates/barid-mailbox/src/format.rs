@@ -39,6 +39,8 @@ pub struct FormatProperties {
     /// `true` if no program changes the file of a message in place, so that two mailboxes can have
     /// one file.
     pub has_fixed_files: bool,
+    /// `true` if mailboxes of the format can only be read, and none can be created.
+    pub is_read_only: bool,
     /// Number of the form in which a message is stored, as kept expunges record it. An undo writes
     /// the stored bytes back unchanged if the mailbox still has this number, and otherwise composes
     /// the message anew.
@@ -89,6 +91,7 @@ impl FormatProperties {
             keeps_zone: false,
             holds_uidvalidity: false,
             has_fixed_files: false,
+            is_read_only: false,
             stored_form: 0,
         }
     }

@@ -18,6 +18,7 @@ mod skip;
 pub mod tree;
 pub mod usage;
 pub mod watch;
+pub mod zip;
 
 pub use barid_corpus as corpus;
 pub use scratch::Scratch;

@@ -415,7 +415,10 @@ impl<H: Hook> Dir for LayerDir<H> {
     fn open(&self, name: &[u8], options: OpenOptions) -> io::Result<Box<dyn File>> {
         let path = self.path_of(name);
         self.hook.before(CallKind::Open, &path)?;
-        let inner = self.inner.open(name, options)?.into();
+        let inner = match self.hook.stand_in(&path) {
+            Some(file) => file,
+            None => self.inner.open(name, options)?.into(),
+        };
         Ok(Box::new(LayerFile { inner, path, hook: self.hook.clone() }))
     }
 
@@ -423,7 +426,10 @@ impl<H: Hook> Dir for LayerDir<H> {
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)> {
         let path = self.path_of(name);
         self.hook.before(CallKind::Open, &path)?;
-        let (metadata, len) = self.inner.read_head(name, buffer)?;
+        let (metadata, len) = match self.hook.stand_in(&path) {
+            Some(file) => (file.metadata()?, file.read_full_at(buffer, 0)?),
+            None => self.inner.read_head(name, buffer)?,
+        };
         for kind in [CallKind::Stat, CallKind::Read, CallKind::Close] {
             self.hook.before(kind, &path)?;
         }
@@ -432,8 +438,12 @@ impl<H: Hook> Dir for LayerDir<H> {
     }
 
     fn metadata(&self, name: &[u8]) -> io::Result<Metadata> {
-        self.hook.before(CallKind::Stat, &self.path_of(name))?;
-        self.inner.metadata(name)
+        let path = self.path_of(name);
+        self.hook.before(CallKind::Stat, &path)?;
+        match self.hook.stand_in(&path) {
+            Some(file) => file.metadata(),
+            None => self.inner.metadata(name),
+        }
     }
 
     fn syncs_file_system(&self) -> io::Result<bool> {

@@ -68,6 +68,13 @@ mod tests {
             assert_eq!(metadata.size, 4);
             assert!(metadata.modified < vfs.now());
         }
+        let dir = vfs.open_dir(Path::new("/")).unwrap();
+        let mut head = [0; 10];
+        let (metadata, len) = dir.read_head(b"input", &mut head).unwrap();
+        assert_eq!((metadata.size, &head[..len]), (4, &b"text"[..]));
+        assert_eq!(dir.metadata(b"input").unwrap().size, 4);
+        let file = dir.open(b"input", OpenOptions::READ).unwrap();
+        assert_eq!(file.metadata().unwrap().size, 4);
         assert!(vfs.metadata(Path::new("/other")).is_err());
         vfs.open(Path::new("/other"), OpenOptions::create_new(0o600)).unwrap();
         assert_eq!(vfs.metadata(Path::new("/other")).unwrap().size, 0);

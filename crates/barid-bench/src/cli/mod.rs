@@ -7,6 +7,7 @@ mod mbox;
 mod open;
 mod report;
 mod run;
+mod search;
 mod spam;
 mod terminal;
 
@@ -29,6 +30,7 @@ Examples:
   barid-bench formats                                 every format, beside those of the peers
   barid-bench spam                                    the spam filter, beside bogofilter
   barid-bench imap                                    the IMAP server, beside Dovecot
+  barid-bench search                                  searching texts, beside five peers
   barid-bench report --out runs.html                  a page of the runs that were kept";
 
 /// Measure what is fastest and smallest on this machine
@@ -67,6 +69,7 @@ enum Command {
     Formats(formats::FormatsArgs),
     Spam(spam::SpamArgs),
     Imap(imap::ImapArgs),
+    Search(search::SearchArgs),
     Report(report::ReportArgs),
 }
 
@@ -81,6 +84,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Formats(args) => measure().and_then(|run| formats::run(&run, args)),
         Command::Spam(args) => measure().and_then(|run| spam::run(&run, args)),
         Command::Imap(args) => measure().and_then(|run| imap::run(&run, args)),
+        Command::Search(args) => measure().and_then(|run| search::run(&run, args)),
         Command::Report(args) => report::run(&global, args),
     };
     match done {

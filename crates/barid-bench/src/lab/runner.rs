@@ -32,6 +32,17 @@ impl Runner {
         stdout: Stdio,
         sampling: Sampling,
     ) -> Result<Usage> {
+        self.run_or_empty(command, stdout, sampling, 0)
+    }
+
+    /// Like [`Runner::run`] for a search that exits with status `empty` if it finds nothing.
+    pub(crate) fn run_or_empty(
+        &self,
+        command: &Command,
+        stdout: Stdio,
+        sampling: Sampling,
+        empty: i32,
+    ) -> Result<Usage> {
         let line = command_line(command);
         let (errors, report) = (self.folder.join("stderr"), self.folder.join("usage"));
         let file = disk::create(&errors).with_context(|| errors.display().to_string())?;
@@ -39,7 +50,7 @@ impl Runner {
         command.stdin(Stdio::null()).stdout(stdout).stderr(file);
         let launched = self.launcher.run(&mut command, &report);
         let usage = launched.with_context(|| short(&line))?.usage;
-        if !usage.status.success() {
+        if !usage.status.success() && usage.status.code() != Some(empty) {
             return Err(failure(&short(&line), &usage, &errors));
         }
         Ok(usage)

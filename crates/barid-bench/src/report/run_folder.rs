@@ -20,13 +20,14 @@ pub(super) struct BenchSection {
 }
 
 /// The benches in the order of the page; the last one is for all other runs.
-pub(super) const SECTIONS: [BenchSection; 7] = [
+pub(super) const SECTIONS: [BenchSection; 8] = [
     BenchSection { name: "open", title: "Opening mailboxes" },
     BenchSection { name: "hcache", title: "Header caches" },
     BenchSection { name: "mbox", title: "Rewriting an mbox" },
     BenchSection { name: "formats", title: "Formats of mailboxes" },
     BenchSection { name: "spam", title: "The spam filter" },
     BenchSection { name: "imap", title: "The IMAP server" },
+    BenchSection { name: "search", title: "Searching texts" },
     BenchSection { name: "", title: "Other runs" },
 ];
 

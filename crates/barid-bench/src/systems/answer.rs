@@ -23,7 +23,7 @@ pub(crate) enum Answer {
 }
 
 /// Header fields that belong to the mailbox rather than to the message.
-const OWN_FIELDS: [&str; 8] = [
+pub(crate) const OWN_FIELDS: [&str; 8] = [
     "status",
     "x-status",
     "x-keywords",

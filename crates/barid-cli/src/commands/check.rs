@@ -68,7 +68,7 @@ pub(crate) struct CheckArgs {
 
 /// Looks, mends, or undoes.
 pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Outcome> {
-    let spec = context.spec(&args.mailbox)?;
+    let spec = context.spec_on_disk(&args.mailbox)?;
     let mut options = context.open_options()?;
     options.lock_timeout = args.lock_timeout;
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);

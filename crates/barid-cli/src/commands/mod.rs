@@ -1,6 +1,7 @@
 //! The commands, one file each: the arguments (`Args`) and the function (`run`).
 
 pub(crate) mod admin;
+pub(crate) mod attachments;
 pub(crate) mod bogo;
 pub(crate) mod cache;
 pub(crate) mod change;
@@ -12,6 +13,7 @@ pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod deliver;
 pub(crate) mod demo;
+pub(crate) mod extract_text;
 pub(crate) mod fetch;
 pub(crate) mod folders;
 pub(crate) mod index;

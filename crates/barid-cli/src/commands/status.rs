@@ -3,9 +3,12 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
+use barid::vfs::OsVfs;
 use barid::{CacheState, Mailbox, Status, Unfinished};
+use barid_extract::{Protections, protections};
 use clap::{Args, ValueHint};
 
+use crate::commands::attachments::pdf_reader;
 use crate::commands::change::locks::parse_time;
 use crate::commands::change::undo::warn_of_replaced;
 use crate::context::Context;
@@ -107,6 +110,16 @@ fn write_json(
     json.key("messages_read").number(status.cache.messages_read);
     json.key("bytes").number(bytes);
     json.close(b'}');
+    json.key("extraction").open(b'{');
+    let protections = protections(&OsVfs);
+    json.key("seccomp").bool(protections.has_seccomp);
+    json.key("landlock").bool(protections.has_landlock);
+    json.key("pdf_reader");
+    match pdf_reader() {
+        Some(path) => json.bytes(path.as_os_str().as_encoded_bytes()),
+        None => json.null(),
+    }
+    json.close(b'}');
     json.key("elapsed_ms").millis(elapsed);
     json.end_line();
 }
@@ -134,8 +147,21 @@ fn write_table(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, el
         row("unfinished", describe_unfinished(unfinished));
     }
     row("cache", describe_cache(status, bytes));
+    row("attachments", describe_extraction());
     row("took", duration(elapsed));
     table.write(out, "");
+}
+
+/// Describes how the text of attachments would be read.
+fn describe_extraction() -> String {
+    let Protections { has_seccomp, has_landlock } = protections(&OsVfs);
+    let has = |has: bool, name: &str| if has { name.to_owned() } else { format!("no {name}") };
+    let (seccomp, landlock) = (has(has_seccomp, "seccomp"), has(has_landlock, "Landlock"));
+    let reader = match pdf_reader() {
+        Some(path) => format!("PDF by {}", visible(path.as_os_str().as_encoded_bytes())),
+        None => "no PDF reader".to_owned(),
+    };
+    format!("read under limits, {seccomp}, {landlock}; {reader}")
 }
 
 fn describe_unfinished(unfinished: &Unfinished) -> String {

@@ -1,16 +1,14 @@
 //! Standard input: one message or a mailbox. Input that is too large for memory goes to a file
 //! without a name.
 
-use std::env;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::vfs::{File, MemVfs, OneFileVfs, OpenOptions as OpenFile, OsVfs, Vfs, create_unlinked};
-use barid::{Mailbox, MailboxSpec, OpenOptions};
+use barid::{FormatName, Mailbox, MailboxSpec, OpenOptions};
 
-use crate::context::Context;
-use crate::exit::WithHint;
+use crate::hint::WithHint;
 use crate::limits::{INPUT_PIECE_LEN, INPUT_WHOLE_LEN_MAX, SPOOL_FREE_PART};
 use crate::output::number::size;
 use crate::signals;
@@ -35,11 +33,8 @@ pub(crate) enum StandardInput {
 
 impl StandardInput {
     /// Reads standard input up to its end. Input that is too large for memory goes to a file in the
-    /// folder of the caches, or if none can be made there, of the state or for temporary files. A
-    /// signal ends the program meanwhile.
-    pub(crate) fn read(context: &Context, limit: Option<SizeLimit<'_>>) -> anyhow::Result<Self> {
-        let folders = [context.cache_dir(), context.state_dir().ok(), Some(env::temp_dir())];
-        let folders: Vec<PathBuf> = folders.into_iter().flatten().collect();
+    /// first of the folders that allows it. A signal ends the program meanwhile.
+    pub(crate) fn read(folders: &[PathBuf], limit: Option<SizeLimit<'_>>) -> anyhow::Result<Self> {
         let mut start = Vec::new();
         let mut stdin = io::stdin().lock();
         signals::while_idle(|| {
@@ -48,7 +43,7 @@ impl StandardInput {
             if start.len() <= INPUT_WHOLE_LEN_MAX {
                 return Ok(Self::Whole(start));
             }
-            Ok(Self::Spooled(spool((&OsVfs, &folders), &start, &mut stdin, limit)?))
+            Ok(Self::Spooled(spool((&OsVfs, folders), &start, &mut stdin, limit)?))
         })
     }
 
@@ -65,6 +60,23 @@ impl StandardInput {
 
     /// Opens the mailbox on standard input, an mbox, which may be compressed.
     pub(crate) fn into_mailbox(self) -> anyhow::Result<Mailbox> {
+        let format = MailboxSpec::parse("mbox:").format;
+        self.open(&|_| format)
+    }
+
+    /// Opens the mailbox on standard input, in the format that is named, or else detected; what is
+    /// not a mailbox is one message.
+    pub(crate) fn into_any_mailbox(self, format: Option<FormatName>) -> anyhow::Result<Mailbox> {
+        let message = || FormatName::named("eml");
+        let path = Path::new(MAILBOX_PATH);
+        self.open(&|vfs| match format {
+            // An empty mailbox has no mark.
+            None if barid::detect(vfs, path).is_ok_and(|found| found.is_none()) => message(),
+            format => format,
+        })
+    }
+
+    fn open(self, format: &dyn Fn(&dyn Vfs) -> Option<FormatName>) -> anyhow::Result<Mailbox> {
         let path = Path::new(MAILBOX_PATH);
         let vfs = match self {
             Self::Spooled(file) => OneFileVfs::new(path, file),
@@ -74,9 +86,10 @@ impl StandardInput {
                 OneFileVfs::new(path, file)
             }
         };
-        let spec = MailboxSpec::parse(&format!("mbox:{MAILBOX_PATH}"));
+        let vfs = vfs.map_err(of_stdin)?;
+        let spec = MailboxSpec { format: format(&vfs), path: path.to_owned() };
         let options = OpenOptions { read_only: true, ..OpenOptions::new(None, "/state".into()) };
-        Ok(Mailbox::open_in(Arc::new(vfs.map_err(of_stdin)?), &spec, &options)?)
+        Ok(Mailbox::open_in(Arc::new(vfs), &spec, &options)?)
     }
 }
 
@@ -146,6 +159,8 @@ fn spool(
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use barid::ReadAs;
 
     use super::*;
@@ -189,6 +204,22 @@ mod tests {
         let error = spool((&vfs, &folders), b"start", &mut io::empty(), None).unwrap_err();
         let expected = "standard input: it cannot be stored in /file/cache";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_not_a_mailbox_is_one_message() {
+        let text = b"X-Unknown: first\nSubject: one\n\nFrom me\n";
+        let file = create_unlinked(&OsVfs, &env::temp_dir()).unwrap();
+        file.write_all_at(text, 0).unwrap();
+        for input in [StandardInput::Whole(text.to_vec()), StandardInput::Spooled(file)] {
+            let mut mailbox = input.into_any_mailbox(None).unwrap();
+            assert_eq!(mailbox.uids().unwrap(), [1]);
+            let message = mailbox.read(barid::Uid::MIN, ReadAs::Message).unwrap();
+            assert_eq!(message.bytes, text);
+        }
+        let empty = StandardInput::Whole(Vec::new()).into_any_mailbox(None).unwrap();
+        assert_eq!(empty.len(), 0);
+        assert!(StandardInput::Whole(b"\0\x01x".to_vec()).into_any_mailbox(None).is_err());
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     name: FORMAT.name(),
     format: FORMAT,
     probe: Some(|probe| probe.has_folders(PROPERTIES.message_folders)),
+    opening_probe: None,
     mismatch: |probe| {
         if probe.head().is_some() {
             return Ok(Some(Mismatch::Other("it is a file, but a Maildir is a directory")));

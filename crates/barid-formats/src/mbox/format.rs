@@ -68,6 +68,7 @@ const fn variant(variant: Variant, open: OpenVariant) -> RegisteredFormat {
         name: variant.format().name(),
         format: variant.format(),
         probe: None,
+        opening_probe: None,
         mismatch: |probe| Ok(mismatch(probe).map(Mismatch::Other)),
         open,
         create: |vfs, path, options| make_file(vfs.as_ref(), path, options.mode, b""),

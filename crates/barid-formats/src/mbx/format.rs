@@ -22,6 +22,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     name: FORMAT.name(),
     format: FORMAT,
     probe: Some(|probe| Ok(probe.has_head(is_mbx))),
+    opening_probe: None,
     mismatch: |probe| {
         Ok(match probe.head() {
             None => Some(Mismatch::Other("it is a directory, but an mbx is a file")),

@@ -26,6 +26,9 @@ const LEFTOVER_AGE_MIN: i64 = 24 * 3600;
 impl Doctor for MhFolder {
     fn hold(&self, purpose: CheckPurpose) -> Result<LockedMailbox> {
         let mode = self.file_mode()?;
+        if self.naming.is_saved() {
+            return Ok(LockedMailbox::folder(self.dir_path(), mode, ()));
+        }
         // Without sequences there is no file that nmh would lock.
         let has_sequences = self.vfs.symlink_metadata(&self.sequences).is_ok();
         let lock = match purpose {
@@ -42,6 +45,12 @@ impl Doctor for MhFolder {
 
     fn diagnose(&self, _held: &LockedMailbox) -> Result<Diagnosis> {
         let mut diagnosis = Diagnosis::default();
+        if self.naming.is_saved() {
+            let dir = self.open_dir().map_err(Error::at(&self.path))?;
+            let listed = self.naming.list(&*dir, &mut |_| {}).map_err(Error::at(&self.path))?;
+            diagnosis.messages = listed.len() as u64;
+            return Ok(diagnosis);
+        }
         let numbers = look_at_files(self, &mut diagnosis)?;
         look_at_sequences(self, &numbers, &mut diagnosis)?;
         Ok(diagnosis)

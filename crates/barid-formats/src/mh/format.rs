@@ -20,6 +20,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     format: FORMAT,
     // The same test as NeoMutt's.
     probe: Some(|probe| Ok(MARKS.iter().any(|mark| probe.has(mark, false)))),
+    opening_probe: None,
     mismatch: |probe| {
         Ok(probe.head().map(|_| Mismatch::Other("it is a file, but an MH folder is a directory")))
     },

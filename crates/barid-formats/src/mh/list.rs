@@ -6,13 +6,13 @@
 //! changing, a missing message is kept, and a file seen twice counts once.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use barid_mailbox::{Error, Result};
-use barid_vfs::{Dir, FileStamp, FileType, Metadata, Vfs};
+use barid_vfs::{Dir, FileStamp, FileType, Metadata};
 
+use super::MhFolder;
 use super::before::KnownMh;
-use super::layout::{MESSAGES_MAX, PASSES_MAX, QUIET_PASSES};
+use super::layout::{PASSES_MAX, QUIET_PASSES};
 use super::name::{self, Number};
 use crate::file_stamps::{FileStamps, ListingProof};
 use crate::files::in_chunks;
@@ -63,9 +63,8 @@ pub(super) struct MhListing {
 /// The folder to list, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Lister<'a> {
-    pub(super) vfs: &'a dyn Vfs,
+    pub(super) folder: &'a MhFolder,
     pub(super) dir: &'a dyn Dir,
-    pub(super) path: &'a Path,
     pub(super) threads: usize,
 }
 
@@ -112,7 +111,7 @@ impl Lister<'_> {
             }
             match proof {
                 ListingProof::Whole => return Ok(true),
-                ListingProof::Racy(Some(pause)) => self.vfs.sleep(pause),
+                ListingProof::Racy(Some(pause)) => self.folder.vfs.sleep(pause),
                 ListingProof::Racy(None) if quiet_passes + 1 == QUIET_PASSES => return Ok(true),
                 ListingProof::Racy(None) => quiet_passes += 1,
                 ListingProof::Disturbed => quiet_passes = 0,
@@ -122,8 +121,9 @@ impl Lister<'_> {
     }
 
     fn stamp(&self) -> Result<FileStamps> {
-        let taken = self.vfs.now();
-        let metadata = self.vfs.metadata(self.path).map_err(Error::at(self.path))?;
+        let (vfs, path) = (&self.folder.vfs, &self.folder.path);
+        let taken = vfs.now();
+        let metadata = vfs.metadata(path).map_err(Error::at(path))?;
         let folder = FileStamp::from(&metadata);
         Ok(FileStamps {
             taken,
@@ -138,15 +138,8 @@ impl Lister<'_> {
 
     /// Returns the existing numbers, ascending; passes every other name to `other`.
     pub(super) fn numbers_and(&self, other: &mut dyn FnMut(&[u8])) -> Result<Vec<Number>> {
-        let mut numbers = Vec::new();
-        let listed = self.dir.list(&mut |name, file_type| match name::number(name) {
-            Some(number) if file_type != FileType::Dir && numbers.len() < MESSAGES_MAX => {
-                numbers.push(number);
-            }
-            Some(_) => {}
-            None => other(name),
-        });
-        listed.map_err(Error::at(self.path))?;
+        let listed = self.folder.naming.list(self.dir, other);
+        let mut numbers = listed.map_err(Error::at(&self.folder.path))?;
         numbers.sort_unstable();
         numbers.dedup();
         Ok(numbers)
@@ -177,8 +170,8 @@ impl Lister<'_> {
 
     /// Returns the file of a number; `None` if it is not a message.
     pub(super) fn look_at(&self, number: Number) -> Result<Option<MessageFile>> {
-        let file_name = name::file_name(number);
-        let path = || super::path_of(self.path, number);
+        let file_name = self.folder.naming.listed_name(number);
+        let path = || self.folder.listed_path(number);
         let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
         let found = |metadata: Metadata| MessageFile {
             number,
@@ -188,7 +181,9 @@ impl Lister<'_> {
             links: metadata.links,
         };
         let metadata = match self.dir.metadata(&file_name) {
-            Ok(metadata) if metadata.file_type == FileType::Symlink => self.vfs.metadata(&path()),
+            Ok(metadata) if metadata.file_type == FileType::Symlink => {
+                self.folder.vfs.metadata(&path())
+            }
             result => result,
         };
         match metadata {

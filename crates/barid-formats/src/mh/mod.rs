@@ -12,6 +12,7 @@ mod format;
 mod layout;
 mod list;
 mod name;
+mod naming;
 mod ranges;
 mod read;
 mod scan;
@@ -33,26 +34,60 @@ use barid_mailbox::{
     ScanContext, ScanReport, Sinks, Stamp, Storage, SyncContext, SyncReport,
 };
 use barid_types::{Keyword, KeywordTable};
-use barid_vfs::{File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
+use barid_vfs::{Dir, File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::format::FORMATS;
 use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
 use self::name::{Number, parse_place};
+use self::naming::Naming;
+pub(crate) use self::naming::{EML, is_saved_name};
 use crate::file_stamps::FileStamps;
 
-/// An MH folder.
+/// An MH folder, or saved messages, which are read by the same code.
 #[derive(Debug)]
 pub(crate) struct MhFolder {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     sequences: PathBuf,
+    format: Format,
+    naming: Naming,
 }
 
 impl MhFolder {
     /// Makes the mailbox of the folder at `path`; reads nothing yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         let sequences = path.join(SEQUENCES);
-        Self { vfs, path, sequences }
+        Self { vfs, path, sequences, format: format::FORMAT, naming: Naming::Numbers }
+    }
+
+    /// Makes the mailbox of saved messages: a folder of files whose names end with `.eml`, or with
+    /// `is_file` one file of any name. Reads nothing yet; nothing is ever written.
+    pub(crate) fn saved(
+        vfs: Arc<dyn Vfs>,
+        path: PathBuf,
+        (format, is_file): (Format, bool),
+    ) -> Self {
+        let name = path.file_name().unwrap_or_default().as_bytes().to_vec();
+        let naming = Naming::saved(is_file.then_some(name));
+        Self { format, naming, ..Self::new(vfs, path) }
+    }
+
+    /// Returns the folder of the messages: the path itself, or the folder of a single message.
+    fn dir_path(&self) -> &Path {
+        match (self.naming.is_file(), self.path.parent()) {
+            (false, _) => &self.path,
+            (true, Some(parent)) if !parent.as_os_str().is_empty() => parent,
+            (true, _) => Path::new("."),
+        }
+    }
+
+    fn open_dir(&self) -> std::io::Result<Box<dyn Dir>> {
+        self.vfs.open_dir(self.dir_path())
+    }
+
+    /// Returns the path of a message of the last listing.
+    fn listed_path(&self, number: Number) -> PathBuf {
+        self.dir_path().join(OsStr::from_bytes(&self.naming.listed_name(number)))
     }
 
     /// Returns the permission bits of files that are made in it.
@@ -75,6 +110,7 @@ impl MhFolder {
         let taken = self.vfs.now();
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
         let sequences = match self.vfs.metadata(&self.sequences) {
+            _ if self.naming.is_saved() => FileStamp::default(),
             Ok(metadata) => FileStamp::from(&metadata),
             Err(error) if error.kind() == ErrorKind::NotFound => FileStamp::default(),
             Err(source) => return Err(Error::at(&self.sequences)(source)),
@@ -86,12 +122,15 @@ impl MhFolder {
 
 impl Storage for MhFolder {
     fn format(&self) -> Format {
-        format::FORMAT
+        self.format
     }
 
     crate::on_files::storage_on_files!();
 
     fn caps(&self) -> Caps {
+        if self.naming.is_saved() {
+            return Caps::default();
+        }
         Caps {
             append: true,
             flags: true,
@@ -109,7 +148,7 @@ impl Storage for MhFolder {
 
     /// Returns `true` if the keyword can be the name of a sequence.
     fn can_hold_keyword(&self, keyword: &Keyword) -> bool {
-        sequences::can_hold(keyword)
+        !self.naming.is_saved() && sequences::can_hold(keyword)
     }
 
     fn names_messages(&self) -> bool {
@@ -154,6 +193,10 @@ impl Storage for MhFolder {
     /// Links the file if it has no other name: `anno` and `refile -link` of nmh leave links, and
     /// `anno` changes a file in place.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<Option<Metadata>> {
+        // Other programs may change a saved message in place.
+        if self.naming.is_saved() {
+            return Ok(None);
+        }
         let place = location.message_name().and_then(|name| parse_place(name.name));
         let Some((number, mark)) = place else { return Ok(None) };
         let path = path_of(&self.path, number);
@@ -174,6 +217,10 @@ impl Storage for MhFolder {
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
     ) -> Result<SyncReport> {
+        if self.naming.is_saved() {
+            let what = "saved messages can only be read";
+            return Err(Error::Unsupported { path: self.path.clone(), what });
+        }
         sync::sync(self, changes, appends, context)
     }
 }
@@ -185,7 +232,11 @@ impl MhFolder {
         let Some((number, mark)) = place else {
             return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
         };
-        let path = path_of(&self.path, number);
+        let name = self.naming.file_name(number, &|| self.open_dir());
+        let Some(name) = name.map_err(Error::at(&self.path))? else {
+            return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
+        };
+        let path = self.dir_path().join(OsStr::from_bytes(&name));
         let file = match self.vfs.open(&path, OpenOptions::READ) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -87,18 +87,20 @@ impl MhScan<'_> {
                 (Vec::with_capacity(range.len()), MhReadTotals::default());
             for at in &listing.fresh[range.clone()] {
                 let file = &listing.files[*at as usize];
-                found.push(match reader.read(self.dir, &name::file_name(file.number)) {
-                    Ok(head) if self.is_unfinished(reader, &head) => {
-                        totals.unfinished();
-                        None
-                    }
-                    Ok(head) => Some(name::key(reader.header(&head), head.metadata.size)),
-                    Err(source) if is_ours(&source) => return Err(self.error(file, source)),
-                    Err(error) => {
-                        totals.unreadable(file.number, &error);
-                        None
-                    }
-                });
+                found.push(
+                    match reader.read(self.dir, &self.folder.naming.listed_name(file.number)) {
+                        Ok(head) if self.is_unfinished(reader, &head) => {
+                            totals.unfinished();
+                            None
+                        }
+                        Ok(head) => Some(name::key(reader.header(&head), head.metadata.size)),
+                        Err(source) if is_ours(&source) => return Err(self.error(file, source)),
+                        Err(error) => {
+                            totals.unreadable(file.number, &error);
+                            None
+                        }
+                    },
+                );
             }
             lock(&keys, |(keys, all)| {
                 keys[range].copy_from_slice(&found);
@@ -153,7 +155,7 @@ impl MhScan<'_> {
         sink: &mut dyn ScanSink,
         totals: &mut MhReadTotals,
     ) -> Result<()> {
-        let head = match reader.read(self.dir, &name::file_name(file.number)) {
+        let head = match reader.read(self.dir, &self.folder.naming.listed_name(file.number)) {
             Ok(head) => head,
             Err(source) if is_ours(&source) => return Err(self.error(file, source)),
             Err(error) => {
@@ -199,7 +201,7 @@ impl MhScan<'_> {
     }
 
     fn error(&self, file: &MessageFile, source: std::io::Error) -> Error {
-        Error::at(&super::path_of(&self.folder.path, file.number))(source)
+        Error::at(&self.folder.listed_path(file.number))(source)
     }
 }
 

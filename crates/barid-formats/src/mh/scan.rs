@@ -31,7 +31,7 @@ pub(super) fn scan(
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
-    let dir = folder.vfs.open_dir(&folder.path).map_err(Error::at(&folder.path))?;
+    let dir = folder.open_dir().map_err(Error::at(&folder.path))?;
     let announced = known.uidvalidity().zip(known.uidnext());
     let threads = context.thread_count();
     let before = KnownMh::load(known)?;
@@ -80,8 +80,8 @@ impl MhScan<'_> {
         let mut listing = match self.is_unchanged(&stamp, context.full_check) {
             true => MhListing::unchanged(self.before),
             false => {
-                let path = &self.folder.path;
-                Lister { vfs, dir: self.dir, path, threads: self.threads }.list(self.before)?
+                let (folder, dir) = (self.folder, self.dir);
+                Lister { folder, dir, threads: self.threads }.list(self.before)?
             }
         };
         let ledger = MhLedger::load(context.ledger, vfs)?;
@@ -91,7 +91,10 @@ impl MhScan<'_> {
         let uidvalidity = ledger.uidvalidity.unwrap_or_else(|| self.new_uidvalidity(&ledger));
         let Some(plan) = self.plan(&mut listing, &ledger, uidvalidity)? else { return Ok(None) };
         let plan = MhUidPlan { stamp, ..plan };
-        let mut sequences = Sequences::read(vfs, &self.folder.sequences)?;
+        let mut sequences = match self.folder.naming.is_saved() {
+            true => Sequences::default(),
+            false => Sequences::read(vfs, &self.folder.sequences)?,
+        };
         let mut table = self.before.keywords.clone();
         sequences.intern(&mut table);
         let view = sequences.view(&table);

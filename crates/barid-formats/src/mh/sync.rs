@@ -180,8 +180,7 @@ impl<'a> MhChange<'a> {
     }
 
     fn lister(&self) -> Lister<'_> {
-        let vfs = self.folder.vfs.as_ref();
-        Lister { vfs, dir: self.dir.as_ref(), path: &self.folder.path, threads: 1 }
+        Lister { folder: self.folder, dir: self.dir.as_ref(), threads: 1 }
     }
 
     /// Finds the messages: under their numbers, or else by their marks, but not where another known

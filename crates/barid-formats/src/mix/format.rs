@@ -22,6 +22,7 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
     name: FORMAT.name(),
     format: FORMAT,
     probe: Some(|probe| Ok(probe.has(META, true))),
+    opening_probe: None,
     mismatch: |probe| {
         Ok(match probe.head() {
             Some(_) => Some(Mismatch::Other("it is a file, but a mix mailbox is a directory")),

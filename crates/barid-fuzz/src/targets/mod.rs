@@ -2,6 +2,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod cache;
+pub(crate) mod extract;
 pub(crate) mod folders;
 pub(crate) mod imap;
 pub(crate) mod lmtp;

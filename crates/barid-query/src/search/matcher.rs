@@ -59,7 +59,7 @@ pub(super) enum Test {
     Larger(u64),
     Smaller(u64),
     ModSeq(u64),
-    Address(CachedField, Needle),
+    Address(AddressField, Needle),
     Subject(Needle),
     CachedHeader(CachedField, Needle),
     Header(String, Needle),
@@ -111,11 +111,14 @@ impl Matcher {
     /// Returns the keys that compare texts, of which an index may know the answers. Texts that are
     /// empty or in a field that no index has are left out.
     pub fn texts(&self) -> impl Iterator<Item = TextTest<'_>> {
-        let tests = self.nodes.iter().enumerate().flat_map(|(node, op)| match op {
-            Op::Test(test) => test.texts(node),
-            Op::Join(_) => Vec::new(),
-        });
-        tests.filter(|test| !test.needle.is_empty())
+        self.nodes.iter().enumerate().filter_map(|(node, op)| match op {
+            Op::Test(test) => {
+                let (scope, needle, is_exact) = test.text()?;
+                let needle = needle.folded();
+                (!needle.is_empty()).then_some(TextTest { node, scope, needle, is_exact })
+            }
+            Op::Join(_) => None,
+        })
     }
 
     /// Returns `true` if a message matches; `None` if that depends on data that the view does not
@@ -292,7 +295,7 @@ impl Test {
             SearchKey::Larger(size) => Self::Larger(*size),
             SearchKey::Smaller(size) => Self::Smaller(*size),
             SearchKey::ModSeq(modseq) => Self::ModSeq(*modseq),
-            SearchKey::Address(field, text) => Self::Address((*field).into(), Needle::new(text)),
+            SearchKey::Address(field, text) => Self::Address(*field, Needle::new(text)),
             SearchKey::Subject(text) => Self::Subject(Needle::new(text)),
             SearchKey::Header(name, text) => match CachedField::named(name) {
                 Some(field) => Self::CachedHeader(field, Needle::new(text)),
@@ -306,38 +309,25 @@ impl Test {
         }
     }
 
-    /// Returns the texts that it looks for, of which an index may know.
-    fn texts(&self, node: usize) -> Vec<TextTest<'_>> {
-        if let Self::Pattern(pattern) = self {
-            return pattern.texts(node);
-        }
-        let test = self.text().map(|(scope, needle)| TextTest {
-            node,
-            scope,
-            needle: needle.folded(),
-            is_all: true,
-        });
-        test.into_iter().collect()
-    }
-
-    /// Returns the texts that it looks in, and the one that it looks for.
-    fn text(&self) -> Option<(TextScope, &Needle)> {
-        let field = TextScope::of_field;
-        match self {
-            Self::Address(CachedField::From, needle) => {
-                Some((TextScope::Kind(TextKind::From), needle))
+    /// Returns the texts that it looks in, the one that it looks for, and `true` if that is all.
+    fn text(&self) -> Option<(TextScope, &Needle, bool)> {
+        let (scope, needle) = match self {
+            Self::Address(field, needle) => (TextScope::of_address(*field)?, needle),
+            Self::Subject(needle) => (TextScope::Kind(TextKind::Subject), needle),
+            Self::Text { needle, in_headers: false } => (TextScope::Kind(TextKind::Body), needle),
+            Self::Text { needle, in_headers: true } => (TextScope::Message, needle),
+            // A field as it stands, which is among the lines of the header.
+            Self::CachedHeader(field, needle) => {
+                return Some((TextScope::of_header(field.name()), needle, false));
             }
-            Self::Address(CachedField::To, needle) => Some((TextScope::Kind(TextKind::To), needle)),
-            Self::Address(CachedField::Cc, needle) => Some((TextScope::Kind(TextKind::Cc), needle)),
-            Self::Subject(needle) => Some((TextScope::Kind(TextKind::Subject), needle)),
-            Self::CachedHeader(cached, needle) => Some((field(cached.name()), needle)),
-            Self::Header(name, needle) => Some((field(name), needle)),
-            Self::Text { needle, in_headers: false } => {
-                Some((TextScope::Kind(TextKind::Body), needle))
+            Self::Header(name, needle) => return Some((TextScope::of_header(name), needle, false)),
+            Self::Pattern(pattern) => {
+                let (scope, needle) = pattern.required()?;
+                return Some((scope, needle, false));
             }
-            Self::Text { needle, in_headers: true } => Some((TextScope::Message, needle)),
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some((scope, needle, true))
     }
 
     fn cost(&self) -> Cost {
@@ -366,8 +356,9 @@ impl Test {
             Self::ModSeq(modseq) => Some(facts.modseq.get() >= *modseq),
             Self::Larger(limit) => size_is(view, |size| size > *limit),
             Self::Smaller(limit) => size_is(view, |size| size < *limit),
-            Self::Address(field, needle) => view
-                .any_field(*field, &mut |text| is_in_field(text, needle, push_addresses, buffers)),
+            Self::Address(field, needle) => view.any_field((*field).into(), &mut |text| {
+                is_in_field(text, needle, push_addresses, buffers)
+            }),
             Self::Subject(needle) => view.any_field(CachedField::Subject, &mut |text| {
                 is_in_field(text, needle, push_subject, buffers)
             }),

@@ -10,7 +10,7 @@ use super::header::{address_line, header_lines, subject_line, value_line};
 use super::pattern::{PatternFinder, PatternText, TextPattern};
 use super::program::TextPlace;
 use super::scan::{MessageText, each_text};
-use super::texts::{TextKind, TextScope, TextTest};
+use super::texts::{TextKind, TextScope};
 use super::view::{CachedField, FieldText, SearchView};
 
 /// Appends the text of a raw field on one line; the encoded words stay.
@@ -20,9 +20,9 @@ type Line = fn(&[u8], &mut Vec<u8>);
 #[derive(Clone, Debug)]
 pub(crate) struct PatternTest {
     place: Place,
+    /// A text that the pattern requires, and the texts of an index in which it is.
+    required: Option<(TextScope, Needle)>,
     finder: Finder,
-    /// Texts that are in every text with the pattern, folded.
-    required: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +42,14 @@ enum Finder {
 
 impl PatternTest {
     pub(crate) fn new(place: &TextPlace, pattern: &TextPattern) -> Self {
+        let scope = match place {
+            TextPlace::Address(field) => TextScope::of_address(*field),
+            TextPlace::Subject => Some(TextScope::Kind(TextKind::Subject)),
+            TextPlace::Header(name) => Some(TextScope::of_header(name)),
+            TextPlace::Body => Some(TextScope::Kind(TextKind::Body)),
+            TextPlace::Text => Some(TextScope::Message),
+            TextPlace::FileName | TextPlace::Attachment => None,
+        };
         let place = match place {
             TextPlace::Address(field) => Place::Field((*field).into(), address_line),
             TextPlace::Subject => Place::Field(CachedField::Subject, subject_line),
@@ -53,32 +61,18 @@ impl PatternTest {
             TextPlace::Text => Place::Text { in_headers: true },
             TextPlace::FileName | TextPlace::Attachment => Place::FileName,
         };
-        let mut required = pattern.required_texts();
-        // A text with a line end is found across header fields, which a pattern is not.
-        required.retain(|text| !text.contains(|c: char| c.is_ascii_control()));
-        Self { place, finder: Finder::Pattern(PatternFinder::new(pattern)), required }
+        let required = pattern.required_texts().into_iter().max_by_key(String::len);
+        let required = required.map(|text| Needle::of_folded(text.as_bytes()));
+        Self {
+            place,
+            required: scope.zip(required),
+            finder: Finder::Pattern(PatternFinder::new(pattern)),
+        }
     }
 
     /// Returns the test for a part whose media type contains a text.
     pub(crate) fn media_type(text: &str) -> Self {
-        let finder = Finder::Text(Needle::new(text));
-        Self { place: Place::MediaType, finder, required: Vec::new() }
-    }
-
-    /// Returns the required texts, for an index.
-    pub(crate) fn texts(&self, node: usize) -> Vec<TextTest<'_>> {
-        let scope = match &self.place {
-            Place::Field(CachedField::Subject, _) => TextScope::Kind(TextKind::Subject),
-            Place::Field(CachedField::From, _) => TextScope::Kind(TextKind::From),
-            Place::Field(CachedField::To, _) => TextScope::Kind(TextKind::To),
-            Place::Field(CachedField::Cc, _) => TextScope::Kind(TextKind::Cc),
-            Place::Header(name) => TextScope::of_field(name),
-            Place::Text { in_headers: false } => TextScope::Kind(TextKind::Body),
-            Place::Text { in_headers: true } => TextScope::Message,
-            Place::Field(..) | Place::FileName | Place::MediaType => return Vec::new(),
-        };
-        let texts = self.required.iter().map(String::as_bytes);
-        texts.map(|needle| TextTest { node, scope, needle, is_all: false }).collect()
+        Self { place: Place::MediaType, required: None, finder: Finder::Text(Needle::new(text)) }
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -87,6 +81,12 @@ impl PatternTest {
             Place::Header(_) => Cost::Message,
             Place::Text { .. } | Place::FileName | Place::MediaType => Cost::Text,
         }
+    }
+
+    /// Returns a text that the pattern requires, and the texts of an index in which it is; `None` if
+    /// there is none.
+    pub(crate) fn required(&self) -> Option<(TextScope, &Needle)> {
+        self.required.as_ref().map(|(scope, needle)| (*scope, needle))
     }
 
     /// Returns the answer of a field, if the view can provide it.

@@ -3,11 +3,11 @@
 //! They are made by the code with which a search reads messages: a text that a key finds is in one
 //! of them, and a text that is in one of them is found.
 
-use super::Facts;
 use super::fold::{fold_into, push_upper};
 use super::header::{push_addresses, push_field, push_subject, searched_fields};
 use super::scan::{Buffers, MessageText, each_text};
 use super::view::{CachedField, FieldText, MessageView, SearchView};
+use super::{AddressField, Facts};
 
 /// Version of the texts: changed whenever the same message gives other texts, since an index of the
 /// old ones answers for other texts than a search compares.
@@ -158,21 +158,29 @@ fn envelope_texts(message: &[u8], buffers: &mut Buffers, take: &mut TakeText<'_>
 /// The texts in which a key looks for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextScope {
-    /// One kind; the key holds for exactly the messages with such a text that contains the other.
+    /// One kind.
     Kind(TextKind),
-    /// All bodies and headers; as exact.
+    /// All bodies and headers.
     Message,
-    /// One header field, which is among the texts of this kind: messages without such a text do
-    /// not match, others may.
-    Field(TextKind),
 }
 
 impl TextScope {
-    /// Returns the scope of the field of a name.
-    pub(super) fn of_field(name: &str) -> Self {
+    /// Returns the texts among which the addresses of a field are, as their keys compare them;
+    /// `None` for the one field that has no kind.
+    pub(super) fn of_address(field: AddressField) -> Option<Self> {
+        match field {
+            AddressField::From => Some(Self::Kind(TextKind::From)),
+            AddressField::To => Some(Self::Kind(TextKind::To)),
+            AddressField::Cc => Some(Self::Kind(TextKind::Cc)),
+            AddressField::Bcc => None,
+        }
+    }
+
+    /// Returns the texts among which a header field of this name is.
+    pub(super) fn of_header(name: &str) -> Self {
         match is_opaque_field(name.as_bytes()) {
-            true => Self::Field(TextKind::OpaqueHeader),
-            false => Self::Field(TextKind::Header),
+            true => Self::Kind(TextKind::OpaqueHeader),
+            false => Self::Kind(TextKind::Header),
         }
     }
 }
@@ -186,9 +194,9 @@ pub struct TextTest<'m> {
     pub scope: TextScope,
     /// The text it looks for, folded; not empty.
     pub needle: &'m [u8],
-    /// `false` if the key looks for more than this text: messages without it do not match, others
-    /// may. Such a node may have several texts.
-    pub is_all: bool,
+    /// `true` if it holds for exactly the messages with such a text that contains the other;
+    /// otherwise it does not hold for messages without.
+    pub is_exact: bool,
 }
 
 #[cfg(test)]

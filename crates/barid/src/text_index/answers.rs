@@ -36,18 +36,9 @@ impl IndexAnswers {
         let uncovered = view.len() - coverage.covered();
         let mut answers = Self { by_node: Vec::new(), uncovered };
         for (test, found) in tests.iter().zip(found) {
-            let mut known = known_rows(view.len(), &coverage, &found);
-            if !test.is_all {
-                known.yes.fill(0);
-            }
+            let known = known_rows(view.len(), &coverage, &found, test.is_exact);
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
-            match &mut answers.by_node[test.node] {
-                // A message without one of several texts does not match.
-                Some(before) => {
-                    before.no.iter_mut().zip(known.no).for_each(|(no, more)| *no |= more)
-                }
-                first => *first = Some(known),
-            }
+            answers.by_node[test.node] = Some(known);
         }
         Ok(Some(answers))
     }
@@ -111,13 +102,18 @@ fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {
 }
 
 /// Translates documents into rows.
-fn known_rows(rows: u32, coverage: &Coverage, found: &[Option<Answer>]) -> KnownRows {
+fn known_rows(
+    rows: u32,
+    coverage: &Coverage,
+    found: &[Option<Answer>],
+    is_exact: bool,
+) -> KnownRows {
     let mut known = KnownRows::nothing(rows);
     for (row, covered) in coverage.docs().iter().enumerate() {
         let Some(covered) = covered else { continue };
         let Some(Some(answer)) = found.get(covered.segment as usize) else { continue };
         let bit = 1 << (row % 64);
-        if answer.certain.contains(covered.doc) {
+        if is_exact && answer.certain.contains(covered.doc) {
             known.yes[row / 64] |= bit;
         } else if !covered.is_open && !answer.possible.contains(covered.doc) {
             known.no[row / 64] |= bit;

@@ -53,7 +53,7 @@ pub(super) fn run(
     let mut outcome = Outcome::Done;
     for mailbox in &args.mailboxes {
         let started = Instant::now();
-        let path = context.spec(mailbox)?.path;
+        let path = context.spec_on_disk(mailbox)?.path;
         let converted = caches::convert(dir, &path, store, compression);
         match converted
             .map_err(|error| with_way_out(context, dir, &path, error))

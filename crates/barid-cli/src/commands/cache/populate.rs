@@ -83,7 +83,7 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
 
 fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled> {
     let started = Instant::now();
-    let spec = context.spec(mailbox)?;
+    let spec = context.spec_on_disk(mailbox)?;
     let (opened, figures, unreadable) = context.with_progress(|options| {
         let mut opened = Mailbox::open_in(Arc::new(OsVfs), &spec, options)?;
         let unreadable = match full.then(|| opened.fill_rfc822_sizes()) {

@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use anyhow::Context as _;
 use barid::caches::{self, ClearReport};
+use barid::vfs::OsVfs;
+use barid_extract::TextCache;
 use clap::{Args, ValueHint};
 
 use super::not_cached;
@@ -31,7 +34,7 @@ pub(super) struct ClearArgs {
     /// The mailbox whose cache is removed
     #[arg(value_hint = ValueHint::AnyPath, required_unless_present = "all")]
     mailbox: Option<OsString>,
-    /// Remove the caches of all mailboxes
+    /// Remove the caches of all mailboxes, and the texts of attachments
     #[arg(long, conflicts_with = "mailbox")]
     all: bool,
 }
@@ -52,7 +55,13 @@ pub(super) fn clear(
 ) -> anyhow::Result<Outcome> {
     let spec = args.mailbox.as_deref().map(|mailbox| context.spec(mailbox)).transpose()?;
     let path = spec.map(|spec| spec.path);
-    let report = caches::clear(dir, path.as_deref())?;
+    let mut report = caches::clear(dir, path.as_deref())?;
+    if args.all {
+        let (files, bytes) =
+            TextCache::remove(&OsVfs, dir).with_context(|| dir.display().to_string())?;
+        report.files += files;
+        report.bytes += bytes;
+    }
     match &args.mailbox {
         Some(mailbox) if report.files == 0 => Err(not_cached(mailbox)),
         _ => removed(context, &report),

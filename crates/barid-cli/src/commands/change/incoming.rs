@@ -75,7 +75,7 @@ pub(super) fn check_large(
 
 /// Creates an empty mailbox unless the path exists.
 pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
-    let spec = context.spec(name)?;
+    let spec = context.spec_on_disk(name)?;
     let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
     match OsVfs.metadata(&spec.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -113,7 +113,7 @@ pub(super) fn read_mbox_on_stdin(
     stop: &AtomicBool,
     receiver: &mut dyn Receiver,
 ) -> anyhow::Result<()> {
-    let input = StandardInput::read(context, None)?;
+    let input = StandardInput::read(&context.spool_folders(), None)?;
     read_all(&mut input.into_mailbox()?, from, stop, receiver)
 }
 

@@ -92,7 +92,7 @@ impl ChangeCommand {
             ));
         }
         let stop: Arc<AtomicBool> = Arc::default();
-        let mailbox = context.open_with(&context.spec(name)?, &|options| {
+        let mailbox = context.open_with(&context.spec_on_disk(name)?, &|options| {
             options.read_only |= dry_run;
             options.stop = Some(Arc::clone(&stop));
             args.locks.apply(options);

@@ -52,7 +52,10 @@ pub(super) fn is_large(name: &OsStr) -> bool {
 /// Reads one message of at most `len_max` bytes from standard input.
 pub(super) fn read_stdin(context: &Context, len_max: Option<u64>) -> anyhow::Result<Incoming> {
     let too_large = || too_large(STDIN, len_max);
-    match StandardInput::read(context, len_max.map(|most| (most, &too_large as _)))? {
+    match StandardInput::read(
+        &context.spool_folders(),
+        len_max.map(|most| (most, &too_large as _)),
+    )? {
         StandardInput::Whole(bytes) => one_message(bytes, None, STDIN),
         StandardInput::Spooled(file) => large_message(file, Path::new(STDIN)),
     }

@@ -85,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     if !is_settled && selection.is_open() {
         context.is_incomplete.set(true);
     }
-    let mut target = context.open_with(&context.spec(&args.target)?, &|options| {
+    let mut target = context.open_with(&context.spec_on_disk(&args.target)?, &|options| {
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);
     })?;

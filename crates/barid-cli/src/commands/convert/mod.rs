@@ -125,7 +125,7 @@ impl CopyCommand {
 /// Converts a mailbox, or all mailboxes of a tree.
 pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let session = CopyCommand::start(context, "convert", &args.how)?;
-    let source = context.spec(&args.source)?;
+    let source = context.spec_on_disk(&args.source)?;
     let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
     let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
     let mut proofs = session.proofs()?;
@@ -198,7 +198,7 @@ fn convert_tree(
 /// Returns the mailbox to convert to: without a format, one of the kind of the tree that it is in,
 /// else a Maildir or an mbox by its name.
 fn target_spec(context: &Context, target: &OsString) -> anyhow::Result<MailboxSpec> {
-    let spec = context.spec(target)?;
+    let spec = context.spec_on_disk(target)?;
     if spec.format.is_some() || OsVfs.metadata(&spec.path).is_ok() {
         return Ok(spec);
     }

@@ -126,7 +126,7 @@ fn open_both(
     session: &CopyCommand,
 ) -> anyhow::Result<[barid::Mailbox; 2]> {
     let open = |name: &OsString| {
-        context.open_with(&context.spec(name)?, &|options| {
+        context.open_with(&context.spec_on_disk(name)?, &|options| {
             options.stop = Some(Arc::clone(&session.stop));
             args.locks.apply(options);
         })
@@ -141,7 +141,7 @@ fn dry_run(
     selection: &MessageSelection,
 ) -> anyhow::Result<Outcome> {
     let open = |context: &Context, name: &OsString| {
-        context.open_with(&context.spec(name)?, &|options| {
+        context.open_with(&context.spec_on_disk(name)?, &|options| {
             options.read_only = true;
             args.locks.apply(options);
         })

@@ -94,7 +94,7 @@ pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
     if io::stdin().is_terminal() && !context.global.quiet {
         context.error_line("note", "reading a message from standard input, up to ^D");
     }
-    let input = StandardInput::read(context, None)?;
+    let input = StandardInput::read(&context.spool_folders(), None)?;
     let start = input.start().map_err(|error| anyhow::Error::new(error).context(STDIN))?;
     if start.is_empty() {
         let hint = "a message is a header, a blank line and a body";

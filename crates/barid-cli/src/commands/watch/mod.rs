@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
     };
     let mut watcher = Watcher::new(Arc::new(OsVfs), options);
     for name in &args.mailboxes {
-        let mailbox = context.open_with(&context.spec(name)?, &|options| {
+        let mailbox = context.open_with(&context.spec_on_disk(name)?, &|options| {
             options.stop = Some(Arc::clone(&stop));
         })?;
         let number = watcher.add(mailbox);

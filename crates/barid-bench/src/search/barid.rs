@@ -1,0 +1,120 @@
+//! The program under test, with its text index or without.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use barid_testkit::usage::Sampling;
+use serde::Deserialize;
+
+use super::material::messages_of;
+use super::query::Query;
+use super::step::Side;
+use super::system::{Size, System, ask, output};
+use crate::lab::{Figures, Runner, command_line};
+use crate::systems::answer::{Answer, numbers};
+use crate::systems::barid::{forget, in_folder, index_bytes};
+
+/// The exit status of a search that finds nothing.
+const NOTHING: i32 = 1;
+
+/// barid with a cache and state of its own.
+#[derive(Debug)]
+pub(crate) struct Barid {
+    pub(crate) program: PathBuf,
+    pub(crate) runner: Runner,
+    pub(crate) maildir: PathBuf,
+    /// The folder of its cache and state.
+    pub(crate) folder: PathBuf,
+    pub(crate) has_index: bool,
+}
+
+/// The output of `index status --json` as far as it is read.
+#[derive(Deserialize)]
+struct Status {
+    messages: u64,
+    covered: u64,
+    bytes: u64,
+    opaque_bytes: u64,
+}
+
+impl Barid {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        in_folder(&mut command, &self.folder).args(words).arg(&self.maildir);
+        command
+    }
+
+    fn search(&self, query: &Query) -> Command {
+        let words: &[&str] = if self.has_index { &["search"] } else { &["--no-index", "search"] };
+        let mut command = self.command(words);
+        let key = query.field.name().to_ascii_uppercase();
+        command.arg(format!("{key} \"{}\"", query.needle));
+        command
+    }
+
+    fn status(&self) -> Result<Status> {
+        let text = output(&self.runner, &self.command(&["index", "status", "--json"]), 0)?;
+        serde_json::from_str(&text).with_context(|| text)
+    }
+}
+
+impl System for Barid {
+    fn side(&self) -> Side {
+        if self.has_index { Side::Barid } else { Side::Linear }
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        forget(&self.folder)
+    }
+
+    fn index(&mut self, sampling: Sampling) -> Result<Figures> {
+        let usage = self.runner.run(&self.command(&["index"]), Stdio::null(), sampling)?;
+        let Status { messages, covered, bytes, .. } = self.status()?;
+        ensure!(messages == covered, "the index covers {covered} messages of {messages}");
+        Ok(Figures { index_bytes: bytes, ..Figures::of_process(&usage) })
+    }
+
+    fn can_ask(&self, _: &Query) -> bool {
+        true
+    }
+
+    fn ask(&mut self, query: &Query) -> Result<Figures> {
+        ask(&self.runner, &self.search(query), NOTHING)
+    }
+
+    fn found(&mut self, query: &Query) -> Result<Vec<u32>> {
+        let text = output(&self.runner, &self.search(query), NOTHING)?;
+        let Answer::Numbers(uids) = numbers(&text)? else { return Ok(Vec::new()) };
+        messages_of(&uids, &self.maildir.join("dovecot-uidlist"))
+    }
+
+    fn sizes(&mut self) -> Result<Vec<Size>> {
+        if !self.has_index {
+            return Ok(Vec::new());
+        }
+        let status = self.status()?;
+        let all = index_bytes(&self.folder)?;
+        let size = |part, bytes| Size { side: Side::Barid, part, bytes };
+        Ok(vec![
+            size(INDEX, status.bytes),
+            size(WITHOUT_OPAQUE, status.bytes.saturating_sub(status.opaque_bytes)),
+            size("cache of headers, and state", all.saturating_sub(status.bytes)),
+        ])
+    }
+
+    fn commands(&self) -> Vec<String> {
+        let query = Query { needle: "WORD".to_owned(), ..Query::delivered() };
+        let search = command_line(&self.search(&query));
+        match self.has_index {
+            true => vec![command_line(&self.command(&["index"])), search],
+            false => vec![search],
+        }
+    }
+}
+
+/// The whole text index, in the table of sizes.
+pub(crate) const INDEX: &str = "text index";
+
+/// The text index without the fields that only programs read.
+pub(crate) const WITHOUT_OPAQUE: &str = "text index without opaque fields";

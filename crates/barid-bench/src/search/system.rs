@@ -1,0 +1,78 @@
+//! The interface of the measured programs; each has a thin adapter.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use barid_testkit::disk;
+use barid_testkit::usage::Sampling;
+
+use super::query::Query;
+use super::step::Side;
+use crate::lab::{Figures, Runner};
+
+/// The size of an index or of a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The side.
+    pub side: Side,
+    /// A name for it.
+    pub part: &'static str,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A program with its index of the Maildir.
+pub(crate) trait System {
+    fn side(&self) -> Side;
+
+    /// Removes the index and everything else that the program keeps.
+    fn forget(&mut self) -> Result<()>;
+
+    /// Indexes the messages that are not indexed yet. [`Figures::index_bytes`] is the size of the
+    /// index then.
+    fn index(&mut self, sampling: Sampling) -> Result<Figures>;
+
+    /// Returns `true` if the program has a form for the query.
+    fn can_ask(&self, query: &Query) -> bool;
+
+    /// Searches, and measures that.
+    fn ask(&mut self, query: &Query) -> Result<Figures>;
+
+    /// Returns the numbers of the messages that the program finds, ascending.
+    fn found(&mut self, query: &Query) -> Result<Vec<u32>>;
+
+    /// Returns the sizes of the parts of the index.
+    fn sizes(&mut self) -> Result<Vec<Size>>;
+
+    /// Returns command lines for a report: of indexing, and of a search for `WORD`.
+    fn commands(&self) -> Vec<String>;
+}
+
+/// Runs a search to its end, with its output discarded. `nothing_status` is the exit status if
+/// nothing is found.
+pub(crate) fn ask(runner: &Runner, command: &Command, nothing_status: i32) -> Result<Figures> {
+    let usage = runner.run_or_empty(command, Stdio::null(), Sampling::Off, nothing_status)?;
+    Ok(Figures::of_process(&usage))
+}
+
+/// Returns the output of a search.
+pub(crate) fn output(runner: &Runner, command: &Command, nothing_status: i32) -> Result<String> {
+    let path = runner.folder.join("output");
+    let at = || path.display().to_string();
+    let file = disk::create(&path).with_context(at)?;
+    runner.run_or_empty(command, file.into(), Sampling::Off, nothing_status)?;
+    disk::read_text(&path).with_context(at)
+}
+
+/// Runs a program that indexes, and measures it and its index.
+pub(crate) fn index(
+    runner: &Runner,
+    command: &Command,
+    sampling: Sampling,
+    folder: &Path,
+) -> Result<Figures> {
+    let usage = runner.run(command, Stdio::null(), sampling)?;
+    let index_bytes = disk::allocated(folder).with_context(|| folder.display().to_string())?;
+    Ok(Figures { index_bytes, ..Figures::of_process(&usage) })
+}

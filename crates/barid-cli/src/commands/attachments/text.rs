@@ -1,0 +1,171 @@
+//! Printing the text of attachments.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use barid::Uid;
+use barid::message::{Attachment, parameter};
+use barid::vfs::OsVfs;
+use barid_extract::limits::INPUT_LEN_MAX;
+use barid_extract::{
+    AttachmentPart, ExtractOutcome, Extractor, Failure, TextCache, find_pdf_reader,
+};
+
+use super::pieces::AttachedMessage;
+use super::{Work, title, worse, write_keys};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint, report};
+use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
+use crate::output::escape::{Space, visible, write_visible_str};
+use crate::output::json::Json;
+
+/// Returns an extractor whose helpers are this program, with the cache of texts if caches are used.
+fn extractor(context: &Context) -> Extractor {
+    // The program that runs, even if a newer one has been installed meanwhile.
+    let extractor = Extractor::new(PathBuf::from("/proc/self/exe"), pdf_reader());
+    match context.cache_dir() {
+        Some(dir) => extractor.remembering(Arc::new(TextCache::new(Arc::new(OsVfs), dir))),
+        None => extractor,
+    }
+}
+
+/// Returns the reader of PDF that is installed.
+pub(crate) fn pdf_reader() -> Option<PathBuf> {
+    find_pdf_reader(&OsVfs, &std::env::var_os("PATH")?)
+}
+
+/// Prints texts in order; several are extracted at once.
+pub(super) struct Printing {
+    extractor: Extractor,
+    waiting: Vec<(Uid, Attachment)>,
+    parts: Vec<AttachmentPart>,
+    /// Bytes of the waiting attachments.
+    len: usize,
+    /// `true` if a text was printed.
+    follows: bool,
+    /// `true` if it was said how PDF can be read.
+    has_hinted: bool,
+}
+
+impl Printing {
+    /// Creates the work, which ends once `stop` is `true`.
+    pub(super) fn new(context: &Context, stop: Arc<AtomicBool>) -> Self {
+        let extractor = extractor(context).stopped_by(stop);
+        let (waiting, parts) = (Vec::new(), Vec::new());
+        Self { extractor, waiting, parts, len: 0, follows: false, has_hinted: false }
+    }
+
+    fn print(
+        &mut self,
+        context: &mut Context,
+        (uid, attachment): &(Uid, Attachment),
+        outcome: &ExtractOutcome,
+    ) -> anyhow::Result<Outcome> {
+        if context.global.json {
+            write_json(context.out.buffer(), *uid, attachment, outcome);
+        } else if let ExtractOutcome::Text(found) = outcome {
+            let style = context.style;
+            let out = context.out.buffer();
+            let line_end = if self.follows { "\n" } else { "" };
+            let title = visible(title(*uid, attachment).as_bytes());
+            let rule = format!("{line_end}{}─── {title} ───{}\n", style.dim, style.reset);
+            out.extend_from_slice(rule.as_bytes());
+            // Pages end with empty lines.
+            write_visible_str(out, found.text.trim_end(), Space::Lines);
+            if out.last() != Some(&b'\n') {
+                out.push(b'\n');
+            }
+            self.follows = true;
+        }
+        context.out.settle()?;
+        let name = title(*uid, attachment);
+        match outcome {
+            ExtractOutcome::Text(found) if found.is_cut => {
+                context.warn(&format!("{name}: longer than 4 MB of text; the rest is left out"));
+            }
+            ExtractOutcome::Failed(Failure::Stopped) | ExtractOutcome::Text(_) => {}
+            ExtractOutcome::Unsupported => {
+                let media_type = &attachment.media_type;
+                context.detail(&format!("{name}: no text is read from {media_type}"));
+            }
+            ExtractOutcome::Failed(failure) => {
+                let has_hinted = self.has_hinted;
+                self.has_hinted |= *failure == Failure::NoPdfReader;
+                report(context, &error(&name, *failure, has_hinted));
+                return Ok(Outcome::Incomplete);
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn error(name: &str, failure: Failure, has_hinted: bool) -> anyhow::Error {
+    let text = format!("{name}: {failure}");
+    match failure {
+        Failure::NoPdfReader if !has_hinted => {
+            WithHint::error(text, "on Debian, `apt install poppler-utils` installs one")
+        }
+        _ => anyhow::Error::msg(text),
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, uid: Uid, attachment: &Attachment, outcome: &ExtractOutcome) {
+    let mut json = Json::line(out, "attachment");
+    write_keys(&mut json, uid, attachment);
+    let (text, is_cut, failure) = match outcome {
+        ExtractOutcome::Text(found) => (Some(&*found.text), found.is_cut, None),
+        ExtractOutcome::Failed(failure) => (None, false, Some(failure.name())),
+        ExtractOutcome::Unsupported => (None, false, Some("unsupported")),
+    };
+    match text {
+        Some(text) => json.key("text").str(text),
+        None => json.key("text").null(),
+    }
+    json.key("is_cut").bool(is_cut);
+    match failure {
+        Some(failure) => json.key("failure").str(failure),
+        None => json.key("failure").null(),
+    }
+    json.end_line();
+}
+
+impl Work for Printing {
+    fn attachment(
+        &mut self,
+        context: &mut Context,
+        message: &mut AttachedMessage<'_>,
+        attachment: &Attachment,
+    ) -> anyhow::Result<Outcome> {
+        let charset = message.part(&attachment.number).and_then(|part| {
+            parameter(&part.parameters, "charset").map(std::borrow::Cow::into_owned)
+        });
+        let mut bytes = Vec::new();
+        message.read_part(&attachment.number, &mut |piece| {
+            // One byte more says that it is too long.
+            let room = (INPUT_LEN_MAX + 1).saturating_sub(bytes.len());
+            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+            Ok(())
+        })?;
+        self.len += bytes.len();
+        self.waiting.push((message.uid, attachment.clone()));
+        self.parts.push(AttachmentPart {
+            media_type: attachment.media_type.clone(),
+            file_name: attachment.name.clone(),
+            charset,
+            bytes,
+        });
+        let is_full = self.parts.len() >= TEXTS_AT_ONCE || self.len >= TEXTS_AT_ONCE_LEN;
+        if is_full { self.finish(context) } else { Ok(Outcome::Done) }
+    }
+
+    fn finish(&mut self, context: &mut Context) -> anyhow::Result<Outcome> {
+        let (waiting, parts) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.parts));
+        self.len = 0;
+        let mut outcome = Outcome::Done;
+        for (waiting, found) in waiting.iter().zip(self.extractor.texts(&parts)) {
+            outcome = worse(outcome, self.print(context, waiting, &found)?);
+        }
+        Ok(outcome)
+    }
+}
