@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid::query::{SearchProgram, parse_imap};
+use barid::query::{Day, SearchProgram, parse_imap, parse_short};
 use barid::{Flag, Mailbox, OpenOptions, ReadAs, UidSet};
 use barid_testkit::{Scratch, corpora, disk};
 use barid_vfs::{CallKind, Fault, FaultVfs, OpenOptions as FileOptions, Vfs};
@@ -45,6 +45,41 @@ impl Pair {
             }
         }
         pair
+    }
+
+    /// Compares patterns made of words of the mail; returns the number that find some messages.
+    fn compare_patterns(&mut self, queries: usize, what: &str) -> usize {
+        let mut words: Vec<String> = Vec::new();
+        for number in self.plain.uids().unwrap() {
+            let Ok(message) = self.plain.read(uid(number), ReadAs::Message) else { continue };
+            let text = String::from_utf8_lossy(&message.bytes).into_owned();
+            let found = text.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() > 2);
+            let found: Vec<&str> = found.collect();
+            for _ in 0..20.min(found.len()) {
+                words.push(found[self.random.usize(..found.len())].to_owned());
+            }
+        }
+        let mut telling = 0;
+        for _ in 0..queries {
+            let mut word = || words[self.random.usize(..words.len())].clone();
+            let (one, two) = (word(), word());
+            let start: String = one.chars().take(3).collect();
+            let key = ["", "body:", "subject:", "from:", "received:", "list-id:", "cc:"];
+            let key = key[self.random.usize(..key.len())];
+            let query = match self.random.u8(..6) {
+                0 => format!("{key}{start}*"),
+                1 => format!("{key}\"{one} {two}*\"~30"),
+                2 => format!("{key}/{start}[a-z]/ -/{two}/"),
+                3 => format!("{key}/^.*{one}$/ or {key}{two}*"),
+                4 => format!("-{key}/\\b{start}.{{2,}}{two}?/"),
+                _ => format!("{key}/({one}|{two})/"),
+            };
+            let program = parse_short(&query, Day(0)).unwrap();
+            let (ours, expected) = (found(&self.indexed, &program), found(&self.plain, &program));
+            assert_eq!(ours, expected, "{what}: {query}");
+            telling += usize::from(!ours.is_empty() && ours.len() < self.plain.len() as usize);
+        }
+        telling
     }
 
     /// Returns the number of programs that some messages match, and others do not.
@@ -101,6 +136,8 @@ fn compare_pack(pack: &str, step: usize) {
     let programs = asked.unwrap_or(PROGRAMS);
     let telling = pair.compare(programs, pack);
     assert!(telling > programs / 5, "{telling}");
+    let telling = pair.compare_patterns(programs / 2, pack);
+    assert!(telling > programs / 10, "{telling}");
     assert_truth(&pair, programs);
 }
 
