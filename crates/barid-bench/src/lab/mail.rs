@@ -14,9 +14,22 @@ pub(crate) fn has_from(bytes: &[u8]) -> bool {
     })
 }
 
+/// Returns a message without its From_ line.
+pub(crate) fn without_from(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+    if bytes.starts_with(b"From ") { &bytes[end..] } else { bytes }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_from_line_is_left_out() {
+        assert_eq!(without_from(b"From a b\nSubject: c\n"), b"Subject: c\n");
+        assert_eq!(without_from(b"From: a\n"), b"From: a\n");
+        assert_eq!(without_from(b"From a"), b"");
+    }
 
     #[test]
     fn quoted_lines_are_seen() {

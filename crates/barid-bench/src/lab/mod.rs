@@ -26,7 +26,7 @@ pub(crate) use folder::{Litter, drop_caches, fresh_folder, make_folder, read_all
 pub(crate) use launcher::read as read_launched;
 pub use launcher::{Launched, Launcher, launched};
 pub(crate) use machine::Machine;
-pub(crate) use mail::{BARE, has_from};
+pub(crate) use mail::{BARE, has_from, without_from};
 pub(crate) use page::{Facts, Page};
 pub(crate) use progress::Progress;
 pub use report::Report;

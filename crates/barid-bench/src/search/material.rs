@@ -9,6 +9,7 @@ use barid_testkit::disk;
 use super::Options;
 use super::copies::renewed;
 use super::decode::Texts;
+use crate::lab::without_from;
 
 /// The word that delivered messages alone have.
 pub(crate) const DELIVERED: &str = "qvxdelivered";
@@ -59,7 +60,7 @@ impl Material {
         for number in 0..options.messages.unwrap_or(all) {
             let path = &files[usize::try_from(number % all)?];
             let bytes = disk::read(path).with_context(|| path.display().to_string())?;
-            self.put("cur", number, &renewed(&bytes, number / all))?;
+            self.put("cur", number, &renewed(without_from(&bytes), number / all))?;
         }
         Ok(())
     }

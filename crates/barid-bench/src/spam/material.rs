@@ -11,7 +11,7 @@ use barid_testkit::disk;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Options;
-use crate::lab::BARE;
+use crate::lab::{BARE, without_from};
 
 /// Mail of one kind.
 #[derive(Clone, Debug)]
@@ -122,12 +122,6 @@ fn each_of(
         put(number, &message)?;
     }
     Ok(())
-}
-
-/// Returns a message without its From_ line.
-fn without_from(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
-    if bytes.starts_with(b"From ") { &bytes[end..] } else { bytes }
 }
 
 fn put_lf(bytes: &[u8], out: &mut Vec<u8>) {
