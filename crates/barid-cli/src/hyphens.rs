@@ -38,6 +38,8 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
         letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, &sub, command))
     };
     if sub != FLAG {
+        // An option with a minus too few is refused, not looked for as a text.
+        let is_removal = |arg: &OsString| is_removal(arg) && !is_long_option(arg, &sub, command);
         let args = args.into_iter().enumerate();
         return args
             .map(|(number, arg)| match number > at && number < end && is_removal(&arg) {
@@ -71,6 +73,14 @@ fn may_be_none(arg: &OsString, is_flag: bool) -> bool {
         [b'-', b'n'] => is_flag,
         bytes => bytes.starts_with(b"-"),
     }
+}
+
+/// Returns `true` if a word behind one minus is the name of a long option, perhaps with its value.
+fn is_long_option(arg: &OsString, sub: &str, command: &Command) -> bool {
+    let text = arg.to_string_lossy();
+    let name = text.trim_start_matches('-').split('=').next().unwrap_or_default();
+    let own = command.find_subcommand(sub).into_iter().flat_map(Command::get_arguments);
+    command.get_arguments().chain(own).any(|known| known.get_long() == Some(name))
 }
 
 /// Returns an argument with `!` in place of its minus.
@@ -161,6 +171,9 @@ mod tests {
         check("barid ls -n3 b -news -sdate", "barid ls -n3 b !news -sdate");
         check("barid search b -spam -lr", "barid search b !spam -lr");
         check("barid expunge --dry-run b x -y", "barid expunge --dry-run b x !y");
+        check("barid expunge b -deleted", "barid expunge b -deleted");
+        check("barid expunge b -dry-run from:ann", "barid expunge b -dry-run from:ann");
+        check("barid expunge b -keep-days=3 x", "barid expunge b -keep-days=3 x");
     }
 
     #[test]

@@ -129,7 +129,12 @@ impl Failure {
     pub fn is_lasting(self) -> bool {
         !matches!(
             self,
-            Self::NoPdfReader | Self::Killed | Self::NotConfined | Self::NotStarted | Self::Stopped
+            Self::NoPdfReader
+                | Self::Killed
+                | Self::NotConfined
+                | Self::NotStarted
+                | Self::Stopped
+                | Self::TimeOver
         )
     }
 }

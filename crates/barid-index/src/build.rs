@@ -58,11 +58,12 @@ struct DocLog {
 }
 
 impl Builder {
-    /// Begins a message; `digest` names what it is.
-    pub fn begin(&mut self, digest: u64) {
+    /// Begins a message; `digest` names what it is, and `has_more` says that it has a field that is
+    /// not among its texts.
+    pub fn begin(&mut self, digest: u64, has_more: bool) {
         self.bytes_before = self.bytes();
         let doc = self.docs.len() as u32;
-        self.docs.push(Doc { digest, is_open: false });
+        self.docs.push(Doc { digest, is_open: false, has_more });
         self.kinds.iter_mut().for_each(|kind| kind.doc = doc);
     }
 
@@ -128,6 +129,9 @@ pub(crate) fn has_grams(kind: TextKind) -> bool {
     matches!(kind, TextKind::Body | TextKind::Header)
 }
 
+/// Boundaries of a message that are held before repetitions are removed.
+const GRAMS_KEPT_MAX: usize = 1 << 17;
+
 /// Adds terms up to a limit of bytes.
 struct BoundedSink<'k> {
     kind: &'k mut KindBuilder,
@@ -145,7 +149,13 @@ impl TermSink for BoundedSink<'_> {
 
     fn gram(&mut self, gram: u32) {
         if !self.is_full {
-            self.kind.current_grams.push(gram);
+            let grams = &mut self.kind.current_grams;
+            grams.push(gram);
+            // Most are there already.
+            if grams.len() == 2 * GRAMS_KEPT_MAX {
+                grams.sort_unstable();
+                grams.dedup();
+            }
         }
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn decode_into(bytes: &[u8], count: u32, set: &mut DocSet) -> Option<
         let gap = high << parameter | reader.take(parameter);
         doc = doc.checked_add(u32::try_from(gap).ok()?)?;
         set.insert(doc);
-        doc += 1;
+        doc = doc.saturating_add(1);
     }
     Some(())
 }

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use crate::codec::decode_into;
 use crate::docs::DocSet;
-use crate::limits::{BLOCK_LEN, READ_LEN};
+use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX, READ_LEN};
 use crate::segment::{BlockEntry, Section, Segment, parts};
 use crate::terms::{END, PAIR, Piece, Pieces, Probe};
 
@@ -266,7 +266,7 @@ impl<'s, 'p> Hunt<'s, 'p> {
             docs
         };
         let mut all = Answer { certain: DocSet::none(len), possible: DocSet::all(len) };
-        for Piece { plain, pairs, is_plain_exact, is_pairs_exact } in &pieces.pieces {
+        for Piece { plain, pairs, is_plain_exact, is_pairs_exact, .. } in &pieces.pieces {
             let (mut docs, in_pairs) = (joined(plain, true), joined(pairs, self.segment.has_pairs));
             if pieces.is_one {
                 all.certain = if *is_plain_exact { docs.clone() } else { DocSet::none(len) };
@@ -351,6 +351,9 @@ impl<'s> ListReader<'s> {
         if first != self.first {
             self.content.clear();
             self.first = first;
+        }
+        if len > BLOCK_LEN_MAX {
+            return Ok(None);
         }
         while self.content.len() < start + len {
             let next = first + self.content.len() / BLOCK_LEN;

@@ -39,11 +39,18 @@ pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Most bytes that are read at once.
 pub(crate) const READ_LEN: usize = 512 << 10;
 
-/// Most pieces of a search text that are looked up; a message is then a candidate without the rest.
-pub(crate) const PIECES_MAX: usize = 32;
+/// Most pieces of a search text that are looked up, the longest ones; a message is then a candidate
+/// without the rest.
+pub(crate) const PIECES_MAX: usize = 4;
 
 /// Most parts of one piece that are looked up.
-pub(crate) const PROBES_MAX: usize = 16;
+pub(crate) const PROBES_MAX: usize = 4;
+
+/// Most boundaries of a search text that are looked up.
+pub(crate) const GRAMS_MAX: usize = 32;
+
+/// Most documents of a mailbox.
+pub(crate) const MANIFEST_DOCS_MAX: usize = 1 << 26;
 
 /// Most segments of a mailbox.
 pub const SEGMENTS_MAX: usize = 1 << 14;

@@ -7,7 +7,7 @@ use barid_vfs::le::{LeReader, PutLe};
 use barid_vfs::{OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::limits::{MANIFEST_LEN_MAX, SEGMENT_DOCS_MAX, SEGMENTS_MAX};
+use crate::limits::{MANIFEST_DOCS_MAX, MANIFEST_LEN_MAX, SEGMENT_DOCS_MAX, SEGMENTS_MAX};
 
 const MAGIC: &[u8; 8] = b"BARIDTM\n";
 const VERSION: u32 = 1;
@@ -92,6 +92,7 @@ impl Manifest {
             return None;
         }
         let mut segments = Vec::with_capacity(count);
+        let mut docs = 0;
         for _ in 0..count {
             let name = reader.u64()?;
             let mut uids = Vec::new();
@@ -102,6 +103,10 @@ impl Manifest {
                     return None;
                 }
                 uids.extend(first..=last);
+            }
+            docs += uids.len();
+            if docs > MANIFEST_DOCS_MAX {
+                return None;
             }
             segments.push(SegmentEntry { name, uids });
         }

@@ -41,6 +41,8 @@ pub struct Doc {
     pub digest: u64,
     /// `true` if not all of its terms are there, so that it is a candidate of every search.
     pub is_open: bool,
+    /// `true` if it has a field that is not among its texts, as the caller says.
+    pub has_more: bool,
 }
 
 /// The section of a block.
@@ -154,7 +156,7 @@ impl<'f> SegmentWriter<'f> {
             let mut bytes = Vec::with_capacity(some.len() * DOC_LEN);
             for doc in some {
                 bytes.put_u64(doc.digest);
-                bytes.put_u8(u8::from(doc.is_open));
+                bytes.put_u8(u8::from(doc.is_open) | u8::from(doc.has_more) << 1);
             }
             self.block(Section::Docs, 0, &[&bytes])?;
         }
@@ -415,11 +417,26 @@ impl Segment {
         let is_whole = self.each_block(Section::Docs, &mut |_, bytes| {
             docs.extend(bytes.chunks_exact(DOC_LEN).filter_map(|row| {
                 let mut reader = LeReader(row);
-                Some(Doc { digest: reader.u64()?, is_open: reader.take(1)? != [0] })
+                let (digest, bits) = (reader.u64()?, reader.u8()?);
+                Some(Doc { digest, is_open: bits & 1 != 0, has_more: bits & 2 != 0 })
             }));
             Some(())
         })?;
         Ok((is_whole.is_some() && docs.len() == self.docs as usize).then_some(docs))
+    }
+
+    /// Returns `true` if every block is as it was written. Reads all of them.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn is_whole(&self) -> io::Result<bool> {
+        let mut buffer = Vec::new();
+        for entry in &self.blocks {
+            if self.block(entry, &mut buffer)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the blocks of a section, which stand together.

@@ -8,7 +8,7 @@
 //! words.
 
 use crate::limits::{
-    FOREIGN_TOKEN_LEN_MAX, PIECE_STEP, PIECE_TEXT_LEN_MAX, PIECES_MAX, PROBES_MAX,
+    FOREIGN_TOKEN_LEN_MAX, GRAMS_MAX, PIECE_STEP, PIECE_TEXT_LEN_MAX, PIECES_MAX, PROBES_MAX,
     SEPARATOR_LEN_MAX, TOKEN_LEN_MAX,
 };
 use xxhash_rust::xxh3::xxh3_64;
@@ -153,6 +153,8 @@ pub(crate) struct Piece {
     pub(crate) is_plain_exact: bool,
     /// `true` if one in which a single term of `pairs` is found has it.
     pub(crate) is_pairs_exact: bool,
+    /// Its length in bytes.
+    pub(crate) len: usize,
 }
 
 /// A search text as pieces that are looked up.
@@ -187,8 +189,11 @@ impl Pieces {
             before = Some((start, end));
         }
         let is_one = matches!(before, Some((0, end)) if end == needle.len());
-        pieces.truncate(PIECES_MAX);
-        grams.truncate(PIECES_MAX);
+        if pieces.len() > PIECES_MAX {
+            pieces.sort_by_key(|piece: &Piece| std::cmp::Reverse(piece.len));
+            pieces.truncate(PIECES_MAX);
+        }
+        grams.truncate(GRAMS_MAX);
         let has_break = needle.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
         Self { pieces, grams, is_one, has_break }
     }
@@ -199,7 +204,7 @@ impl Piece {
         let plain = plain_probes(token, is_start, is_end);
         let pairs = pair_probes(token);
         let is_pairs_exact = pairs.len() == 1;
-        Self { is_plain_exact: plain.len() == 1, plain, pairs, is_pairs_exact }
+        Self { is_plain_exact: plain.len() == 1, plain, pairs, is_pairs_exact, len: token.len() }
     }
 }
 

@@ -116,7 +116,7 @@ fn build(messages: &[Message]) -> (MemVfs, Segment) {
     let vfs = MemVfs::new();
     let mut builder = Builder::default();
     for (number, message) in messages.iter().enumerate() {
-        builder.begin(number as u64);
+        builder.begin(number as u64, false);
         message.iter().for_each(|(kind, text)| builder.add(*kind, text));
         builder.end();
     }
@@ -206,10 +206,10 @@ fn a_message_of_too_many_terms_is_a_candidate() {
     let mut builder = Builder::default();
     let mut long = String::new();
     (0..2_000_000).for_each(|number| long.push_str(&format!("{number:X} ")));
-    builder.begin(1);
+    builder.begin(1, false);
     builder.add(TextKind::Body, long.as_bytes());
     builder.end();
-    builder.begin(2);
+    builder.begin(2, false);
     builder.add(TextKind::Body, b"B");
     builder.add(TextKind::Body, "F".repeat(10_000_000).as_bytes());
     builder.end();
@@ -237,7 +237,7 @@ fn merged_segments_answer_as_one() {
             for part in 0..parts.len() {
                 if (doc + part) % 7 != 3 {
                     merged[part].docs[doc] = Some(all.len() as u32);
-                    docs.push(Doc { digest: all.len() as u64, is_open: false });
+                    docs.push(Doc { digest: all.len() as u64, is_open: false, has_more: false });
                     all.push(parts[part][doc].clone());
                 }
             }

@@ -226,7 +226,7 @@ pub(crate) const MOVE_NOTE_LEN_MAX: u64 = 9 << 20;
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
 
 /// Most texts of a search program for which an index is asked.
-pub(crate) const INDEXED_TEXTS_MAX: usize = 256;
+pub(crate) const INDEXED_TEXTS_MAX: usize = 64;
 
 /// Messages that a thread takes at once to index them.
 pub(crate) const INDEX_ROWS: usize = 256;
@@ -236,6 +236,12 @@ pub(crate) const INDEX_ROWS_ALONE: usize = 2048;
 
 /// Number of segments up to which none are merged.
 pub(crate) const INDEX_SMALL_SEGMENTS_MAX: usize = 8;
+
+/// Least number of segments that are merged.
+pub(crate) const INDEX_MERGED_MIN: usize = 4;
+
+/// Bytes of messages that one search adds.
+pub(crate) const INDEX_ADDED_BYTES: u64 = 32 << 20;
 
 /// Bytes of segments that are merged at once, which takes several times as much memory.
 pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;

@@ -405,7 +405,7 @@ fn removing_an_index_frees_its_files() {
     arena.deliver(30);
     let mailbox = open(&arena, &|_| {});
     mailbox.view().index_texts(u32::MAX).unwrap();
-    assert!(mailbox.view().remove_index().unwrap() > 1_000);
+    assert!(mailbox.view().remove_index().unwrap().unwrap() > 1_000);
     assert!(index_files(&arena).is_empty());
     let status = mailbox.view().index_status().unwrap().unwrap();
     assert_eq!((status.covered, status.segments), (0, 0));

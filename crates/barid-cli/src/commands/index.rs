@@ -110,8 +110,7 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
     let (report, mailbox) = built?;
     context.print_notes(&mailbox);
     if report.is_busy {
-        let hint = "wait until the other barid process has indexed this mailbox";
-        return Err(WithHint::error("another process is building this index", hint));
+        return Err(is_busy());
     }
     let status = mailbox.view().index_status()?.unwrap_or_default();
     print(context, &status, Some((&report, started)));
@@ -170,7 +169,7 @@ fn status(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome>
 
 fn remove(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {
     let mailbox = context.open(&of.mailbox)?;
-    let bytes = mailbox.view().remove_index()?;
+    let bytes = mailbox.view().remove_index()?.ok_or_else(is_busy)?;
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "index-removed");
         json.key("bytes").number(bytes);
@@ -179,6 +178,11 @@ fn remove(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome>
         context.out.buffer().extend_from_slice(format!("{} freed\n", size(bytes)).as_bytes());
     }
     Ok(Outcome::Done)
+}
+
+fn is_busy() -> anyhow::Error {
+    let hint = "wait until the other barid process has indexed this mailbox";
+    WithHint::error("another process is building this index", hint)
 }
 
 fn print(context: &mut Context, status: &IndexStatus, built: Option<(&IndexReport, Instant)>) {

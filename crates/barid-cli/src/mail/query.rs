@@ -58,7 +58,13 @@ impl QueryArgs {
         config: &UserConfig,
         words: &[String],
     ) -> anyhow::Result<Query> {
-        let words = config.expand_query(words)?;
+        let is_blank = |words: &[String]| words.iter().all(|word| word.trim().is_empty());
+        let expanded = config.expand_query(words)?;
+        if is_blank(&expanded) && !is_blank(words) {
+            let hint = "`barid config` shows the saved queries";
+            return Err(WithHint::error("the saved query is empty", hint));
+        }
+        let words = expanded;
         let text = match &words[..] {
             [text] => text.clone(),
             words => join(words),

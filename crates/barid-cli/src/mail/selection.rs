@@ -94,7 +94,16 @@ impl MessageSelection {
                 "in a query, write uid:1:5 for UIDs and \"1:5\" for a text",
             ));
         }
-        let program = query.parse(config, words)?.program;
+        let query = query.parse(config, words)?;
+        if query.returns.is_some() {
+            return Err(WithHint::error(
+                format!(
+                    "RETURN chooses what `barid search --imap` prints, not messages: {nothing}"
+                ),
+                "leave it out",
+            ));
+        }
+        let program = query.program;
         if is_careful && program.nodes().iter().any(is_empty_text) {
             return Err(WithHint::error(
                 format!("an empty text is in every message: {nothing}"),
@@ -301,6 +310,11 @@ mod tests {
             "SUBJECT \"\"",
             "/.*/",
             "subject:/x?/",
+            "and",
+            " and ",
+            "is:read and",
+            "is:read and and is:draft",
+            "RETURN (MIN) UNSEEN",
         ] {
             check(&[empty], Err(""));
         }

@@ -187,7 +187,7 @@ impl Storage for MhFolder {
 
     fn message_file(&self, location: &Location<'_>) -> Option<PathBuf> {
         let (number, _) = location.message_name().and_then(|name| parse_place(name.name))?;
-        Some(path_of(&self.path, number))
+        Some(self.listed_path(number))
     }
 
     /// Links the file if it has no other name: `anno` and `refile -link` of nmh leave links, and

@@ -115,7 +115,7 @@ impl Matcher {
             Op::Test(test) => {
                 let (scope, needle, is_exact) = test.text()?;
                 let needle = needle.folded();
-                (!needle.is_empty()).then_some(TextTest { node, scope, needle, is_exact })
+                (!needle.is_empty()).then(|| TextTest::new(node, scope, needle, is_exact))
             }
             Op::Join(_) => None,
         })
@@ -318,9 +318,11 @@ impl Test {
             Self::Text { needle, in_headers: true } => (TextScope::Message, needle),
             // A field as it stands, which is among the lines of the header.
             Self::CachedHeader(field, needle) => {
-                return Some((TextScope::of_header(field.name()), needle, false));
+                return Some((TextScope::of_header(field.name())?, needle, false));
             }
-            Self::Header(name, needle) => return Some((TextScope::of_header(name), needle, false)),
+            Self::Header(name, needle) => {
+                return Some((TextScope::of_header(name)?, needle, false));
+            }
             Self::Pattern(pattern) => {
                 let (scope, needle) = pattern.required()?;
                 return Some((scope, needle, false));

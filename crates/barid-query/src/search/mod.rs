@@ -44,5 +44,6 @@ pub use result::{ReturnOptions, SearchResult};
 pub use short::{ShortOptions, parse_short, parse_short_with};
 pub use texts::{
     TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
+    has_content_length,
 };
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

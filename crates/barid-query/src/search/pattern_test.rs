@@ -45,7 +45,7 @@ impl PatternTest {
         let scope = match place {
             TextPlace::Address(field) => TextScope::of_address(*field),
             TextPlace::Subject => Some(TextScope::Kind(TextKind::Subject)),
-            TextPlace::Header(name) => Some(TextScope::of_header(name)),
+            TextPlace::Header(name) => TextScope::of_header(name),
             TextPlace::Body => Some(TextScope::Kind(TextKind::Body)),
             TextPlace::Text => Some(TextScope::Message),
             TextPlace::FileName | TextPlace::Attachment => None,

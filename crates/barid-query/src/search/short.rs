@@ -73,6 +73,8 @@ struct Level {
     is_negated: bool,
     /// `true` if the level, once complete, is negated in the level around it.
     was_negated: bool,
+    /// `true` after `and`, until the next term.
+    is_after_and: bool,
 }
 
 struct QueryParser<'a> {
@@ -91,7 +93,7 @@ impl QueryParser<'_> {
                 Token::Minus => self.negate(),
                 Token::Word(word) => match word.bare() {
                     Some("or" | "OR" | "|") => self.or()?,
-                    Some("and" | "AND") => {}
+                    Some("and" | "AND") => self.and()?,
                     Some("not" | "NOT") => self.negate(),
                     Some(text) if text.eq_ignore_ascii_case("all") => {
                         let node = self.builder.key(SearchKey::All)?;
@@ -110,6 +112,7 @@ impl QueryParser<'_> {
         let missing = |what, after: &str| SearchError::Missing { what, after: after.into() };
         match (self.open.pop(), self.open.is_empty()) {
             (Some(level), true) if level.is_negated => Err(missing("a search key", "not")),
+            (Some(level), true) if level.is_after_and => Err(missing("a search key", "and")),
             (Some(level), true) if level.ors.is_empty() && level.ands.is_empty() => {
                 self.builder.key(SearchKey::All)
             }
@@ -146,9 +149,20 @@ impl QueryParser<'_> {
         self.add(node)
     }
 
+    /// Reads `and`, which stands between two terms and changes nothing.
+    fn and(&mut self) -> Result<(), SearchError> {
+        let level = self.level();
+        if level.ands.is_empty() || level.is_negated || level.is_after_and {
+            let after = if level.is_after_and { "and" } else { "(" };
+            return Err(SearchError::Missing { what: "a search key", after: after.into() });
+        }
+        level.is_after_and = true;
+        Ok(())
+    }
+
     fn or(&mut self) -> Result<(), SearchError> {
         let level = self.level();
-        if level.ands.is_empty() || level.is_negated {
+        if level.ands.is_empty() || level.is_negated || level.is_after_and {
             let after = if level.ors.is_empty() { "(" } else { "or" };
             return Err(SearchError::Missing { what: "a search key", after: after.into() });
         }
@@ -159,7 +173,7 @@ impl QueryParser<'_> {
     }
 
     fn join(&mut self, mut level: Level) -> Result<NodeId, SearchError> {
-        if level.ands.is_empty() || level.is_negated {
+        if level.ands.is_empty() || level.is_negated || level.is_after_and {
             let after = if level.ors.is_empty() { "(" } else { "or" };
             return Err(SearchError::Missing { what: "a search key", after: after.into() });
         }
@@ -173,7 +187,9 @@ impl QueryParser<'_> {
         if std::mem::take(&mut self.level().is_negated) {
             node = self.builder.not(node)?;
         }
-        self.level().ands.push(node);
+        let level = self.level();
+        level.is_after_and = false;
+        level.ands.push(node);
         Ok(())
     }
 }

@@ -3,6 +3,8 @@
 //! They are made by the code with which a search reads messages: a text that a key finds is in one
 //! of them, and a text that is in one of them is found.
 
+use barid_message::fields;
+
 use super::fold::{fold_into, push_upper};
 use super::header::{push_addresses, push_field, push_subject, searched_fields};
 use super::scan::{Buffers, MessageText, each_text};
@@ -87,6 +89,26 @@ pub(super) fn is_opaque_field(name: &[u8]) -> bool {
         || OPAQUE_PREFIXES.iter().any(|prefix| begins(prefix))
 }
 
+/// Returns `true` for the field that programs change in an mbox as they change its messages: it is
+/// no part of what a message is, and so of no text of an index.
+fn is_content_length(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"content-length")
+}
+
+/// Returns `true` if a message has the field of its length, which searches see and indexes do not.
+#[must_use]
+pub fn has_content_length(message: &[u8]) -> bool {
+    fields(message).any(|field| is_content_length(field.name))
+}
+
+/// Returns `true` if a folded text could be within the line of that field.
+fn may_be_content_length(needle: &[u8]) -> bool {
+    const NAME: &[u8] = b"CONTENT-LENGTH:";
+    let rest = needle.iter().rev().skip_while(|byte| **byte == b'\n');
+    let rest = rest.skip_while(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace()).count();
+    NAME.ends_with(&needle[..rest]) || memchr::memmem::find(NAME, &needle[..rest]).is_some()
+}
+
 /// Takes the texts of a message.
 pub type TakeText<'t> = dyn FnMut(TextKind, &[u8]) + 't;
 
@@ -112,7 +134,8 @@ fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'
     folded.clear();
     match text {
         MessageText::Header { raw, is_root } => {
-            for field in searched_fields(raw, is_root) {
+            let fields = searched_fields(raw, is_root);
+            for field in fields.filter(|field| !is_root || !is_content_length(field.name)) {
                 folded.clear();
                 push_field(raw, &field, line, folded);
                 let kind = match is_opaque_field(field.name) {
@@ -176,11 +199,12 @@ impl TextScope {
         }
     }
 
-    /// Returns the texts among which a header field of this name is.
-    pub(super) fn of_header(name: &str) -> Self {
-        match is_opaque_field(name.as_bytes()) {
-            true => Self::Kind(TextKind::OpaqueHeader),
-            false => Self::Kind(TextKind::Header),
+    /// Returns the texts among which a header field of this name is; `None` if it is in none.
+    pub(super) fn of_header(name: &str) -> Option<Self> {
+        match name.as_bytes() {
+            name if is_content_length(name) => None,
+            name if is_opaque_field(name) => Some(Self::Kind(TextKind::OpaqueHeader)),
+            _ => Some(Self::Kind(TextKind::Header)),
         }
     }
 }
@@ -197,11 +221,38 @@ pub struct TextTest<'m> {
     /// `true` if it holds for exactly the messages with such a text that contains the other;
     /// otherwise it does not hold for messages without.
     pub is_exact: bool,
+    /// `true` if it may hold for messages with a Content-Length whatever an index knows
+    /// ([`has_content_length`]).
+    pub may_be_length: bool,
+}
+
+impl<'m> TextTest<'m> {
+    pub(super) fn new(node: usize, scope: TextScope, needle: &'m [u8], is_exact: bool) -> Self {
+        let may_be_length = match scope {
+            TextScope::Message | TextScope::Kind(TextKind::Header) => may_be_content_length(needle),
+            TextScope::Kind(_) => false,
+        };
+        Self { node, scope, needle, is_exact, may_be_length }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_the_length_may_have() {
+        for text in
+            ["123", "LENGTH: 12", "CONTENT-LENGTH: 5\n", "CONTENT", "T-L", ": 4", " 7", "\n"]
+        {
+            assert!(may_be_content_length(text.as_bytes()), "{text}");
+        }
+        for text in ["BUDGET", "LENGTHS", "LENGTH: 12 X", "X123", "CONTENT-TYPE"] {
+            assert!(!may_be_content_length(text.as_bytes()), "{text}");
+        }
+        assert!(has_content_length(b"A: b\ncontent-length: 5\n\nx"));
+        assert!(!has_content_length(b"A: b\n\nContent-Length: 5\n"));
+    }
 
     #[test]
     fn fields_that_programs_read_are_opaque() {

@@ -76,8 +76,12 @@ pub fn move_messages(
     let plan = Plan::new(source, target, uids, earlier);
     place.write(&plan.note.encode())?;
     let validity = source.status().uidvalidity;
+    let before = checks_of(source, uids)?;
     let mut moved = Moved { uids: plan.find_copies(source, target, options)?, ..Moved::default() };
     moved.found = moved.uids.len() as u64;
+    if moved.found > 0 {
+        sync_names(target)?;
+    }
     let there: UidSet = moved.uids.iter().map(|(uid, _)| *uid).collect();
     let to_copy: Vec<Uid> = uids.iter().copied().filter(|uid| !there.contains(*uid)).collect();
     if !to_copy.is_empty() {
@@ -99,7 +103,17 @@ pub fn move_messages(
         moved.copied = Some(copied);
     }
     if !moved.uids.is_empty() {
-        let changed = expunge(source, validity, &moved.uids, options);
+        // Another program may have renumbered or changed the source without a scan having noticed
+        // it: a message that is no longer what was copied stays.
+        source.catch_up()?;
+        source.check_numbering(validity)?;
+        let now = checks_of(source, uids)?;
+        let is_same = |uid: &Uid| now.get(uid).is_none_or(|check| before.get(uid) == Some(check));
+        let (same, changed): (Vec<_>, Vec<_>) =
+            moved.uids.iter().copied().partition(|(uid, _)| is_same(uid));
+        moved.uids = same;
+        moved.unproven.extend(changed.into_iter().map(|(uid, _)| uid));
+        let changed = expunge(source, &moved.uids, options);
         moved.changed = Some(changed.map_err(|error| Error::NotRemoved {
             path: source.path().to_owned(),
             messages: moved.uids.len() as u64,
@@ -281,16 +295,38 @@ fn is_set(stop: Option<&AtomicBool>) -> bool {
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
+/// Returns a check value of each of these messages that is there.
+fn checks_of(mailbox: &Mailbox, uids: &[Uid]) -> Result<HashMap<Uid, u32>> {
+    let wanted: UidSet = uids.iter().copied().collect();
+    let all = mailbox.view().checked_uids()?;
+    Ok(all.into_iter().filter(|(uid, _)| wanted.contains(*uid)).collect())
+}
+
+/// Makes the names durable under which an interrupted move has stored copies: it may have ended
+/// before it did. Contents are durable before they get a name.
+fn sync_names(target: &Mailbox) -> Result<()> {
+    for folder in ["", "new", "cur"] {
+        let path = match folder {
+            "" => target.path().to_owned(),
+            folder => target.path().join(folder),
+        };
+        let is_folder = target
+            .vfs
+            .metadata(&path)
+            .is_ok_and(|metadata| metadata.file_type == barid_vfs::FileType::Dir);
+        if is_folder {
+            target.vfs.sync_dir(&path).map_err(|source| Error::Io { path, source })?;
+        }
+    }
+    Ok(())
+}
+
 /// Expunges the messages that are durable in the target.
 fn expunge(
     source: &mut Mailbox,
-    validity: barid_types::UidValidity,
     moved: &[(Uid, Uid)],
     options: &ConvertOptions,
 ) -> Result<Changed> {
-    // Another program may have renumbered the source without a scan having noticed it.
-    source.catch_up()?;
-    source.check_numbering(validity)?;
     let expunge = moved.iter().map(|(uid, _)| *uid).collect();
     let request = ChangeRequest { expunge, ..ChangeRequest::default() };
     let (stop, progress) = (options.stop.clone(), options.progress.clone());

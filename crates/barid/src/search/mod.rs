@@ -16,7 +16,7 @@ use barid_types::{Uid, UidSet};
 
 pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
-use crate::limits::{INDEX_ADDED_BY_SEARCH, INDEX_WORTH_MIN};
+use crate::limits::{INDEX_ADDED_BY_SEARCH, INDEX_ADDED_BYTES, INDEX_WORTH_MIN};
 use crate::text_index::IndexAnswers;
 use crate::{Error, Mailbox, Result, View};
 
@@ -102,16 +102,17 @@ impl View {
             rows.extend(more.rows);
             unknown = more.unknown;
         }
-        if !unknown.is_empty() {
+        let has_read = !unknown.is_empty();
+        if has_read {
             index_missing = self.lacks_index(index.as_ref(), matcher, unknown.len());
             let more = passes.messages(&unknown)?;
             self.keep_restart_points();
             rows.extend(more.rows);
             unreadable = more.unreadable;
         }
-        if index.is_some_and(|index| index.is_behind()) {
+        if has_read && index.is_some_and(|index| index.is_behind()) {
             // The answer stands; an index that cannot be extended is tried again by the next.
-            let _ = self.index_texts(INDEX_ADDED_BY_SEARCH);
+            let _ = self.index_some(INDEX_ADDED_BY_SEARCH, INDEX_ADDED_BYTES);
         }
         // Each pass gives its rows in order.
         rows.sort_unstable();

@@ -36,7 +36,7 @@ impl IndexAnswers {
         let uncovered = view.len() - coverage.covered();
         let mut answers = Self { by_node: Vec::new(), uncovered };
         for (test, found) in tests.iter().zip(found) {
-            let known = known_rows(view.len(), &coverage, &found, test.is_exact);
+            let known = known_rows(view.len(), &coverage, &found, test);
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
             answers.by_node[test.node] = Some(known);
         }
@@ -106,16 +106,17 @@ fn known_rows(
     rows: u32,
     coverage: &Coverage,
     found: &[Option<Answer>],
-    is_exact: bool,
+    test: &TextTest<'_>,
 ) -> KnownRows {
     let mut known = KnownRows::nothing(rows);
     for (row, covered) in coverage.docs().iter().enumerate() {
         let Some(covered) = covered else { continue };
         let Some(Some(answer)) = found.get(covered.segment as usize) else { continue };
         let bit = 1 << (row % 64);
-        if is_exact && answer.certain.contains(covered.doc) {
+        let is_open = covered.is_open || test.may_be_length && covered.has_more;
+        if test.is_exact && answer.certain.contains(covered.doc) {
             known.yes[row / 64] |= bit;
-        } else if !covered.is_open && !answer.possible.contains(covered.doc) {
+        } else if !is_open && !answer.possible.contains(covered.doc) {
             known.no[row / 64] |= bit;
         }
     }

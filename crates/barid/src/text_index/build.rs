@@ -1,17 +1,18 @@
 //! Building the index of a view.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use barid_index::{Builder, Manifest, SegmentEntry};
-use barid_query::search::{TextBuffers, each_folded_text};
+use barid_query::search::{TextBuffers, each_folded_text, has_content_length};
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
 use super::place::{OpenSegments, index_error};
-use crate::limits::{INDEX_ROWS, INDEX_ROWS_ALONE};
+use crate::limits::{INDEX_ROWS, INDEX_ROWS_ALONE, SEARCH_LARGE_LEN};
 use crate::search::MessageReader;
+use crate::view::has_moved;
 use crate::{Error, LongOperation, Progress, Result, Unit, View};
 
 /// Result of building an index.
@@ -39,6 +40,12 @@ impl View {
     /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache; errors of
     /// the file system.
     pub fn index_texts(&self, limit: u32) -> Result<IndexReport> {
+        self.index_some(limit, u64::MAX)
+    }
+
+    /// Adds messages as [`View::index_texts`] does, as long as fewer bytes than `bytes` of them were
+    /// read.
+    pub(crate) fn index_some(&self, limit: u32, bytes: u64) -> Result<IndexReport> {
         self.check_read()?;
         if !self.place.on_disk {
             return Err(Error::NoCacheForIndex { path: self.path().to_owned() });
@@ -48,7 +55,10 @@ impl View {
         };
         let path = self.place.manifest_path();
         let opened = self.place.open_index().map_err(|error| index_error(&path, error))?;
-        let opened = opened.unwrap_or_else(OpenSegments::none);
+        let mut opened = opened.unwrap_or_else(OpenSegments::none);
+        if limit == u32::MAX {
+            opened.drop_damaged();
+        }
         let coverage = Coverage::of(self, &opened)?;
         let manifest = self.current_manifest(&opened, &coverage)?;
         let mut rows = coverage.uncovered();
@@ -59,6 +69,8 @@ impl View {
             rows: &rows,
             next: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
+            bytes_left: AtomicI64::new(bytes.min(i64::MAX as u64) as i64),
+            turn: Mutex::default(),
             manifest: Mutex::new(manifest),
             report: Mutex::default(),
         };
@@ -77,6 +89,10 @@ struct Building<'a> {
     /// The first of `rows` that no thread has taken.
     next: AtomicUsize,
     is_over: AtomicBool,
+    /// Bytes of messages that may still be read.
+    bytes_left: AtomicI64,
+    /// Locked by a thread that reads a large message.
+    turn: Mutex<()>,
     manifest: Mutex<Manifest>,
     report: Mutex<IndexReport>,
 }
@@ -111,6 +127,9 @@ impl Building<'_> {
                     self.report().is_stopped = true;
                     return Ok(());
                 }
+                if self.bytes_left.load(Ordering::Relaxed) <= 0 {
+                    return Ok(());
+                }
                 if self.index(*row, indexer)? {
                     self.publish(indexer)?;
                 }
@@ -123,17 +142,26 @@ impl Building<'_> {
     /// Indexes a message; returns `true` if the segment is full.
     fn index(&self, row: u32, indexer: &mut Indexer) -> Result<bool> {
         let Indexer { reader, buffers, builder, uids } = indexer;
+        let size = self.view.snapshot.core(row)?.size;
+        let is_large = size > SEARCH_LARGE_LEN;
+        let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         match reader.read(self.view, row) {
+            // A file that is still being written under its final name is another message later.
+            Ok(None) if self.view.storage.names_messages() && reader.bytes.len() as u64 != size => {
+                return Ok(false);
+            }
             Ok(_) => {}
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
-            // It has moved or cannot be read: searches read it, and tell.
+            Err(error) if has_moved(&error) => return Ok(false),
+            // Searches read it, and tell.
             Err(_) => {
                 self.report().unreadable += 1;
                 return Ok(false);
             }
         }
+        self.bytes_left.fetch_sub(size.min(i64::MAX as u64) as i64, Ordering::Relaxed);
         let identity = self.coverage.rows[row as usize];
-        builder.begin(identity.digest);
+        builder.begin(identity.digest, has_content_length(&reader.bytes));
         each_folded_text(&reader.bytes, buffers, &mut |kind, text| builder.add(kind, text));
         uids.push(identity.uid);
         Ok(builder.end())

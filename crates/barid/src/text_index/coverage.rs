@@ -1,13 +1,12 @@
 //! The messages of a mailbox that an index covers.
 
 use std::collections::HashMap;
-use std::io;
 
 use barid_cache::Core;
-use barid_index::Doc;
+use barid_index::{Doc, Segment};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::place::{OpenSegments, index_error};
+use super::place::OpenSegments;
 use crate::{Result, View};
 
 /// The document of each row.
@@ -25,6 +24,14 @@ pub(crate) struct CoveredDoc {
     pub(crate) doc: u32,
     /// `true` if the message is a candidate of every search.
     pub(crate) is_open: bool,
+    /// `true` if the message has a field that is in no text of the index.
+    pub(crate) has_more: bool,
+}
+
+impl CoveredDoc {
+    fn new(segment: u32, doc: u32, known: &Doc) -> Self {
+        Self { segment, doc, is_open: known.is_open, has_more: known.has_more }
+    }
 }
 
 /// The UID of a row, and a digest of its message.
@@ -53,11 +60,10 @@ impl Coverage {
         });
         view.done(read)?;
         let mut coverage = Self { docs: vec![None; rows.len()], rows };
-        let docs =
-            docs_of(opened).map_err(|error| index_error(&view.place.manifest_path(), error))?;
+        let docs = docs_of(opened);
         if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
             coverage.add_by_uid(opened, &docs);
-        } else {
+        } else if docs.iter().all(|docs| !docs.is_empty()) {
             coverage.add_by_digest(&docs);
         }
         Ok(coverage)
@@ -75,8 +81,7 @@ impl Coverage {
                 };
                 match self.rows.get(row) {
                     Some(known) if known.uid == *uid && known.digest == doc.digest => {
-                        let covered = CoveredDoc { segment: number, doc: at, is_open: doc.is_open };
-                        self.docs[row].get_or_insert(covered);
+                        self.docs[row].get_or_insert(CoveredDoc::new(number, at, doc));
                         row += 1;
                     }
                     Some(_) => {}
@@ -100,7 +105,7 @@ impl Coverage {
             for (doc, at) in docs.iter().zip(0..) {
                 let row = row_of.get(&doc.digest).copied().flatten();
                 if let Some(row) = row.filter(|_| seen[&doc.digest] == 1) {
-                    self.docs[row] = Some(CoveredDoc { segment, doc: at, is_open: doc.is_open });
+                    self.docs[row] = Some(CoveredDoc::new(segment, at, doc));
                 }
             }
         }
@@ -128,11 +133,8 @@ impl Coverage {
     }
 }
 
-/// Returns the documents of all segments; those of a damaged one are none.
-fn docs_of(opened: &OpenSegments) -> io::Result<Vec<Vec<Doc>>> {
-    let of = |segment: &Option<barid_index::Segment>| match segment {
-        Some(segment) => Ok(segment.docs()?.unwrap_or_default()),
-        None => Ok(Vec::new()),
-    };
-    opened.segments.iter().map(of).collect()
+/// Returns the documents of all segments; those of one that cannot be read are none.
+fn docs_of(opened: &OpenSegments) -> Vec<Vec<Doc>> {
+    let of = |segment: &Option<Segment>| segment.as_ref()?.docs().ok().flatten();
+    opened.segments.iter().map(|segment| of(segment).unwrap_or_default()).collect()
 }

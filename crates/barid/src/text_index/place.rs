@@ -92,16 +92,13 @@ impl CachePlace {
         let Some(manifest) = Manifest::load(&*self.vfs, &self.manifest_path())? else {
             return Ok(None);
         };
-        let open = |name: u64| Segment::open(&*self.vfs, &self.segment_path(name));
-        let segments: io::Result<Vec<_>> = manifest
-            .segments
-            .iter()
-            .map(|entry| {
-                let segment = open(entry.name)?;
-                Ok(segment.filter(|segment| segment.len() as usize == entry.uids.len()))
-            })
-            .collect();
-        Ok(Some(OpenSegments { manifest, segments: segments? }))
+        // One that cannot be opened covers nothing.
+        let open = |name: u64| Segment::open(&*self.vfs, &self.segment_path(name)).ok().flatten();
+        let segments = manifest.segments.iter().map(|entry| {
+            open(entry.name).filter(|segment| segment.len() as usize == entry.uids.len())
+        });
+        let segments = segments.collect();
+        Ok(Some(OpenSegments { manifest, segments }))
     }
 }
 
@@ -111,15 +108,16 @@ pub(super) fn index_error(path: &std::path::Path, source: io::Error) -> Error {
 }
 
 impl View {
-    /// Removes the text index; returns the length of its files in bytes. Waits for nobody: whoever
-    /// builds the index now adds nothing to what is there afterwards.
+    /// Removes the text index; returns the length of its files in bytes, or `None` if another
+    /// process is building it.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn remove_index(&self) -> Result<u64> {
+    pub fn remove_index(&self) -> Result<Option<u64>> {
         if !self.place.on_disk {
-            return Ok(0);
+            return Ok(Some(0));
         }
+        let Some(_lock) = self.place.lock_index()? else { return Ok(None) };
         let manifest = self.place.manifest_path();
         let files = self.place.segment_files().map_err(|error| index_error(&manifest, error))?;
         let mut bytes = 0;
@@ -134,7 +132,7 @@ impl View {
                 Err(error) => return Err(index_error(path, error)),
             }
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// Returns the state of the text index; `None` if the mailbox has no cache on disk. Reads the

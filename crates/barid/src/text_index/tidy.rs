@@ -8,13 +8,20 @@ use barid_index::{Doc, Manifest, Merged, Segment, SegmentEntry, merge};
 use super::build::{new_name, write};
 use super::coverage::Coverage;
 use super::place::{OpenSegments, index_error};
-use crate::limits::{INDEX_MERGED_BYTES_MAX, INDEX_SMALL_SEGMENTS_MAX};
+use crate::limits::{INDEX_MERGED_BYTES_MAX, INDEX_MERGED_MIN, INDEX_SMALL_SEGMENTS_MAX};
 use crate::{Result, View};
 
 impl OpenSegments {
     /// Returns the index of a mailbox without one.
     pub(super) fn none() -> Self {
         Self { manifest: Manifest::default(), segments: Vec::new() }
+    }
+
+    /// Reads all segments, and takes those that are damaged for missing.
+    pub(super) fn drop_damaged(&mut self) {
+        for segment in &mut self.segments {
+            segment.take_if(|segment| !segment.is_whole().unwrap_or_default());
+        }
     }
 }
 
@@ -89,7 +96,7 @@ impl View {
             bytes += segment.bytes();
             bytes <= INDEX_MERGED_BYTES_MAX
         });
-        match small.len() > INDEX_SMALL_SEGMENTS_MAX {
+        match small.len() >= INDEX_MERGED_MIN {
             true => self.merge_these(manifest, &small, coverage),
             false => Ok(()),
         }
@@ -102,8 +109,10 @@ impl View {
         coverage: &Coverage,
     ) -> Result<()> {
         let place = &self.place;
-        let is_there =
-            |uid: u32| coverage.rows.binary_search_by_key(&uid, |identity| identity.uid).is_ok();
+        let is_there = |uid: u32, digest: u64| {
+            let row = coverage.rows.binary_search_by_key(&uid, |identity| identity.uid);
+            row.is_ok_and(|row| coverage.rows[row].digest == digest)
+        };
         // The documents of all that are not expunged, in the order of their UIDs.
         let mut all = Vec::new();
         let mut known = Vec::new();
@@ -112,8 +121,9 @@ impl View {
             let docs = segment.docs().map_err(|error| index_error(&path, error))?;
             let Some(docs) = docs else { return Ok(()) };
             let uids = &before.segments[*at].uids;
-            let there = uids.iter().zip(0..).filter(|(uid, _)| is_there(**uid));
-            all.extend(there.map(|(uid, doc)| (*uid, part, doc)));
+            let there = uids.iter().zip(&docs).zip(0..);
+            let there = there.filter(|((uid, doc), _)| is_there(**uid, doc.digest));
+            all.extend(there.map(|((uid, _), doc)| (*uid, part, doc)));
             known.push(docs);
         }
         all.sort_unstable();

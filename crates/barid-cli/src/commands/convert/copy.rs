@@ -73,9 +73,6 @@ fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
 
 /// Copies the messages.
 pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outcome> {
-    if args.create && !context.global.read_only {
-        create_mailbox(context, &args.target)?;
-    }
     let selector = Selector::changing("nothing is copied");
     let selection =
         MessageSelection::parse_one(&context.config, &args.messages, args.query, selector)?;
@@ -84,6 +81,9 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         context.open_and(&args.source, |source| source.wait_for_arrivals())?;
     if !is_settled && selection.is_open() {
         context.is_incomplete.set(true);
+    }
+    if args.create && !context.global.read_only {
+        create_mailbox(context, &args.target)?;
     }
     let mut target = context.open_with(&context.spec_on_disk(&args.target)?, &|options| {
         options.stop = Some(Arc::clone(&session.stop));

@@ -80,12 +80,12 @@ pub(crate) fn run(context: &mut Context, args: &MoveMessagesArgs) -> anyhow::Res
     if args.dry_run {
         return dry_run(context, args, &selection);
     }
-    if args.create && !context.global.read_only {
-        create_mailbox(context, &args.target)?;
-    }
     let how = HowArgs { proof: args.proof.clone(), dedupe: None, locks: args.locks.clone() };
     let session = CopyCommand::start(context, "move", &how)?;
     let [mut source, mut target] = open_both(context, args, &session)?;
+    if !source.wait_for_arrivals()? && selection.is_open() {
+        context.is_incomplete.set(true);
+    }
     args.numbering.check(&source, selection.names_uids())?;
     let SelectedMessages { selected, unreadable, .. } = selection.select(&mut source)?;
     let mut proofs = session.proofs()?;
@@ -131,7 +131,11 @@ fn open_both(
             args.locks.apply(options);
         })
     };
-    Ok([open(&args.source)?, open(&args.target)?])
+    let source = open(&args.source)?;
+    if args.create && !context.global.read_only {
+        create_mailbox(context, &args.target)?;
+    }
+    Ok([source, open(&args.target)?])
 }
 
 /// Counts the messages that would be moved.

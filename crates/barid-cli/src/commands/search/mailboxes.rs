@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use barid::message::{Profile, message_id};
 use barid::query::{NumberSet, ReturnOptions, SearchKey, SearchProgram};
@@ -77,7 +78,7 @@ impl SearchedArgs {
         let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
         let mut unindexed = Vec::new();
         for (name, spec) in self.specs(context)? {
-            let program = in_mailbox(&query.program, &name);
+            let program = in_mailbox(&query.program, &name, &spec);
             let found =
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
             match found {
@@ -118,6 +119,7 @@ impl SearchedArgs {
             add(name.clone(), context.spec(name)?);
         }
         for dir in &self.trees {
+            let dir = &context.spec(dir.as_os_str())?.path;
             let folders = barid::folders(&OsVfs, dir)?;
             let mut mailboxes = folders.into_iter().filter(|folder| folder.format.is_some());
             let Some(first) = mailboxes.next() else {
@@ -169,9 +171,14 @@ fn leave_out_copies(parts: &mut [SearchedMailbox]) -> barid::Result<u64> {
 }
 
 /// Returns the program with `in:` decided for a mailbox.
-fn in_mailbox(program: &SearchProgram, name: &OsStr) -> SearchProgram {
+fn in_mailbox(program: &SearchProgram, name: &OsStr, spec: &MailboxSpec) -> SearchProgram {
+    // A name of the configuration, and the mailbox that it stands for.
+    let bare = name.as_bytes().strip_prefix(b"@").unwrap_or(name.as_bytes());
+    let names = [OsStr::from_bytes(bare), spec.path.as_os_str()];
     program.map_keys(&mut |key| match key {
-        SearchKey::InMailbox(wanted) if is_named(name, wanted) => SearchKey::All,
+        SearchKey::InMailbox(wanted) if names.iter().any(|name| is_named(name, wanted)) => {
+            SearchKey::All
+        }
         SearchKey::InMailbox(_) => SearchKey::Uid(NumberSet::default()),
         key => key.clone(),
     })

@@ -129,7 +129,10 @@ impl TextPattern {
     #[must_use]
     pub fn is_everywhere(&self) -> bool {
         match (&self.source, &self.regex) {
-            (PatternSource::Text(text) | PatternSource::Prefix(text), _) => text.trim().is_empty(),
+            (PatternSource::Text(text) | PatternSource::Prefix(text), _) => {
+                let folded = PatternText::new(text.into());
+                folded.folded_form(self.folds_accents).trim().is_empty()
+            }
             (PatternSource::Near(..), _) => false,
             // `/^$/` finds the empty subject only, `/x*/` all.
             (_, regex) => regex.as_ref().is_none_or(|regex| {

@@ -23,7 +23,10 @@ impl TextPattern {
             PatternSource::Near(text, _) => {
                 words(text, false).unwrap_or_default().into_iter().map(|word| word.text).collect()
             }
-            PatternSource::Regex(text) => vec![longest_run(text)],
+            PatternSource::Regex(text) => {
+                // The form that is compiled.
+                vec![longest_run(PatternText::new(text.into()).regex_form(false))]
+            }
         };
         texts.retain(|text| !text.is_empty());
         texts
