@@ -83,8 +83,8 @@ impl PatternTest {
         }
     }
 
-    /// Returns a text that the pattern requires, and the texts of an index in which it is; `None` if
-    /// there is none.
+    /// Returns a text that the pattern requires, and the texts of an index in which it is; `None`
+    /// if there is none.
     pub(crate) fn required(&self) -> Option<(TextScope, &Needle)> {
         self.required.as_ref().map(|(scope, needle)| (*scope, needle))
     }

@@ -43,8 +43,8 @@ impl View {
         self.index_some(limit, u64::MAX)
     }
 
-    /// Adds messages as [`View::index_texts`] does, as long as fewer bytes than `bytes` of them were
-    /// read.
+    /// Adds messages as [`View::index_texts`] does, as long as fewer than `bytes` bytes of them
+    /// were read.
     pub(crate) fn index_some(&self, limit: u32, bytes: u64) -> Result<IndexReport> {
         self.check_read()?;
         if !self.place.on_disk {
