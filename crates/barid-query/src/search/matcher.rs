@@ -64,7 +64,7 @@ pub(super) enum Test {
     CachedHeader(CachedField, Needle),
     Header(String, Needle),
     Text { needle: Needle, in_headers: bool },
-    Pattern(PatternTest),
+    Pattern(Box<PatternTest>),
     Attachment,
 }
 
@@ -253,7 +253,7 @@ fn ask_texts(
         scan(message, &mut wants, buffers);
     }
     let patterns = tests.iter().filter_map(|(_, test)| match test {
-        Test::Pattern(pattern) => Some(pattern),
+        Test::Pattern(pattern) => Some(&**pattern),
         _ => None,
     });
     let patterns: Vec<&PatternTest> = patterns.collect();
@@ -303,8 +303,10 @@ impl Test {
             },
             SearchKey::Body(text) => Self::Text { needle: Needle::new(text), in_headers: false },
             SearchKey::Text(text) => Self::Text { needle: Needle::new(text), in_headers: true },
-            SearchKey::Pattern(place, pattern) => Self::Pattern(PatternTest::new(place, pattern)),
-            SearchKey::MediaType(text) => Self::Pattern(PatternTest::media_type(text)),
+            SearchKey::Pattern(place, pattern) => {
+                Self::Pattern(Box::new(PatternTest::new(place, pattern)))
+            }
+            SearchKey::MediaType(text) => Self::Pattern(Box::new(PatternTest::media_type(text))),
             SearchKey::Attachment => Self::Attachment,
         }
     }
