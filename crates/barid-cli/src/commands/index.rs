@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use barid::vfs::OsVfs;
+use barid::vfs::{Host as _, OsVfs};
 use barid::{IndexReport, IndexStatus, Mailbox};
 use clap::{Args, Subcommand, ValueHint};
 
@@ -100,12 +100,14 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
     let started = Instant::now();
     let mut options = context.open_options()?;
     options.stop = Some(Arc::clone(&stop));
+    let stopped = Arc::clone(&stop);
     let spec = context.spec(mailbox)?;
     let built = context.with_line(Some(stop), |progress| {
         options.progress = progress;
         let open = || Mailbox::open_in(Arc::new(OsVfs), &spec, &options);
         let mailbox = signals::while_idle(open)?;
-        Ok::<_, barid::Error>((mailbox.view().index_texts(u32::MAX)?, mailbox))
+        let report = index_in_turn(&mailbox, &stopped)?;
+        Ok::<_, barid::Error>((report, mailbox))
     });
     let (report, mailbox) = built?;
     context.print_notes(&mailbox);
@@ -123,6 +125,18 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
         return Err(WithHint::error("interrupted before all messages were indexed", hint));
     }
     Ok(if report.unreadable > 0 { Outcome::Incomplete } else { Outcome::Done })
+}
+
+/// Builds the index when no other process does: a search may have begun it in the background.
+fn index_in_turn(mailbox: &Mailbox, stop: &AtomicBool) -> barid::Result<IndexReport> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    loop {
+        let report = mailbox.view().index_texts(u32::MAX)?;
+        if !report.is_busy || stop.load(Ordering::Relaxed) {
+            return Ok(report);
+        }
+        OsVfs.sleep(PAUSE);
+    }
 }
 
 /// Builds an index at a low priority. Whatever prevents it, the next search reads the messages.
