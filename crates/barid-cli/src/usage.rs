@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["mv", "refile"], "`barid move`"),
     (&["wc", "info", "stat"], "`barid status`, or `barid count`"),
-    (&["list", "index", "scan", "dir"], "`barid ls`"),
+    (&["list", "scan", "dir"], "`barid ls`"),
     (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
     (&["find", "grep", "query"], "`barid search`"),
     (&["read", "view", "cat", "print", "open"], "`barid show`"),
