@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use barid_query::search::TextKind;
+use barid_query::search::{BitSet, TextKind};
 use barid_vfs::Vfs;
 use barid_vfs::le::{LeReader, PutLe};
 use hashbrown::HashTable;
@@ -20,8 +20,8 @@ use crate::terms::{GRAMS, TermSink, each_term};
 pub struct Builder {
     docs: Vec<Doc>,
     kinds: [KindBuilder; TextKind::ALL.len()],
-    /// Bytes at the beginning of the current message.
-    bytes_before: usize,
+    /// Bytes up to which the current message may grow the segment.
+    limit: usize,
 }
 
 /// A term of a kind of text.
@@ -36,17 +36,33 @@ struct Term {
 }
 
 /// The terms of one kind of text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct KindBuilder {
     arena: Vec<u8>,
     terms: Vec<Term>,
     by_text: HashTable<u32>,
     /// Terms of each document that were in an earlier one, as numbers of terms.
     again: DocLog,
-    /// Boundaries of the current document.
+    /// Boundaries of the current document, each once.
     current_grams: Vec<u32>,
+    seen_grams: BitSet,
     grams: DocLog,
     doc: u32,
+}
+
+impl Default for KindBuilder {
+    fn default() -> Self {
+        Self {
+            arena: Vec::new(),
+            terms: Vec::new(),
+            by_text: HashTable::new(),
+            again: DocLog::default(),
+            current_grams: Vec::new(),
+            seen_grams: BitSet::none(GRAMS as u32),
+            grams: DocLog::default(),
+            doc: 0,
+        }
+    }
 }
 
 /// Numbers of each document, in turn.
@@ -58,35 +74,32 @@ struct DocLog {
 }
 
 impl Builder {
-    /// Begins a message; `digest` names what it is, and `has_more` says that it has a field that is
-    /// not among its texts.
-    pub fn begin(&mut self, digest: u64, has_more: bool) {
-        self.bytes_before = self.bytes();
+    /// Begins a message; `digest` names what it is.
+    pub fn begin(&mut self, digest: u64) {
+        self.limit = self.bytes() + DOC_BYTES_MAX;
         let doc = self.docs.len() as u32;
-        self.docs.push(Doc { digest, is_open: false, has_more });
+        self.docs.push(Doc { digest, is_open: false, has_more: false });
         self.kinds.iter_mut().for_each(|kind| kind.doc = doc);
     }
 
     /// Adds a text of the current message, folded. A message of too many different terms is a
     /// candidate of every search.
     pub fn add(&mut self, kind: TextKind, text: &[u8]) {
-        let before = self.bytes_before;
-        let is_full = self.bytes().saturating_sub(before) > DOC_BYTES_MAX;
+        let left = self.limit.saturating_sub(self.bytes());
         let Some(doc) = self.docs.last_mut().filter(|doc| !doc.is_open) else { return };
-        if is_full {
-            doc.is_open = true;
-            return;
-        }
-        // A single text may be as long as a message.
         let with_grams = has_grams(kind);
         let kind = &mut self.kinds[kind as usize];
-        let mut sink = BoundedSink { limit: kind.bytes() + DOC_BYTES_MAX, kind, is_full: false };
+        let mut sink = BoundedSink { limit: kind.bytes() + left, kind, is_full: false };
         each_term(text, with_grams, &mut sink);
-        doc.is_open |= sink.is_full;
+        doc.is_open = sink.is_full;
     }
 
-    /// Ends a message. Returns `true` if the segment is to be written now.
-    pub fn end(&mut self) -> bool {
+    /// Ends a message; `has_more` says that it has a field that is not among its texts. Returns
+    /// `true` if the segment is to be written now.
+    pub fn end(&mut self, has_more: bool) -> bool {
+        if let Some(doc) = self.docs.last_mut() {
+            doc.has_more = has_more;
+        }
         self.kinds.iter_mut().for_each(KindBuilder::end_doc);
         self.docs.len() as u32 == SEGMENT_DOCS_MAX || self.bytes() >= BUILDER_BYTES_MAX
     }
@@ -129,9 +142,6 @@ pub(crate) fn has_grams(kind: TextKind) -> bool {
     matches!(kind, TextKind::Body | TextKind::Header)
 }
 
-/// Boundaries of a message that are held before repetitions are removed.
-const GRAMS_KEPT_MAX: usize = 1 << 17;
-
 /// Adds terms up to a limit of bytes.
 struct BoundedSink<'k> {
     kind: &'k mut KindBuilder,
@@ -148,14 +158,9 @@ impl TermSink for BoundedSink<'_> {
     }
 
     fn gram(&mut self, gram: u32) {
-        if !self.is_full {
-            let grams = &mut self.kind.current_grams;
-            grams.push(gram);
-            // Most are there already.
-            if grams.len() == 2 * GRAMS_KEPT_MAX {
-                grams.sort_unstable();
-                grams.dedup();
-            }
+        if !self.is_full && !self.kind.seen_grams.contains(gram) {
+            self.kind.seen_grams.insert(gram);
+            self.kind.current_grams.push(gram);
         }
     }
 }
@@ -196,9 +201,9 @@ impl KindBuilder {
         self.again.end(self.doc);
         let grams = &mut self.current_grams;
         grams.sort_unstable();
-        grams.dedup();
         let mut last = 0;
         for gram in grams.drain(..) {
+            self.seen_grams.remove(gram);
             self.grams.bytes.put_varint((gram - last) as usize);
             last = gram;
         }
@@ -213,8 +218,7 @@ impl KindBuilder {
         for term in terms.iter().filter(|term| term.count == 1) {
             writer.single(kind, term.first, text_of(term))?;
         }
-        let first = terms.iter().map(|term| (term.count > 1).then_some(term.first));
-        let lists = Lists::of_terms(first, &terms, &again);
+        let lists = Lists::of_terms(&terms, &again);
         for (term, list) in terms.iter().zip(lists.iter()).filter(|(term, _)| term.count > 1) {
             writer.shared(kind, text_of(term), list, docs)?;
         }
@@ -251,34 +255,24 @@ impl DocLog {
 /// Lists of documents, one after another.
 struct Lists {
     docs: Vec<u32>,
-    /// The start of each, and the end of the last.
-    starts: Vec<usize>,
+    /// The end of each so far; at first its start.
+    ends: Vec<u32>,
 }
 
 impl Lists {
     /// Returns the documents of each term that is in several.
-    fn of_terms(first: impl Iterator<Item = Option<u32>>, terms: &[Term], again: &DocLog) -> Self {
-        let count = |term: &Term| if term.count > 1 { term.count as usize } else { 0 };
-        let mut lists = Self::with_lens(terms.iter().map(count));
-        let mut next = lists.starts.clone();
-        for (id, first) in first.enumerate() {
-            if let Some(doc) = first {
-                lists.docs[next[id]] = doc;
-                next[id] += 1;
-            }
+    fn of_terms(terms: &[Term], again: &DocLog) -> Self {
+        let len = |term: &Term| if term.count > 1 { term.count } else { 0 };
+        let mut lists = Self::with_lens(terms.iter().map(len).collect());
+        for (id, term) in terms.iter().enumerate().filter(|(_, term)| term.count > 1) {
+            lists.push(id, term.first);
         }
-        again.each(|doc, ids| {
-            for id in ids {
-                lists.docs[next[id as usize]] = doc;
-                next[id as usize] += 1;
-            }
-        });
+        again.each(|doc, ids| ids.for_each(|id| lists.push(id as usize, doc)));
         lists
     }
 
     /// Returns the documents of each boundary.
     fn of_grams(log: &DocLog) -> Self {
-        let mut lens = vec![0_usize; GRAMS];
         let of_doc = |deltas: &mut dyn Iterator<Item = u32>, take: &mut dyn FnMut(usize)| {
             let mut gram = 0;
             deltas.for_each(|delta| {
@@ -286,29 +280,32 @@ impl Lists {
                 take(gram as usize);
             });
         };
+        let mut lens = vec![0; GRAMS];
         log.each(|_, deltas| of_doc(deltas, &mut |gram| lens[gram] += 1));
-        let mut lists = Self::with_lens(lens.into_iter());
-        let mut next = lists.starts.clone();
-        log.each(|doc, deltas| {
-            of_doc(deltas, &mut |gram| {
-                lists.docs[next[gram]] = doc;
-                next[gram] += 1;
-            });
-        });
+        let mut lists = Self::with_lens(lens);
+        log.each(|doc, deltas| of_doc(deltas, &mut |gram| lists.push(gram, doc)));
         lists
     }
 
-    fn with_lens(lens: impl Iterator<Item = usize>) -> Self {
-        let mut end = 0;
-        let mut starts = vec![0];
-        starts.extend(lens.map(|len| {
-            end += len;
-            end
-        }));
-        Self { docs: vec![0; end], starts }
+    fn with_lens(lens: Vec<u32>) -> Self {
+        let (mut total, mut ends) = (0, lens);
+        for end in &mut ends {
+            total += std::mem::replace(end, total);
+        }
+        Self { docs: vec![0; total as usize], ends }
+    }
+
+    fn push(&mut self, list: usize, doc: u32) {
+        self.docs[self.ends[list] as usize] = doc;
+        self.ends[list] += 1;
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u32]> {
-        self.starts.windows(2).map(|ends| &self.docs[ends[0]..ends[1]])
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let list = &self.docs[start..*end as usize];
+            start = *end as usize;
+            list
+        })
     }
 }

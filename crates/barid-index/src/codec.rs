@@ -4,7 +4,7 @@
 //! three forms: Rice codes, which suit documents at random, exponential Golomb codes, which suit
 //! documents that stand together, or a bit for each document of the segment.
 
-use crate::docs::DocSet;
+use barid_query::search::BitSet;
 
 /// Bits of the form byte that are the parameter of a code.
 const PARAMETER_BITS: u8 = 5;
@@ -103,7 +103,7 @@ impl BitWriter<'_> {
 }
 
 /// Adds a list of `count` documents to a set; `None` if the bytes are not such a list.
-pub(crate) fn decode_into(bytes: &[u8], count: u32, set: &mut DocSet) -> Option<()> {
+pub(crate) fn decode_into(bytes: &[u8], count: u32, set: &mut BitSet) -> Option<()> {
     let (form, bytes) = bytes.split_first()?;
     if *form == BITMAP {
         for (word, bytes) in set.words_mut().iter_mut().zip(bytes.chunks(8)) {
@@ -176,7 +176,7 @@ mod tests {
     fn check(docs: &[u32], len: u32) -> usize {
         let mut bytes = Vec::new();
         encode(docs, len, &mut bytes);
-        let mut set = DocSet::none(len);
+        let mut set = BitSet::none(len);
         decode_into(&bytes, docs.len() as u32, &mut set).unwrap();
         let found: Vec<u32> = (0..len).filter(|doc| set.contains(*doc)).collect();
         assert_eq!(found, docs);
@@ -215,7 +215,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..2_000 {
             let bytes: Vec<u8> = (0..random.usize(..40)).map(|_| random.u8(..)).collect();
-            let _ = decode_into(&bytes, random.u32(..100), &mut DocSet::none(1_000));
+            let _ = decode_into(&bytes, random.u32(..100), &mut BitSet::none(1_000));
         }
     }
 }

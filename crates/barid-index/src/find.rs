@@ -2,13 +2,12 @@
 
 use std::io;
 
-use barid_query::search::{TextKind, TextScope};
+use barid_query::search::{BitSet, TextKind, TextScope};
 use barid_vfs::le::LeReader;
 use memchr::memmem::Finder;
 
 use crate::codec::decode_into;
-use crate::docs::DocSet;
-use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX, READ_LEN};
+use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX};
 use crate::segment::{BlockEntry, Section, Segment, parts};
 use crate::terms::{END, PAIR, Piece, Pieces, Probe};
 
@@ -16,23 +15,23 @@ use crate::terms::{END, PAIR, Piece, Pieces, Probe};
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Documents that contain it.
-    pub certain: DocSet,
+    pub certain: BitSet,
     /// Documents that may contain it; no other does. Includes the certain ones.
-    pub possible: DocSet,
+    pub possible: BitSet,
 }
 
 impl Segment {
     /// Finds the documents with a folded search text; `None` if the segment is damaged.
     ///
     /// Reads the terms of the kinds of text that are searched once, and the lists of those that
-    /// contain the search text: O(bytes of terms), about 10 GB a second.
+    /// contain the search text: O(bytes of terms).
     ///
     /// # Errors
     /// Errors of the file system.
     pub fn find(&self, scope: TextScope, needle: &[u8]) -> io::Result<Option<Answer>> {
         let pieces = Pieces::of(needle);
         if pieces.pieces.is_empty() {
-            let (certain, possible) = (DocSet::none(self.len()), DocSet::all(self.len()));
+            let (certain, possible) = (BitSet::none(self.len()), BitSet::all(self.len()));
             return Ok(Some(Answer { certain, possible }));
         }
         match scope {
@@ -79,7 +78,7 @@ impl Segment {
         &self,
         kind: TextKind,
         pieces: &Pieces,
-        possible: &mut DocSet,
+        possible: &mut BitSet,
     ) -> io::Result<Option<()>> {
         let section = self.section(Section::Grams(kind));
         if !crate::build::has_grams(kind) {
@@ -90,7 +89,7 @@ impl Segment {
             if possible.is_empty() {
                 break;
             }
-            let mut with_gram = DocSet::none(self.len());
+            let mut with_gram = BitSet::none(self.len());
             let after = section.partition_point(|entry| entry.first <= u64::from(*gram));
             if let Some(entry) = after.checked_sub(1).and_then(|at| section.get(at)) {
                 let Some(block) = self.block(entry, &mut buffer)? else { return Ok(None) };
@@ -102,43 +101,10 @@ impl Segment {
         }
         Ok(Some(()))
     }
-
-    /// Passes the content of each block of a section, which are read several at once.
-    fn each_block_in_turn(
-        &self,
-        section: Section,
-        take: &mut dyn FnMut(&BlockEntry, &[u8]) -> Option<()>,
-    ) -> io::Result<Option<()>> {
-        let mut rest = self.section(section);
-        let mut buffer = Vec::new();
-        while let Some(first) = rest.first() {
-            let mut len = 0;
-            let fits = |entry: &&BlockEntry| {
-                len += entry.len as usize;
-                len <= READ_LEN
-            };
-            let count = rest.iter().take_while(fits).count().max(1);
-            let (some, others) = rest.split_at(count);
-            rest = others;
-            buffer.resize(some.iter().map(|entry| entry.len as usize).sum(), 0);
-            if self.file.read_full_at(&mut buffer, first.offset)? < buffer.len() {
-                return Ok(None);
-            }
-            let mut at = 0;
-            for entry in some {
-                let block = &buffer[at..at + entry.len as usize];
-                at += block.len();
-                if self.checked(entry, block).and_then(|content| take(entry, content)).is_none() {
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(Some(()))
-    }
 }
 
 /// Adds the documents of a boundary, if it is in the block.
-fn add_gram(block: &[u8], first: u64, gram: u32, docs: &mut DocSet) -> Option<()> {
+fn add_gram(block: &[u8], first: u64, gram: u32, docs: &mut BitSet) -> Option<()> {
     let mut unpacked = Vec::new();
     let (lists, mut numbers) = parts(block, &mut unpacked)?;
     let (mut lists, mut at) = (LeReader(lists), first as usize);
@@ -162,7 +128,7 @@ struct Hunted<'p> {
     finder: Finder<'p>,
     /// `true` for pairs only.
     in_pairs: bool,
-    docs: DocSet,
+    docs: BitSet,
 }
 
 /// The lookup of all pieces of a search text.
@@ -190,7 +156,7 @@ impl<'s, 'p> Hunt<'s, 'p> {
                 Probe::Text(text) => (text, false),
                 Probe::PairWith(text) => (text, true),
             };
-            Hunted { finder: Finder::new(text), in_pairs, docs: DocSet::none(segment.len()) }
+            Hunted { finder: Finder::new(text), in_pairs, docs: BitSet::none(segment.len()) }
         });
         Self { segment, hunted: hunted.collect() }
     }
@@ -198,25 +164,29 @@ impl<'s, 'p> Hunt<'s, 'p> {
     /// Looks through the terms of single documents.
     fn singles(&mut self, kind: TextKind) -> io::Result<Option<()>> {
         let (hunted, mut unpacked) = (&mut self.hunted, Vec::new());
-        self.segment.each_block_in_turn(Section::Singles(kind), &mut |entry, block| {
-            let (text, numbers) = parts(block, &mut unpacked)?;
-            for hunted in hunted.iter_mut() {
-                let Hunted { finder, in_pairs, docs } = hunted;
-                let mut runs = Runs { numbers: LeReader(numbers.0), doc: entry.first, end: 0 };
-                for ordinal in hits(text, finder, *in_pairs) {
-                    docs.insert(runs.doc_of(ordinal)?);
+        self.segment.each_block(
+            self.segment.section(Section::Singles(kind)),
+            &mut |entry, block| {
+                let (text, numbers) = parts(block, &mut unpacked)?;
+                for hunted in hunted.iter_mut() {
+                    let Hunted { finder, in_pairs, docs } = hunted;
+                    let mut runs = Runs { numbers: LeReader(numbers.0), doc: entry.first, end: 0 };
+                    for ordinal in hits(text, finder, *in_pairs) {
+                        docs.insert(runs.doc_of(ordinal)?);
+                    }
                 }
-            }
-            Some(())
-        })
+                Some(())
+            },
+        )
     }
 
     /// Looks through the terms of several documents.
     fn shared(&mut self, kind: TextKind) -> io::Result<Option<()>> {
         let mut found = Vec::new();
         let (hunted, mut unpacked) = (&self.hunted, Vec::new());
-        let read =
-            self.segment.each_block_in_turn(Section::Shared(kind), &mut |entry, block| {
+        let read = self.segment.each_block(
+            self.segment.section(Section::Shared(kind)),
+            &mut |entry, block| {
                 let (text, numbers) = parts(block, &mut unpacked)?;
                 for (probe, hunted) in hunted.iter().enumerate() {
                     let mut numbers = LeReader(numbers.0);
@@ -235,7 +205,8 @@ impl<'s, 'p> Hunt<'s, 'p> {
                     }
                 }
                 Some(())
-            })?;
+            },
+        )?;
         if read.is_none() {
             return Ok(None);
         }
@@ -255,7 +226,7 @@ impl<'s, 'p> Hunt<'s, 'p> {
         let len = self.segment.len();
         let mut hunted = self.hunted.into_iter().map(|hunted| hunted.docs);
         let mut joined = |probes: &[Probe], is_sought: bool| {
-            let mut docs = DocSet::none(len);
+            let mut docs = BitSet::none(len);
             let sets = hunted.by_ref().take(if is_sought { probes.len() } else { 0 });
             for (at, set) in sets.enumerate() {
                 match at {
@@ -265,11 +236,11 @@ impl<'s, 'p> Hunt<'s, 'p> {
             }
             docs
         };
-        let mut all = Answer { certain: DocSet::none(len), possible: DocSet::all(len) };
+        let mut all = Answer { certain: BitSet::none(len), possible: BitSet::all(len) };
         for Piece { plain, pairs, is_plain_exact, is_pairs_exact, .. } in &pieces.pieces {
             let (mut docs, in_pairs) = (joined(plain, true), joined(pairs, self.segment.has_pairs));
             if pieces.is_one {
-                all.certain = if *is_plain_exact { docs.clone() } else { DocSet::none(len) };
+                all.certain = if *is_plain_exact { docs.clone() } else { BitSet::none(len) };
                 if *is_pairs_exact {
                     all.certain.add(&in_pairs);
                 }

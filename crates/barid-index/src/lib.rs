@@ -10,7 +10,6 @@
 
 mod build;
 mod codec;
-mod docs;
 mod find;
 pub mod limits;
 mod manifest;
@@ -20,7 +19,6 @@ mod segment;
 mod terms;
 
 pub use build::Builder;
-pub use docs::DocSet;
 pub use find::Answer;
 pub use manifest::{Manifest, SegmentEntry};
 pub use merge::{Merged, merge};

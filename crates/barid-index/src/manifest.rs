@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use barid_vfs::le::{LeReader, PutLe};
-use barid_vfs::{OpenOptions, Vfs, atomic_replace};
+use barid_vfs::{Vfs, atomic_replace};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::{MANIFEST_DOCS_MAX, MANIFEST_LEN_MAX, SEGMENT_DOCS_MAX, SEGMENTS_MAX};
@@ -36,17 +36,13 @@ impl Manifest {
     /// # Errors
     /// Errors of the file system.
     pub fn load(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Self>> {
-        let file = match vfs.open(path, OpenOptions::READ) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        let len = file.metadata()?.size;
-        if len > MANIFEST_LEN_MAX {
-            return Ok(None);
+        match vfs.read(path, MANIFEST_LEN_MAX) {
+            Ok(bytes) => Ok(Self::parse(&bytes)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(None),
+                _ => Err(error),
+            },
         }
-        let mut bytes = vec![0; len as usize];
-        let read = file.read_full_at(&mut bytes, 0)?;
-        Ok(Self::parse(&bytes[..read]))
     }
 
     /// Replaces the manifest. The rename is the commit point; nothing is fsynced.

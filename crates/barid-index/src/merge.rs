@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 
-use barid_query::search::TextKind;
+use barid_query::search::{BitSet, TextKind};
 use barid_vfs::Vfs;
 use barid_vfs::le::LeReader;
 
 use crate::build::has_grams;
 use crate::codec::decode_into;
-use crate::docs::DocSet;
 use crate::find::ListReader;
 use crate::segment::{Doc, Section, Segment, SegmentWriter, parts};
 
@@ -36,21 +35,17 @@ pub fn merge(
     parts: &[Merged<'_>],
     docs: &[Doc],
 ) -> io::Result<Option<()>> {
-    let mut is_whole = true;
-    SegmentWriter::write(vfs, path, docs, |writer| {
+    let written = SegmentWriter::write(vfs, path, docs, |writer| {
         for kind in TextKind::ALL {
-            let Some(merge) = Merge::read(kind, parts)? else {
-                is_whole = false;
-                return Ok(());
-            };
+            let merge = Merge::read(kind, parts)?.ok_or(io::ErrorKind::InvalidData)?;
             merge.write(kind, docs.len() as u32, writer)?;
         }
         Ok(())
-    })?;
-    if !is_whole {
-        vfs.remove_file(path)?;
+    });
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        written => written.map(Some),
     }
-    Ok(is_whole.then_some(()))
 }
 
 /// The terms and boundaries of one kind of text, with their new documents.
@@ -88,7 +83,8 @@ impl Merge {
     }
 
     fn read_singles(&mut self, kind: TextKind, part: &Merged<'_>) -> io::Result<Option<()>> {
-        part.segment.each_block(Section::Singles(kind), &mut |entry, block| {
+        let blocks = part.segment.section(Section::Singles(kind));
+        part.segment.each_block(blocks, &mut |entry, block| {
             let mut unpacked = Vec::new();
             let (text, mut numbers) = parts(block, &mut unpacked)?;
             let (mut terms, mut doc) = (terms_of(text), entry.first as usize);
@@ -105,7 +101,8 @@ impl Merge {
 
     fn read_shared(&mut self, kind: TextKind, part: &Merged<'_>) -> io::Result<Option<()>> {
         let mut found: Vec<(Vec<u8>, u32, u64, usize)> = Vec::new();
-        let read = part.segment.each_block(Section::Shared(kind), &mut |entry, block| {
+        let blocks = part.segment.section(Section::Shared(kind));
+        let read = part.segment.each_block(blocks, &mut |entry, block| {
             let mut unpacked = Vec::new();
             let (text, mut numbers) = parts(block, &mut unpacked)?;
             let mut offset = entry.first;
@@ -129,7 +126,8 @@ impl Merge {
     }
 
     fn read_grams(&mut self, kind: TextKind, part: &Merged<'_>) -> io::Result<Option<()>> {
-        part.segment.each_block(Section::Grams(kind), &mut |entry, block| {
+        let blocks = part.segment.section(Section::Grams(kind));
+        part.segment.each_block(blocks, &mut |entry, block| {
             let mut unpacked = Vec::new();
             let (lists, mut numbers) = parts(block, &mut unpacked)?;
             let (mut lists, mut gram) = (LeReader(lists), entry.first as u32);
@@ -180,7 +178,7 @@ fn terms_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the new numbers of the documents of a list.
 fn new_docs(list: &[u8], count: u32, part: &Merged<'_>) -> Option<Vec<u32>> {
-    let mut set = DocSet::none(part.segment.len());
+    let mut set = BitSet::none(part.segment.len());
     decode_into(list, count, &mut set)?;
     Some(set.iter().filter_map(|doc| *part.docs.get(doc as usize)?).collect())
 }

@@ -14,7 +14,7 @@ use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::codec::encode;
-use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX, BLOCKS_MAX, SEGMENT_DOCS_MAX};
+use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX, BLOCKS_MAX, READ_LEN, SEGMENT_DOCS_MAX};
 use crate::packed::{pack, packed_len, unpack};
 use crate::terms::{END, PAIR};
 
@@ -414,7 +414,7 @@ impl Segment {
     /// Errors of the file system.
     pub fn docs(&self) -> io::Result<Option<Vec<Doc>>> {
         let mut docs = Vec::with_capacity(self.docs as usize);
-        let is_whole = self.each_block(Section::Docs, &mut |_, bytes| {
+        let is_whole = self.each_block(self.section(Section::Docs), &mut |_, bytes| {
             docs.extend(bytes.chunks_exact(DOC_LEN).filter_map(|row| {
                 let mut reader = LeReader(row);
                 let (digest, bits) = (reader.u64()?, reader.u8()?);
@@ -430,13 +430,7 @@ impl Segment {
     /// # Errors
     /// Errors of the file system.
     pub fn is_whole(&self) -> io::Result<bool> {
-        let mut buffer = Vec::new();
-        for entry in &self.blocks {
-            if self.block(entry, &mut buffer)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(self.each_block(&self.blocks, &mut |_, _| Some(()))?.is_some())
     }
 
     /// Returns the blocks of a section, which stand together.
@@ -448,18 +442,35 @@ impl Segment {
         &rest[..len]
     }
 
-    /// Passes the content of each block of a section; `None` as soon as one is damaged or `take`
-    /// returns it.
+    /// Passes the content of each of some blocks, which are read several at once; `None` as soon as
+    /// one is damaged or `take` returns it.
     pub(crate) fn each_block(
         &self,
-        section: Section,
+        blocks: &[BlockEntry],
         take: &mut dyn FnMut(&BlockEntry, &[u8]) -> Option<()>,
     ) -> io::Result<Option<()>> {
-        let mut buffer = Vec::new();
-        for entry in self.section(section) {
-            let Some(block) = self.block(entry, &mut buffer)? else { return Ok(None) };
-            if take(entry, block).is_none() {
+        let (mut rest, mut buffer) = (blocks, Vec::new());
+        while let Some(first) = rest.first() {
+            let mut len = 0;
+            let follows = |entry: &&BlockEntry| {
+                let is_next = entry.offset == first.offset.saturating_add(len as u64);
+                len += entry.len as usize;
+                is_next && len <= READ_LEN
+            };
+            let count = rest.iter().take_while(follows).count().max(1);
+            let (some, others) = rest.split_at(count);
+            rest = others;
+            buffer.resize(some.iter().map(|entry| entry.len as usize).sum(), 0);
+            if self.file.read_full_at(&mut buffer, first.offset)? < buffer.len() {
                 return Ok(None);
+            }
+            let mut at = 0;
+            for entry in some {
+                let block = &buffer[at..at + entry.len as usize];
+                at += block.len();
+                if self.checked(entry, block).and_then(|content| take(entry, content)).is_none() {
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(()))
@@ -477,7 +488,7 @@ impl Segment {
     }
 
     /// Returns the content of a block as it was read.
-    pub(crate) fn checked<'b>(&self, entry: &BlockEntry, block: &'b [u8]) -> Option<&'b [u8]> {
+    fn checked<'b>(&self, entry: &BlockEntry, block: &'b [u8]) -> Option<&'b [u8]> {
         let (head, content) = block.split_first_chunk::<BLOCK_HEAD_LEN>()?;
         let checksum = block_checksum(block, self.seed, entry.offset);
         (u64::from_le_bytes(*head) == checksum).then_some(content)

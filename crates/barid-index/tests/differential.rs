@@ -116,9 +116,9 @@ fn build(messages: &[Message]) -> (MemVfs, Segment) {
     let vfs = MemVfs::new();
     let mut builder = Builder::default();
     for (number, message) in messages.iter().enumerate() {
-        builder.begin(number as u64, false);
+        builder.begin(number as u64);
         message.iter().for_each(|(kind, text)| builder.add(*kind, text));
-        builder.end();
+        builder.end(false);
     }
     builder.write(&vfs, Path::new("/segment")).unwrap();
     let segment = Segment::open(&vfs, Path::new("/segment")).unwrap().unwrap();
@@ -206,13 +206,13 @@ fn a_message_of_too_many_terms_is_a_candidate() {
     let mut builder = Builder::default();
     let mut long = String::new();
     (0..2_000_000).for_each(|number| long.push_str(&format!("{number:X} ")));
-    builder.begin(1, false);
+    builder.begin(1);
     builder.add(TextKind::Body, long.as_bytes());
-    builder.end();
-    builder.begin(2, false);
+    builder.end(false);
+    builder.begin(2);
     builder.add(TextKind::Body, b"B");
     builder.add(TextKind::Body, "F".repeat(10_000_000).as_bytes());
-    builder.end();
+    builder.end(false);
     builder.write(&vfs, Path::new("/segment")).unwrap();
     let segment = Segment::open(&vfs, Path::new("/segment")).unwrap().unwrap();
     let docs = segment.docs().unwrap().unwrap();

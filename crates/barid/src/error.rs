@@ -199,6 +199,14 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
+    /// An error of a file of the text index.
+    #[error("{}: the text index: {source}", path.display())]
+    TextIndex {
+        /// The file.
+        path: PathBuf,
+        /// The error of the file system.
+        source: std::io::Error,
+    },
     /// The mailbox has no cache on disk, beside which a text index would lie.
     #[error("{}: a text index needs a cache on disk", path.display())]
     NoCacheForIndex {
@@ -320,6 +328,9 @@ impl Error {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
             Self::Superseded { .. } => Some("run it again".to_owned()),
+            Self::TextIndex { .. } => {
+                Some("`barid index remove` removes the index; nothing else needs it".to_owned())
+            }
             Self::NoCacheForIndex { .. } => {
                 Some("choose a folder for it with --cache-dir DIR, without --no-cache".to_owned())
             }

@@ -343,6 +343,6 @@ pub use search::FoundMessages;
 pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
-pub use text_index::{IndexReport, IndexStatus};
+pub use text_index::{IndexAmount, IndexReport, IndexStatus};
 pub use view::View;
 pub use watch::{WatchOptions, WatchSource, Watcher};

@@ -240,9 +240,6 @@ pub(crate) const INDEX_SMALL_SEGMENTS_MAX: usize = 8;
 /// Least number of segments that are merged.
 pub(crate) const INDEX_MERGED_MIN: usize = 4;
 
-/// Bytes of messages that one search adds.
-pub(crate) const INDEX_ADDED_BYTES: u64 = 32 << 20;
-
 /// Bytes of segments that are merged at once, which takes several times as much memory.
 pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;
 
@@ -250,8 +247,12 @@ pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;
 /// read in a few milliseconds.
 pub(crate) const INDEX_BEHIND_MIN: u32 = 256;
 
-/// Number of messages that one search adds: some tenths of a second.
-pub(crate) const INDEX_ADDED_BY_SEARCH: u32 = 1024;
+/// Number of messages of which a text index is asked; fewer are read.
+pub(crate) const INDEX_ASKED_MIN: usize = 32;
+
+/// Number of messages that one search adds, and their bytes: some tenths of a second.
+pub(crate) const INDEX_ADDED_MESSAGES: u32 = 1024;
+pub(crate) const INDEX_ADDED_BYTES: u64 = 32 << 20;
 
 /// Number of messages that a search reads from which on an index is worth its while.
 pub(crate) const INDEX_WORTH_MIN: usize = 2048;

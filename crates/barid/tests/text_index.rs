@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::query::{Day, SearchProgram, parse_imap, parse_short};
-use barid::{Flag, Mailbox, OpenOptions, ReadAs, UidSet};
+use barid::{Flag, IndexAmount, Mailbox, OpenOptions, ReadAs, UidSet};
 use barid_testkit::{Scratch, corpora, disk};
 use barid_vfs::{CallKind, Fault, FaultVfs, OpenOptions as FileOptions, Vfs};
 use fastrand::Rng;
@@ -14,6 +14,10 @@ use crate::search_programs::Matter;
 
 /// Programs for each pack of real mail; `BARID_INDEX_PROGRAMS` asks for more.
 const PROGRAMS: usize = 250;
+
+fn up_to(messages: u32) -> IndexAmount {
+    IndexAmount::UpTo { messages, bytes: u64::MAX }
+}
 
 /// Finds the rows of a program.
 fn found(mailbox: &Mailbox, program: &SearchProgram) -> Vec<u32> {
@@ -127,7 +131,7 @@ fn compare_pack(pack: &str, step: usize) {
     let mut pair = Pair::new(&open, 17);
     let view = pair.indexed.view();
     let limit = view.len() / 3 * 2;
-    let report = view.index_texts(limit).unwrap();
+    let report = view.index_texts(up_to(limit)).unwrap();
     let status = view.index_status().unwrap().unwrap();
     assert_eq!((report.added, report.unreadable), (limit, 0));
     assert_eq!((status.covered, status.messages), (limit, view.len()));
@@ -207,8 +211,9 @@ fn open(arena: &Arena, adjust: &dyn Fn(&mut OpenOptions)) -> Mailbox {
     arena.try_open(&options).unwrap()
 }
 
-fn compare(arena: &Arena, programs: usize, seed: u64, what: &str) {
-    Pair::new(&|adjust| open(arena, adjust), seed).compare(programs, what);
+/// Returns the number of programs that some messages match, and others do not.
+fn compare(arena: &Arena, programs: usize, seed: u64, what: &str) -> usize {
+    Pair::new(&|adjust| open(arena, adjust), seed).compare(programs, what)
 }
 
 fn index_files(arena: &Arena) -> Vec<PathBuf> {
@@ -262,7 +267,7 @@ fn step(arena: &mut Arena, random: &mut Rng) -> String {
         }
         4..=6 => {
             let limit = random.u32(1..40);
-            mailbox.view().index_texts(limit).unwrap();
+            mailbox.view().index_texts(up_to(limit)).unwrap();
             format!("index {limit}")
         }
         7 => {
@@ -299,18 +304,21 @@ fn remove_files(vfs: &dyn Vfs, folder: &Path, all: bool) {
 
 #[test]
 fn an_index_is_right_after_any_history() {
+    let mut telling = 0;
     for (format, seed) in [("maildir", 1), ("mboxrd", 2), ("mboxcl2", 3)] {
         for round in 0..4 {
             let mut arena = Arena::in_memory(format, seed);
             let mut random = Rng::with_seed(seed * 100 + round);
             arena.deliver(60);
-            open(&arena, &|_| {}).view().index_texts(u32::MAX).unwrap();
+            open(&arena, &|_| {}).view().index_texts(IndexAmount::All).unwrap();
             for number in 0..12 {
                 let done = step(&mut arena, &mut random);
-                compare(&arena, 12, number, &format!("{format} {round} {number}: {done}"));
+                let what = format!("{format} {round} {number}: {done}");
+                telling += compare(&arena, 12, number, &what);
             }
         }
     }
+    assert!(telling > 300, "{telling}");
 }
 
 #[test]
@@ -318,7 +326,7 @@ fn many_small_segments_become_one() {
     let mut arena = Arena::in_memory("maildir", 3);
     for _ in 0..20 {
         arena.deliver(10);
-        open(&arena, &|_| {}).view().index_texts(u32::MAX).unwrap();
+        open(&arena, &|_| {}).view().index_texts(IndexAmount::All).unwrap();
     }
     let mut mailbox = open(&arena, &|_| {});
     let status = mailbox.view().index_status().unwrap().unwrap();
@@ -331,7 +339,7 @@ fn many_small_segments_become_one() {
     mailbox.change(&expunge(&uids[..150]), &now()).unwrap();
     for _ in 0..10 {
         arena.deliver(1);
-        open(&arena, &|_| {}).view().index_texts(u32::MAX).unwrap();
+        open(&arena, &|_| {}).view().index_texts(IndexAmount::All).unwrap();
     }
     let after = open(&arena, &|_| {}).view().index_status().unwrap().unwrap();
     assert_eq!((after.covered, after.messages), (60, 60));
@@ -343,7 +351,7 @@ fn many_small_segments_become_one() {
 fn damage_anywhere_only_costs_time() {
     let mut arena = Arena::in_memory("mboxrd", 4);
     arena.deliver(80);
-    open(&arena, &|_| {}).view().index_texts(u32::MAX).unwrap();
+    open(&arena, &|_| {}).view().index_texts(IndexAmount::All).unwrap();
     let mut random = Rng::with_seed(6);
     let files = index_files(&arena);
     let whole: Vec<Vec<u8>> =
@@ -369,7 +377,7 @@ fn an_interrupted_build_loses_nothing() {
         let fault = Fault::nth(point).of(CallKind::Write).forever();
         let faulty = Arc::new(FaultVfs::new(disk.clone(), fault));
         let on_fault = arena.on(faulty.clone());
-        let result = on_fault.open().view().index_texts(u32::MAX);
+        let result = on_fault.open().view().index_texts(IndexAmount::All);
         if !faulty.fired() {
             assert_eq!(result.unwrap().added, 0);
             break;
@@ -378,7 +386,7 @@ fn an_interrupted_build_loses_nothing() {
         compare(&arena, 6, point, &format!("interrupted at write {point}"));
         // Some is there already, so that other writes are reached.
         if point % 3 == 2 {
-            open(&arena, &|_| {}).view().index_texts(5).unwrap();
+            open(&arena, &|_| {}).view().index_texts(up_to(5)).unwrap();
         }
     }
     assert!(interrupted > 5, "{interrupted}");
@@ -391,13 +399,31 @@ fn two_builders_do_not_meet() {
     let mut arena = Arena::in_memory("maildir", 6);
     arena.deliver(30);
     let (one, other) = (open(&arena, &|_| {}), open(&arena, &|_| {}));
-    std::thread::scope(|scope| {
-        for mailbox in [&one, &other] {
-            scope.spawn(move || mailbox.view().index_texts(u32::MAX).unwrap());
-        }
+    let added: u32 = std::thread::scope(|scope| {
+        let build =
+            |mailbox: &'_ Mailbox| mailbox.view().index_texts(IndexAmount::All).unwrap().added;
+        let builders = [&one, &other].map(|mailbox| scope.spawn(move || build(mailbox)));
+        builders.map(|builder| builder.join().unwrap()).into_iter().sum()
     });
     let status = one.view().index_status().unwrap().unwrap();
-    assert_eq!((status.covered, status.segments), (30, 1));
+    assert_eq!((added, status.covered, status.segments), (30, 30, 1));
+    assert_eq!(index_files(&arena).len(), 2);
+}
+
+#[test]
+fn a_search_adds_the_messages_that_it_had_to_read() {
+    let mut arena = Arena::in_memory("mboxrd", 8);
+    arena.deliver(60);
+    open(&arena, &|_| {}).view().index_texts(IndexAmount::All).unwrap();
+    let program = parse_imap(b"BODY the").unwrap().program;
+    let covered_after = |arena: &mut Arena, delivered| {
+        arena.deliver(delivered);
+        let mailbox = open(arena, &|_| {});
+        found(&mailbox, &program);
+        mailbox.view().index_status().unwrap().unwrap().covered
+    };
+    assert_eq!(covered_after(&mut arena, 20), 60);
+    assert_eq!(covered_after(&mut arena, 280), 360);
 }
 
 #[test]
@@ -405,7 +431,7 @@ fn removing_an_index_frees_its_files() {
     let mut arena = Arena::in_memory("maildir", 7);
     arena.deliver(30);
     let mailbox = open(&arena, &|_| {});
-    mailbox.view().index_texts(u32::MAX).unwrap();
+    mailbox.view().index_texts(IndexAmount::All).unwrap();
     assert!(mailbox.view().remove_index().unwrap().unwrap() > 1_000);
     assert!(index_files(&arena).is_empty());
     let status = mailbox.view().index_status().unwrap().unwrap();

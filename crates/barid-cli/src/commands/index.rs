@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use barid::vfs::{Host as _, OsVfs};
-use barid::{IndexReport, IndexStatus, Mailbox};
+use barid::{IndexAmount, IndexReport, IndexStatus, Mailbox};
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::context::Context;
@@ -131,7 +131,7 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
 fn index_in_turn(mailbox: &Mailbox, stop: &AtomicBool) -> barid::Result<IndexReport> {
     const PAUSE: Duration = Duration::from_millis(100);
     loop {
-        let report = mailbox.view().index_texts(u32::MAX)?;
+        let report = mailbox.view().index_texts(IndexAmount::All)?;
         if !report.is_busy || stop.load(Ordering::Relaxed) {
             return Ok(report);
         }
@@ -147,7 +147,7 @@ fn build_quietly(context: &Context, mailboxes: &[OsString]) {
     for mailbox in mailboxes {
         let Ok(spec) = context.spec(mailbox) else { continue };
         if let Ok(mailbox) = Mailbox::open_in(Arc::new(OsVfs), &spec, &options) {
-            let _ = mailbox.view().index_texts(u32::MAX);
+            let _ = mailbox.view().index_texts(IndexAmount::All);
         }
     }
 }

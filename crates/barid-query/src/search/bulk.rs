@@ -1,33 +1,29 @@
 //! Evaluating a program for all messages at once, from what is known of its keys.
 
+use super::BitSet;
 use super::SearchNode;
 use super::matcher::{Matcher, Op};
 
-/// Knowledge about a key or a program, a bit for each row: bit `row % 64` of word `row / 64`.
-/// No row has both bits; one with neither is unknown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Knowledge about a key or a program. No row is in both sets; one in neither is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRows {
     /// Rows that match.
-    pub yes: Vec<u64>,
+    pub yes: BitSet,
     /// Rows that do not.
-    pub no: Vec<u64>,
+    pub no: BitSet,
 }
 
 impl KnownRows {
     /// Creates the knowledge of nothing about `rows` rows.
     #[must_use]
     pub fn nothing(rows: u32) -> Self {
-        let words = rows.div_ceil(64) as usize;
-        Self { yes: vec![0; words], no: vec![0; words] }
+        Self { yes: BitSet::none(rows), no: BitSet::none(rows) }
     }
 
-    /// Returns what is known of a row.
+    /// Returns the knowledge about a row.
     #[must_use]
     pub fn of(&self, row: u32) -> Option<bool> {
-        let bit = |words: &[u64]| {
-            words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
-        };
-        match (bit(&self.yes), bit(&self.no)) {
+        match (self.yes.contains(row), self.no.contains(row)) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
@@ -45,13 +41,13 @@ impl Matcher {
     ) -> KnownRows {
         let mut all = KnownRows::nothing(rows);
         let mut values = vec![(0_u64, 0_u64); self.nodes().len()];
-        for word in 0..all.yes.len() {
+        for word in 0..all.yes.words().len() {
             for (at, op) in self.nodes().iter().enumerate() {
                 let of = |id: &u32| values[*id as usize];
                 values[at] = match op {
                     Op::Test(_) => known(at).map_or((0, 0), |known| {
                         let of = |words: &[u64]| words.get(word).copied().unwrap_or(0);
-                        (of(&known.yes), of(&known.no))
+                        (of(known.yes.words()), of(known.no.words()))
                     }),
                     Op::Join(SearchNode::Not(id)) => (of(id).1, of(id).0),
                     Op::Join(SearchNode::And(ids)) => {
@@ -65,7 +61,8 @@ impl Matcher {
                     Op::Join(SearchNode::Key(_)) => (0, 0),
                 };
             }
-            (all.yes[word], all.no[word]) = values.last().copied().unwrap_or_default();
+            let (yes, no) = values.last().copied().unwrap_or_default();
+            (all.yes.words_mut()[word], all.no.words_mut()[word]) = (yes, no);
         }
         all
     }
@@ -91,7 +88,9 @@ mod tests {
             };
             let matcher = Matcher::new(&program, &context);
             // Of every text: the first row has it, the second does not, the third may.
-            let known = KnownRows { yes: vec![1], no: vec![2] };
+            let mut known = KnownRows::nothing(3);
+            known.yes.insert(0);
+            known.no.insert(1);
             let texts: Vec<usize> = matcher.texts().map(|test| test.node).collect();
             let followed = matcher.follow(3, &|node| texts.contains(&node).then_some(&known));
             assert_eq!([0, 1, 2].map(|row| followed.of(row)), expected, "{query}");

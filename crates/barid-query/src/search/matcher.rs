@@ -138,26 +138,32 @@ impl Matcher {
         }));
         needed.clear();
         needed.resize(self.nodes.len(), true);
-        let is_indexed = values.iter().any(Option::is_some);
-        if is_indexed {
-            self.join(values);
-            match values.last() {
-                Some(None) => self.mark_needed(values, needed),
-                answer => return answer.copied().flatten(),
-            }
+        if values.iter().any(Option::is_some)
+            && let Some(answer) = self.settle(values, needed)
+        {
+            return answer;
         }
         for cost in Cost::ALL {
-            if !self.ask(cost, view, values, needed, buffers) {
-                continue;
-            }
-            self.join(values);
-            match values.last() {
-                Some(None) => self.mark_needed(values, needed),
-                Some(answer) => return *answer,
-                None => return None,
+            if self.ask(cost, view, values, needed, buffers)
+                && let Some(answer) = self.settle(values, needed)
+            {
+                return answer;
             }
         }
         None
+    }
+
+    /// Computes the operators; returns the answer if it is known, and otherwise marks what it can
+    /// still depend on.
+    fn settle(&self, values: &mut [Option<bool>], needed: &mut [bool]) -> Option<Option<bool>> {
+        self.join(values);
+        match values.last() {
+            Some(None) => {
+                self.mark_needed(values, needed);
+                None
+            }
+            answer => Some(answer.copied().flatten()),
+        }
     }
 
     /// Evaluates the needed keys of one cost. Returns `true` if there were any.

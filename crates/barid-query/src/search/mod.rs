@@ -24,6 +24,7 @@ mod pattern;
 mod pattern_test;
 mod program;
 mod result;
+mod rows;
 mod scan;
 mod short;
 mod texts;
@@ -41,9 +42,9 @@ pub use program::{
     SearchProgram, TextPlace,
 };
 pub use result::{ReturnOptions, SearchResult};
+pub use rows::BitSet;
 pub use short::{ShortOptions, parse_short, parse_short_with};
 pub use texts::{
     TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
-    has_content_length,
 };
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

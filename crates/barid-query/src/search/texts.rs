@@ -3,8 +3,6 @@
 //! They are made by the code with which a search reads messages: a text that a key finds is in one
 //! of them, and a text that is in one of them is found.
 
-use barid_message::fields;
-
 use super::fold::{fold_into, push_upper};
 use super::header::{push_addresses, push_field, push_subject, searched_fields};
 use super::scan::{Buffers, MessageText, each_text};
@@ -95,12 +93,6 @@ fn is_content_length(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"content-length")
 }
 
-/// Returns `true` if a message has the field of its length, which searches see and indexes do not.
-#[must_use]
-pub fn has_content_length(message: &[u8]) -> bool {
-    fields(message).any(|field| is_content_length(field.name))
-}
-
 /// Returns `true` if a folded text could be within the line of that field.
 fn may_be_content_length(needle: &[u8]) -> bool {
     const NAME: &[u8] = b"CONTENT-LENGTH:";
@@ -119,23 +111,36 @@ pub struct TextBuffers(Buffers);
 /// Passes every text of a message, folded as search texts are: in titlecase, decomposed, in UTF-8
 /// (RFC 5051). Nothing is found across two of them, but for a text with a line end, which can
 /// begin in one header field and end in the next.
-pub fn each_folded_text(message: &[u8], buffers: &mut TextBuffers, take: &mut TakeText<'_>) {
+///
+/// Returns `true` if the message has a Content-Length, which searches see and indexes do not.
+pub fn each_folded_text(
+    message: &[u8],
+    buffers: &mut TextBuffers,
+    take: &mut TakeText<'_>,
+) -> bool {
     let TextBuffers(buffers) = buffers;
+    let mut has_length = false;
     each_text(message, &mut |text| {
-        take_text(text, buffers, take);
+        has_length |= take_text(text, buffers, take);
         true
     });
     envelope_texts(message, buffers, take);
     buffers.trim();
+    has_length
 }
 
-fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'_>) {
+/// Passes a text; returns `true` if it is a header with a Content-Length.
+fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'_>) -> bool {
+    let mut has_length = false;
     let Buffers { line, folded, .. } = buffers;
     folded.clear();
     match text {
         MessageText::Header { raw, is_root } => {
-            let fields = searched_fields(raw, is_root);
-            for field in fields.filter(|field| !is_root || !is_content_length(field.name)) {
+            for field in searched_fields(raw, is_root) {
+                if is_root && is_content_length(field.name) {
+                    has_length = true;
+                    continue;
+                }
                 folded.clear();
                 push_field(raw, &field, line, folded);
                 let kind = match is_opaque_field(field.name) {
@@ -154,6 +159,7 @@ fn take_text(text: MessageText<'_>, buffers: &mut Buffers, take: &mut TakeText<'
             take(TextKind::Body, folded);
         }
     }
+    has_length
 }
 
 /// Passes the texts of the fields that keys of their own compare.
@@ -222,7 +228,7 @@ pub struct TextTest<'m> {
     /// otherwise it does not hold for messages without.
     pub is_exact: bool,
     /// `true` if it may hold for messages with a Content-Length whatever an index knows
-    /// ([`has_content_length`]).
+    /// ([`each_folded_text`]).
     pub may_be_length: bool,
 }
 
@@ -250,8 +256,10 @@ mod tests {
         for text in ["BUDGET", "LENGTHS", "LENGTH: 12 X", "X123", "CONTENT-TYPE"] {
             assert!(!may_be_content_length(text.as_bytes()), "{text}");
         }
-        assert!(has_content_length(b"A: b\ncontent-length: 5\n\nx"));
-        assert!(!has_content_length(b"A: b\n\nContent-Length: 5\n"));
+        let has_length =
+            |message: &[u8]| each_folded_text(message, &mut TextBuffers::default(), &mut |_, _| {});
+        assert!(has_length(b"A: b\ncontent-length: 5\n\nx"));
+        assert!(!has_length(b"A: b\n\nContent-Length: 5\n"));
     }
 
     #[test]

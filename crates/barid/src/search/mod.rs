@@ -16,8 +16,8 @@ use barid_types::{Uid, UidSet};
 
 pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
-use crate::limits::{INDEX_ADDED_BY_SEARCH, INDEX_ADDED_BYTES, INDEX_WORTH_MIN};
-use crate::text_index::IndexAnswers;
+use crate::limits::{INDEX_ASKED_MIN, INDEX_WORTH_MIN};
+use crate::text_index::{INDEX_ADDED_BY_SEARCH, IndexAnswers};
 use crate::{Error, Mailbox, Result, View};
 
 /// Result of a search.
@@ -90,12 +90,19 @@ impl View {
     }
 
     fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {
-        let index = match self.options.use_index {
+        let turn = Mutex::default();
+        let mut passes = Passes { view: self, matcher, index: None, turn: &turn };
+        let (mut rows, mut unknown) = passes.facts()?;
+        let index = match self.options.use_index && unknown.len() >= INDEX_ASKED_MIN {
             true => IndexAnswers::of(self, matcher)?,
             false => None,
         };
-        let passes = Passes { view: self, matcher, index: index.as_ref(), turn: &Mutex::default() };
-        let (mut rows, mut unknown) = passes.facts()?;
+        if index.is_some() {
+            passes.index = index.as_ref();
+            let more = passes.indexed_rows(unknown)?;
+            rows.extend(more.rows);
+            unknown = more.unknown;
+        }
         let (mut unreadable, mut index_missing) = (Vec::new(), false);
         if matcher.asks(Cost::Fields) && !unknown.is_empty() {
             let more = passes.fields(&unknown)?;
@@ -110,9 +117,9 @@ impl View {
             rows.extend(more.rows);
             unreadable = more.unreadable;
         }
-        if has_read && index.is_some_and(|index| index.is_behind()) {
+        if has_read && index.as_ref().is_some_and(IndexAnswers::is_behind) {
             // The answer stands; an index that cannot be extended is tried again by the next.
-            let _ = self.index_some(INDEX_ADDED_BY_SEARCH, INDEX_ADDED_BYTES);
+            let _ = self.index_texts(INDEX_ADDED_BY_SEARCH);
         }
         // Each pass gives its rows in order.
         rows.sort_unstable();

@@ -52,33 +52,36 @@ pub(super) struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    /// Matches what the text index knows, and the fixed-size facts of the other rows; returns the
-    /// rows that match, and those that need a further pass.
+    /// Matches the fixed-size facts of all rows; returns the rows that match, and those that need a
+    /// further pass.
     pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
-        let view = self.view;
+        let all = (0..self.view.len()).collect();
         match self.matcher.constant() {
-            Some(true) => return Ok(((0..view.len()).collect(), Vec::new())),
+            Some(true) => return Ok((all, Vec::new())),
             Some(false) => return Ok((Vec::new(), Vec::new())),
             None => {}
         }
-        let (rows, unknown) = match self.index {
-            None => (Vec::new(), (0..view.len()).collect()),
-            Some(index) => {
-                let known = self.matcher.follow(view.len(), &|node| index.known(node));
-                let rows = (0..view.len()).filter(|row| known.of(*row) == Some(true));
-                let unknown = (0..view.len()).filter(|row| known.of(*row).is_none());
-                (rows.collect(), unknown.collect())
-            }
-        };
-        let mut outcome = PassResult { rows, ..PassResult::default() };
-        self.facts_of_rows(unknown, &mut outcome)?;
+        let mut outcome = PassResult::default();
+        self.facts_of_rows(all, &mut outcome)?;
         Ok((outcome.rows, outcome.unknown))
+    }
+
+    /// Matches what the text index knows of these rows, with the fixed-size facts of those that this
+    /// leaves open.
+    pub(super) fn indexed_rows(&self, rows: Vec<u32>) -> Result<PassResult> {
+        let known = |node| self.index?.known(node);
+        let known = self.matcher.follow(self.view.len(), &known);
+        let mut outcome = PassResult::default();
+        rows.into_iter().for_each(|row| outcome.add(row, known.of(row)));
+        let open = std::mem::take(&mut outcome.unknown);
+        self.facts_of_rows(open, &mut outcome)?;
+        Ok(outcome)
     }
 
     /// Matches the fixed-size facts of rows.
     fn facts_of_rows(&self, rows: Vec<u32>, outcome: &mut PassResult) -> Result<()> {
         if !self.matcher.asks(Cost::Facts) {
-            outcome.unknown = rows;
+            outcome.unknown.extend(rows);
             return Ok(());
         }
         let mut scratch = Scratch::default();

@@ -68,8 +68,8 @@ fn ask_all(
     opened: &OpenSegments,
     tests: &[TextTest<'_>],
 ) -> (Result<Coverage>, Found) {
-    let segments = &opened.segments;
-    let count = segments.len() * tests.len();
+    let segments = opened.segments.len();
+    let count = segments * tests.len();
     let (next, coverage) = (AtomicUsize::new(0), Mutex::new(None));
     let run = || {
         let mut found = Vec::new();
@@ -83,14 +83,14 @@ fn ask_all(
             if at >= count {
                 return found;
             }
-            let (segment, test) = (&segments[at % segments.len()], &tests[at / segments.len()]);
-            found.push((at, segment.as_ref().and_then(|segment| answer(segment, test))));
+            let segment = opened.segment(at % segments);
+            found.push((at, segment.and_then(|segment| answer(segment, &tests[at / segments]))));
         }
     };
-    let mut all = vec![vec![None; segments.len()]; tests.len()];
+    let mut all = vec![vec![None; segments]; tests.len()];
     let threads = view.options.thread_count().min(count + 1);
     for (at, answer) in on_threads(threads, run).into_iter().flatten() {
-        all[at / segments.len()][at % segments.len()] = answer;
+        all[at / segments][at % segments] = answer;
     }
     let covered = coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
     (covered.unwrap_or_else(|| Coverage::of(view, opened)), all)
@@ -109,15 +109,14 @@ fn known_rows(
     test: &TextTest<'_>,
 ) -> KnownRows {
     let mut known = KnownRows::nothing(rows);
-    for (row, covered) in coverage.docs().iter().enumerate() {
+    for (row, covered) in (0..).zip(coverage.docs()) {
         let Some(covered) = covered else { continue };
         let Some(Some(answer)) = found.get(covered.segment as usize) else { continue };
-        let bit = 1 << (row % 64);
         let is_open = covered.is_open || test.may_be_length && covered.has_more;
         if test.is_exact && answer.certain.contains(covered.doc) {
-            known.yes[row / 64] |= bit;
+            known.yes.insert(row);
         } else if !is_open && !answer.possible.contains(covered.doc) {
-            known.no[row / 64] |= bit;
+            known.no.insert(row);
         }
     }
     known

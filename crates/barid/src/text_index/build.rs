@@ -5,15 +5,35 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use barid_index::{Builder, Manifest, SegmentEntry};
-use barid_query::search::{TextBuffers, each_folded_text, has_content_length};
+use barid_query::search::{TextBuffers, each_folded_text};
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
 use super::place::{OpenSegments, index_error};
-use crate::limits::{INDEX_ROWS, INDEX_ROWS_ALONE, SEARCH_LARGE_LEN};
+use crate::limits::{
+    INDEX_ADDED_BYTES, INDEX_ADDED_MESSAGES, INDEX_ROWS, INDEX_ROWS_ALONE, SEARCH_LARGE_LEN,
+};
 use crate::search::MessageReader;
 use crate::view::has_moved;
 use crate::{Error, LongOperation, Progress, Result, Unit, View};
+
+/// Messages that are added to an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexAmount {
+    /// All that it does not cover.
+    All,
+    /// The oldest of them.
+    UpTo {
+        /// Number of messages.
+        messages: u32,
+        /// Bytes of messages, after which no other is read.
+        bytes: u64,
+    },
+}
+
+/// The amount that a search adds, when it has answered.
+pub(crate) const INDEX_ADDED_BY_SEARCH: IndexAmount =
+    IndexAmount::UpTo { messages: INDEX_ADDED_MESSAGES, bytes: INDEX_ADDED_BYTES };
 
 /// Result of building an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,22 +50,17 @@ pub struct IndexReport {
 }
 
 impl View {
-    /// Adds messages to the text index, the oldest first, and at most `limit` of those that it
-    /// does not cover. Each segment that is full is published at once, so what is done stays if
-    /// the process is killed; `OpenOptions::stop` ends the work after the current message.
+    /// Adds messages to the text index, the oldest first, of those that it does not cover. Each
+    /// segment that is full is published at once, so what is done stays if the process is killed;
+    /// `OpenOptions::stop` ends the work after the current message.
     ///
-    /// Reads the messages; about 60 MB a second and core. Holds at most some 60 MB for each thread.
+    /// Reads the messages, and with [`IndexAmount::All`] what is indexed already, to write anew
+    /// what is damaged. Each thread holds a segment of up to 56 MB in memory, and writes it.
     ///
     /// # Errors
-    /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache; errors of
-    /// the file system.
-    pub fn index_texts(&self, limit: u32) -> Result<IndexReport> {
-        self.index_some(limit, u64::MAX)
-    }
-
-    /// Adds messages as [`View::index_texts`] does, as long as fewer than `bytes` bytes of them
-    /// were read.
-    pub(crate) fn index_some(&self, limit: u32, bytes: u64) -> Result<IndexReport> {
+    /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache;
+    /// [`Error::TextIndex`].
+    pub fn index_texts(&self, amount: IndexAmount) -> Result<IndexReport> {
         self.check_read()?;
         if !self.place.on_disk {
             return Err(Error::NoCacheForIndex { path: self.path().to_owned() });
@@ -56,20 +71,30 @@ impl View {
         let path = self.place.manifest_path();
         let opened = self.place.open_index().map_err(|error| index_error(&path, error))?;
         let mut opened = opened.unwrap_or_else(OpenSegments::none);
-        if limit == u32::MAX {
+        if amount == IndexAmount::All {
             opened.drop_damaged();
         }
-        let coverage = Coverage::of(self, &opened)?;
+        let mut coverage = Coverage::of(self, &opened)?;
+        self.check_segments(&mut opened, &mut coverage)?;
         let manifest = self.current_manifest(&opened, &coverage)?;
+        if amount == IndexAmount::All {
+            self.remove_unlisted(&manifest);
+        }
+        let (messages, bytes) = match amount {
+            IndexAmount::All => (usize::MAX, i64::MAX),
+            IndexAmount::UpTo { messages, bytes } => {
+                (messages as usize, i64::try_from(bytes).unwrap_or(i64::MAX))
+            }
+        };
         let mut rows = coverage.uncovered();
-        rows.truncate(limit as usize);
+        rows.truncate(messages);
         let building = Building {
             view: self,
             coverage: &coverage,
             rows: &rows,
             next: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
-            bytes_left: AtomicI64::new(bytes.min(i64::MAX as u64) as i64),
+            bytes_left: AtomicI64::new(bytes),
             turn: Mutex::default(),
             manifest: Mutex::new(manifest),
             report: Mutex::default(),
@@ -161,10 +186,11 @@ impl Building<'_> {
         }
         self.bytes_left.fetch_sub(size.min(i64::MAX as u64) as i64, Ordering::Relaxed);
         let identity = self.coverage.rows[row as usize];
-        builder.begin(identity.digest, has_content_length(&reader.bytes));
-        each_folded_text(&reader.bytes, buffers, &mut |kind, text| builder.add(kind, text));
+        builder.begin(identity.digest);
+        let mut take = |kind, text: &[u8]| builder.add(kind, text);
+        let has_length = each_folded_text(&reader.bytes, buffers, &mut take);
         uids.push(identity.uid);
-        Ok(builder.end())
+        Ok(builder.end(has_length))
     }
 
     /// Writes the segment of a thread, and adds it to the manifest.
@@ -174,7 +200,8 @@ impl Building<'_> {
             return Ok(());
         }
         let place = &self.view.place;
-        let entry = SegmentEntry { name: new_name(), uids: std::mem::take(&mut indexer.uids) };
+        let name = place.new_segment()?;
+        let entry = SegmentEntry { name, uids: std::mem::take(&mut indexer.uids) };
         let added = builder.len();
         write(&place.segment_path(entry.name), |path| builder.write(&*place.vfs, path))?;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,10 +239,4 @@ struct Indexer {
 /// Writes a file of the index.
 pub(super) fn write(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     write(path).map_err(|error| index_error(path, error))
-}
-
-/// Returns the name of a new segment, which no other has.
-pub(super) fn new_name() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
 }

@@ -1,6 +1,7 @@
 //! The messages of a mailbox that an index covers.
 
 use std::collections::HashMap;
+use std::io;
 
 use barid_cache::Core;
 use barid_index::{Doc, Segment};
@@ -15,6 +16,8 @@ pub(crate) struct Coverage {
     docs: Vec<Option<CoveredDoc>>,
     /// The identity of each row.
     pub(super) rows: Vec<RowIdentity>,
+    /// A segment whose documents cannot be read now: it covers nothing, and is not damaged.
+    pub(super) unread: Option<(usize, io::Error)>,
 }
 
 /// A document of a segment.
@@ -59,8 +62,16 @@ impl Coverage {
             rows.push(RowIdentity { uid: core.uid.get(), digest: digest_of(core) });
         });
         view.done(read)?;
-        let mut coverage = Self { docs: vec![None; rows.len()], rows };
-        let docs = docs_of(opened);
+        let (mut docs, mut unread) = (Vec::with_capacity(opened.segments.len()), None);
+        for number in 0..opened.segments.len() {
+            let read = opened.segment(number).map_or(Ok(None), Segment::docs);
+            docs.push(read.unwrap_or_else(|error| {
+                unread = Some((number, error));
+                None
+            }));
+        }
+        let docs: Vec<Vec<Doc>> = docs.into_iter().map(Option::unwrap_or_default).collect();
+        let mut coverage = Self { docs: vec![None; rows.len()], rows, unread };
         if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
             coverage.add_by_uid(opened, &docs);
         } else if docs.iter().all(|docs| !docs.is_empty()) {
@@ -131,10 +142,4 @@ impl Coverage {
     pub(super) fn open(&self) -> u32 {
         self.docs.iter().flatten().filter(|doc| doc.is_open).count() as u32
     }
-}
-
-/// Returns the documents of all segments; those of one that cannot be read are none.
-fn docs_of(opened: &OpenSegments) -> Vec<Vec<Doc>> {
-    let of = |segment: &Option<Segment>| segment.as_ref()?.docs().ok().flatten();
-    opened.segments.iter().map(|segment| of(segment).unwrap_or_default()).collect()
 }

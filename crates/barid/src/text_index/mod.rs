@@ -11,7 +11,8 @@ mod coverage;
 mod place;
 mod tidy;
 
-pub use build::IndexReport;
+pub use build::{IndexAmount, IndexReport};
 pub use place::IndexStatus;
 
 pub(crate) use answers::IndexAnswers;
+pub(crate) use build::INDEX_ADDED_BY_SEARCH;

@@ -38,7 +38,7 @@ pub struct IndexStatus {
 pub(crate) struct OpenSegments {
     pub(crate) manifest: Manifest,
     /// In the order of the manifest; `None` for one that is missing or damaged.
-    pub(crate) segments: Vec<Option<Segment>>,
+    pub(crate) segments: Vec<io::Result<Option<Segment>>>,
 }
 
 impl CachePlace {
@@ -55,6 +55,14 @@ impl CachePlace {
 
     pub(super) fn segment_path(&self, name: u64) -> PathBuf {
         self.index_path(&format!(".text-{name:016x}"))
+    }
+
+    /// Returns the name of a new segment, which no other has.
+    pub(super) fn new_segment(&self) -> Result<u64> {
+        let mut name = [0; 8];
+        let drawn = self.vfs.random(&mut name);
+        drawn.map_err(|error| index_error(&self.manifest_path(), error))?;
+        Ok(u64::from_le_bytes(name))
     }
 
     /// Returns the segment files of the mailbox; lists the folder.
@@ -92,19 +100,26 @@ impl CachePlace {
         let Some(manifest) = Manifest::load(&*self.vfs, &self.manifest_path())? else {
             return Ok(None);
         };
-        // One that cannot be opened covers nothing.
-        let open = |name: u64| Segment::open(&*self.vfs, &self.segment_path(name)).ok().flatten();
         let segments = manifest.segments.iter().map(|entry| {
-            open(entry.name).filter(|segment| segment.len() as usize == entry.uids.len())
+            let segment = Segment::open(&*self.vfs, &self.segment_path(entry.name))?;
+            Ok(segment.filter(|segment| segment.len() as usize == entry.uids.len()))
         });
         let segments = segments.collect();
         Ok(Some(OpenSegments { manifest, segments }))
     }
 }
 
+impl OpenSegments {
+    /// Returns a segment; `None` if it covers nothing, since it is missing, damaged, or cannot be
+    /// read now.
+    pub(crate) fn segment(&self, number: usize) -> Option<&Segment> {
+        self.segments.get(number)?.as_ref().ok()?.as_ref()
+    }
+}
+
 /// Returns an error of a file of the index.
 pub(super) fn index_error(path: &std::path::Path, source: io::Error) -> Error {
-    Error::Cache(barid_cache::Error::Io { path: path.to_owned(), source })
+    Error::TextIndex { path: path.to_owned(), source }
 }
 
 impl View {
@@ -119,7 +134,8 @@ impl View {
         }
         let Some(_lock) = self.place.lock_index()? else { return Ok(None) };
         let manifest = self.place.manifest_path();
-        let files = self.place.segment_files().map_err(|error| index_error(&manifest, error))?;
+        let folder = manifest.parent().unwrap_or(&manifest);
+        let files = self.place.segment_files().map_err(|error| index_error(folder, error))?;
         let mut bytes = 0;
         for path in [manifest].iter().chain(&files) {
             let removed = self.place.vfs.metadata(path).and_then(|metadata| {
@@ -149,7 +165,7 @@ impl View {
         let path = self.place.manifest_path();
         let opened = self.place.open_index().map_err(|error| index_error(&path, error))?;
         let Some(opened) = opened else { return Ok(Some(status)) };
-        for segment in opened.segments.iter().flatten() {
+        for segment in (0..opened.segments.len()).filter_map(|number| opened.segment(number)) {
             status.segments += 1;
             status.bytes += segment.bytes();
             status.opaque_bytes += segment.bytes_of(TextKind::OpaqueHeader);

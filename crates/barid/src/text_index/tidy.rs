@@ -1,11 +1,12 @@
 //! Keeping an index small: segments that are gone, expunged messages, many small segments.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::PathBuf;
 
 use barid_index::{Doc, Manifest, Merged, Segment, SegmentEntry, merge};
 
-use super::build::{new_name, write};
+use super::build::write;
 use super::coverage::Coverage;
 use super::place::{OpenSegments, index_error};
 use crate::limits::{INDEX_MERGED_BYTES_MAX, INDEX_MERGED_MIN, INDEX_SMALL_SEGMENTS_MAX};
@@ -19,13 +20,33 @@ impl OpenSegments {
 
     /// Reads all segments, and takes those that are damaged for missing.
     pub(super) fn drop_damaged(&mut self) {
-        for segment in &mut self.segments {
-            segment.take_if(|segment| !segment.is_whole().unwrap_or_default());
+        for segment in self.segments.iter_mut().flatten() {
+            segment.take_if(|segment| matches!(segment.is_whole(), Ok(false)));
         }
     }
 }
 
 impl View {
+    /// Fails if a segment cannot be read now: it may be whole, and must not be dropped.
+    pub(super) fn check_segments(
+        &self,
+        opened: &mut OpenSegments,
+        coverage: &mut Coverage,
+    ) -> Result<()> {
+        let is_unread = |segment: &io::Result<Option<Segment>>| segment.is_err();
+        let unopened = opened.segments.iter().position(is_unread);
+        let unopened =
+            unopened.map(|at| (at, std::mem::replace(&mut opened.segments[at], Ok(None))));
+        let unopened = unopened.and_then(|(at, opened)| Some((at, opened.err()?)));
+        match unopened.or_else(|| coverage.unread.take()) {
+            Some((at, error)) => {
+                let name = opened.manifest.segments[at].name;
+                Err(index_error(&self.place.segment_path(name), error))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns the manifest for the messages as they are now, without segments that cover nothing;
     /// stores it if it differs, and removes these.
     pub(super) fn current_manifest(
@@ -47,24 +68,32 @@ impl View {
         if is_renumbered {
             segments.iter_mut().for_each(|segment| make_ascending(&mut segment.uids));
         }
-        let mut keep = covers.iter();
-        segments.retain(|_| keep.next().copied().unwrap_or_default());
-        let manifest = Manifest { uidvalidity: self.uidvalidity(), segments };
+        let mut covers = covers.into_iter();
+        let (kept, dropped) = segments.into_iter().partition(|_| covers.next() == Some(true));
+        let manifest = Manifest { uidvalidity: self.uidvalidity(), segments: kept };
         if manifest != opened.manifest {
-            let place = &self.place;
-            write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
+            self.replace_manifest(&manifest, &dropped)?;
         }
-        self.remove_unlisted(&manifest);
         Ok(manifest)
     }
 
-    /// Removes the files of segments that are not listed: those that are no longer, and those of a
-    /// process that ended before it listed them. A reader that has an older list reads the messages
-    /// instead.
-    fn remove_unlisted(&self, manifest: &Manifest) {
+    /// Stores a manifest, and removes the files of segments that it no longer lists. A reader that
+    /// has an older list reads the messages instead.
+    fn replace_manifest(&self, manifest: &Manifest, dropped: &[SegmentEntry]) -> Result<()> {
+        let place = &self.place;
+        write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
+        for entry in dropped {
+            // What cannot be removed now is removed by the next whole build.
+            let _ = place.vfs.remove_file(&place.segment_path(entry.name));
+        }
+        Ok(())
+    }
+
+    /// Removes the files of segments that are not listed: of a process that ended before it listed
+    /// them. Lists the folder of all caches.
+    pub(super) fn remove_unlisted(&self, manifest: &Manifest) {
         let listed: HashSet<PathBuf> =
             manifest.segments.iter().map(|entry| self.place.segment_path(entry.name)).collect();
-        // What cannot be removed now is removed the next time.
         let Ok(found) = self.place.segment_files() else { return };
         for path in found.iter().filter(|path| !listed.contains(*path)) {
             let _ = self.place.vfs.remove_file(path);
@@ -72,89 +101,99 @@ impl View {
     }
 
     /// Merges small segments into one if there are many.
-    pub(super) fn merge_segments(&self, manifest: Manifest, coverage: &Coverage) -> Result<()> {
-        let path = self.place.manifest_path();
-        let open = |entry: &SegmentEntry| {
-            let opened = Segment::open(&*self.place.vfs, &self.place.segment_path(entry.name));
-            opened.map_err(|error| index_error(&path, error))
-        };
-        if manifest.segments.len() <= INDEX_SMALL_SEGMENTS_MAX {
+    pub(super) fn merge_segments(&self, before: Manifest, coverage: &Coverage) -> Result<()> {
+        if before.segments.len() <= INDEX_SMALL_SEGMENTS_MAX {
             return Ok(());
         }
-        let mut small = Vec::new();
-        for (at, entry) in manifest.segments.iter().enumerate() {
-            let segment = open(entry)?.filter(|segment| {
-                segment.bytes() <= INDEX_MERGED_BYTES_MAX
-                    && segment.len() as usize == entry.uids.len()
-            });
-            small.extend(segment.map(|segment| (at, segment)));
+        let mut sizes = Vec::new();
+        for (at, entry) in before.segments.iter().enumerate() {
+            let metadata = self.place.vfs.metadata(&self.place.segment_path(entry.name));
+            sizes.extend(metadata.ok().map(|metadata| (metadata.size, at)));
         }
         // The smallest ones first, as many as fit.
-        small.sort_by_key(|(_, segment)| segment.bytes());
+        sizes.sort_unstable();
         let mut bytes = 0;
-        small.retain(|(_, segment)| {
-            bytes += segment.bytes();
+        let fits = |(size, _): &&(u64, usize)| {
+            bytes += size;
             bytes <= INDEX_MERGED_BYTES_MAX
-        });
-        match small.len() >= INDEX_MERGED_MIN {
-            true => self.merge_these(manifest, &small, coverage),
-            false => Ok(()),
+        };
+        let small: HashSet<usize> = sizes.iter().take_while(fits).map(|(_, at)| *at).collect();
+        if small.len() < INDEX_MERGED_MIN {
+            return Ok(());
         }
+        let mut number = 0..;
+        let (merged, mut kept): (Vec<_>, Vec<_>) = before
+            .segments
+            .into_iter()
+            .partition(|_| number.next().is_some_and(|n| small.contains(&n)));
+        // A damaged one is dropped: its messages are added again.
+        let mut parts = Vec::new();
+        for entry in &merged {
+            parts.extend(self.whole_segment(entry)?);
+        }
+        kept.extend(self.merged(&parts, coverage)?);
+        let manifest = Manifest { uidvalidity: before.uidvalidity, segments: kept };
+        self.replace_manifest(&manifest, &merged)
     }
 
-    fn merge_these(
+    /// Opens a segment; `None` if it is damaged.
+    fn whole_segment<'e>(&self, entry: &'e SegmentEntry) -> Result<Option<SmallSegment<'e>>> {
+        let path = self.place.segment_path(entry.name);
+        let open = || {
+            let segment = Segment::open(&*self.place.vfs, &path)?;
+            let Some(segment) = segment else { return Ok(None) };
+            let docs = if segment.is_whole()? { segment.docs()? } else { None };
+            let docs = docs.filter(|docs| docs.len() == entry.uids.len());
+            Ok(docs.map(|docs| SmallSegment { uids: &entry.uids, segment, docs }))
+        };
+        open().map_err(|error| index_error(&path, error))
+    }
+
+    /// Writes one segment of several; `None` if nothing of them is left.
+    fn merged(
         &self,
-        before: Manifest,
-        small: &[(usize, Segment)],
+        small: &[SmallSegment<'_>],
         coverage: &Coverage,
-    ) -> Result<()> {
-        let place = &self.place;
+    ) -> Result<Option<SegmentEntry>> {
         let is_there = |uid: u32, digest: u64| {
             let row = coverage.rows.binary_search_by_key(&uid, |identity| identity.uid);
             row.is_ok_and(|row| coverage.rows[row].digest == digest)
         };
         // The documents of all that are not expunged, in the order of their UIDs.
         let mut all = Vec::new();
-        let mut known = Vec::new();
-        for (part, (at, segment)) in small.iter().enumerate() {
-            let path = place.segment_path(before.segments[*at].name);
-            let docs = segment.docs().map_err(|error| index_error(&path, error))?;
-            let Some(docs) = docs else { return Ok(()) };
-            let uids = &before.segments[*at].uids;
-            let there = uids.iter().zip(&docs).zip(0..);
+        for (part, SmallSegment { uids, docs, .. }) in small.iter().enumerate() {
+            let there = uids.iter().zip(docs).zip(0..);
             let there = there.filter(|((uid, doc), _)| is_there(**uid, doc.digest));
             all.extend(there.map(|((uid, _), doc)| (*uid, part, doc)));
-            known.push(docs);
         }
         all.sort_unstable();
         all.dedup_by_key(|(uid, _, _)| *uid);
-        let mut parts: Vec<Merged<'_>> = small
-            .iter()
-            .map(|(_, segment)| Merged { segment, docs: vec![None; segment.len() as usize] })
-            .collect();
+        let unnumbered = |small: &SmallSegment<'_>| vec![None; small.docs.len()];
+        let mut numbers: Vec<Vec<Option<u32>>> = small.iter().map(unnumbered).collect();
         let mut docs: Vec<Doc> = Vec::with_capacity(all.len());
         for ((_, part, doc), new) in all.iter().zip(0..) {
-            parts[*part].docs[*doc] = Some(new);
-            docs.push(known[*part][*doc]);
+            numbers[*part][*doc] = Some(new);
+            docs.push(small[*part].docs[*doc]);
         }
+        if docs.is_empty() {
+            return Ok(None);
+        }
+        let parts = small.iter().zip(numbers);
+        let parts = parts.map(|(small, docs)| Merged { segment: &small.segment, docs });
+        let parts: Vec<Merged<'_>> = parts.collect();
         let uids = all.iter().map(|(uid, _, _)| *uid).collect();
-        let entry = SegmentEntry { name: new_name(), uids };
-        let path = place.segment_path(entry.name);
-        let merged = merge(&*place.vfs, &path, &parts, &docs);
-        if merged.map_err(|error| index_error(&path, error))?.is_none() {
-            return Ok(());
-        }
-        let mut manifest = before.clone();
-        let mut at = 0;
-        manifest.segments.retain(|_| {
-            at += 1;
-            !small.iter().any(|(small, _)| *small == at - 1)
-        });
-        manifest.segments.push(entry);
-        write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
-        self.remove_unlisted(&manifest);
-        Ok(())
+        let entry = SegmentEntry { name: self.place.new_segment()?, uids };
+        let path = self.place.segment_path(entry.name);
+        let written = merge(&*self.place.vfs, &path, &parts, &docs);
+        Ok(written.map_err(|error| index_error(&path, error))?.map(|()| entry))
     }
+}
+
+/// A segment that is merged.
+struct SmallSegment<'e> {
+    uids: &'e [u32],
+    segment: Segment,
+    docs: Vec<Doc>,
 }
 
 /// Gives documents without a message the UID of the one before them: it is covered once, by the
