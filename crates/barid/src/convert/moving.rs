@@ -19,7 +19,7 @@ use super::text::{Digest, TextTreatment};
 use super::{ConvertEvent, ConvertOptions, ConvertReport, TellConvert, copy};
 use crate::limits::MOVE_NOTE_LEN_MAX;
 use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
-use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result};
+use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result, View};
 
 /// Report of a move.
 #[derive(Debug, Default)]
@@ -125,18 +125,31 @@ pub fn move_messages(
     Ok(moved)
 }
 
-/// Fails if messages cannot leave one mailbox for the other.
-fn check(source: &Mailbox, target: &Mailbox) -> Result<()> {
+/// Checks that messages can leave one mailbox for the other, if both are opened for writing.
+///
+/// # Errors
+/// [`Error::TargetInTheWay`] if both are the same mailbox; [`Error::ReadOnly`] if the source cannot
+/// lose messages, or the target cannot get any.
+pub fn check_move(source: &View, target: &View) -> Result<()> {
     if source.id() == target.id() {
         let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
         return Err(Error::TargetInTheWay { path, what });
     }
     for (mailbox, can) in [(source, source.caps().expunge), (target, target.caps().append)] {
-        if mailbox.options.read_only || !can {
+        if !can {
             return Err(Error::ReadOnly { path: mailbox.path().to_owned() });
         }
     }
     Ok(())
+}
+
+/// Fails if messages cannot leave one mailbox for the other.
+fn check(source: &Mailbox, target: &Mailbox) -> Result<()> {
+    check_move(source, target)?;
+    match [source, target].into_iter().find(|mailbox| mailbox.options.read_only) {
+        Some(mailbox) => Err(Error::ReadOnly { path: mailbox.path().to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// The messages that a move has to compare and copy.
