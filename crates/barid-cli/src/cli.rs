@@ -19,7 +19,7 @@ Examples:
   barid thread --newest 10 ~/Maildir       the ten newest threads
   barid search ~/Maildir from:ann budget   the messages of Ann about the budget
   barid show ~/Maildir 4711                one message
-  barid ls ~/Maildir from:ann newer:2w     a query instead of UIDs, in every command
+  barid ls ~/Maildir from:ann newer:2w     a query instead of UIDs, as in most commands
   barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back

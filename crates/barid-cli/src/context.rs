@@ -146,6 +146,11 @@ impl Context {
         self.open_spec(&self.spec(mailbox)?)
     }
 
+    /// Does the same as [`Context::open`], for a mailbox that must not be standard input.
+    pub(crate) fn open_on_disk(&self, mailbox: &OsStr) -> anyhow::Result<Mailbox> {
+        self.open_spec(&self.spec_on_disk(mailbox)?)
+    }
+
     /// Does the same as [`Context::open`], for a parsed mailbox name.
     pub(crate) fn open_spec(&self, spec: &MailboxSpec) -> anyhow::Result<Mailbox> {
         self.open_with(spec, &|_| {})

@@ -24,6 +24,23 @@ pub(crate) enum Outcome {
     Code(u8),
 }
 
+impl Outcome {
+    /// Returns the outcome of a command with two parts: what could not be read counts before what
+    /// does not exist, and that before success.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Incomplete, _) | (_, Self::Incomplete) => Self::Incomplete,
+            (Self::Done, other) => other,
+            (one, _) => one,
+        }
+    }
+
+    /// Returns the outcome of a search or choice that may be empty.
+    pub(crate) fn nothing_if(is_nothing: bool) -> Self {
+        if is_nothing { Self::NothingMatched } else { Self::Done }
+    }
+}
+
 /// The requested object does not exist: reported like an error, but not a failure.
 #[derive(Debug)]
 pub(crate) struct NotThere(pub(crate) WithHint);

@@ -13,7 +13,7 @@ use crate::config::{UserConfig, load};
 use crate::usage;
 
 /// Commands that run for others than the one who started them, or before there is any mail: they
-/// use no file of a user.
+/// use no file of a user, and no default mailbox. The environment counts.
 const WITHOUT_FILE: [&str; 12] = [
     "serve",
     "admin",
@@ -55,13 +55,12 @@ pub(crate) fn start(args: &[OsString]) -> Result<Startup, Error> {
         return finished(parsed, &mut root, UserConfig::default());
     };
     let command = path.first().map(String::as_str).unwrap_or_default();
-    if WITHOUT_FILE.contains(&command) {
-        return finished(parsed, &mut root, UserConfig::default());
-    }
-    let (mut config, problem) = load(args);
+    let has_file = !WITHOUT_FILE.contains(&command);
+    let (mut config, problem) =
+        if has_file { load(args) } else { (UserConfig::default(), None) };
     let problem = problem.filter(|_| command != CONFIG);
     let mut args = args.to_vec();
-    if parsed.as_ref().is_err_and(lacks_mailbox) {
+    if has_file && parsed.as_ref().is_err_and(lacks_mailbox) {
         if config.has_mailbox() {
             args = with_words(&args, at, &["@".into()]);
             parsed = root.try_get_matches_from_mut(&args);
@@ -108,8 +107,8 @@ fn with_defaults(
     let candidates = config.candidates(path);
     let leaf = leaf_of(matches);
     let mut words = Vec::new();
+    let Some((_, _, command)) = subcommands_of(args, root) else { return Ok(None) };
     for candidate in candidates {
-        let Some((_, _, command)) = subcommands_of(args, root) else { return Ok(None) };
         if is_given(leaf, command, &candidate.option) {
             continue;
         }

@@ -1,5 +1,6 @@
 //! Little-endian numbers and texts with their lengths, in bytes of state files.
 
+use barid_vfs::le::{LeReader, PutLe as _};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Appends values to a buffer.
@@ -15,21 +16,20 @@ impl ByteWriter {
     }
 
     pub(crate) fn put_u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.0.put_u32(value);
     }
 
     pub(crate) fn put_u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.0.put_u64(value);
     }
 
     pub(crate) fn put_u128(&mut self, value: u128) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.0.put_u128(value);
     }
 
     /// Appends the length and the bytes.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
-        self.put_u32(bytes.len() as u32);
-        self.0.extend_from_slice(bytes);
+        self.0.put_bytes(bytes);
     }
 
     /// Appends the number of values.
@@ -66,7 +66,7 @@ impl Unreadable {
 
 /// Takes values from the front of bytes.
 #[derive(Debug)]
-pub(crate) struct ByteReader<'a>(&'a [u8]);
+pub(crate) struct ByteReader<'a>(LeReader<'a>);
 
 impl<'a> ByteReader<'a> {
     /// Begins to read a file: checks magic, version and checksum.
@@ -75,7 +75,7 @@ impl<'a> ByteReader<'a> {
         if body.get(..8) != Some(&magic[..]) || u64::from_le_bytes(*checksum) != xxh3_64(body) {
             return Err(Unreadable::Damaged);
         }
-        let mut reader = Self(&body[8..]);
+        let mut reader = Self(LeReader(&body[8..]));
         match reader.u32() {
             Some(found) if found == version => Ok(reader),
             Some(_) => Err(Unreadable::Version),
@@ -84,28 +84,19 @@ impl<'a> ByteReader<'a> {
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {
-        let (value, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u32::from_le_bytes(*value))
+        self.0.u32()
     }
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
-        let (value, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*value))
+        self.0.u64()
     }
 
     pub(crate) fn u128(&mut self) -> Option<u128> {
-        let (value, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u128::from_le_bytes(*value))
+        self.0.u128()
     }
 
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
-        let len = self.u32()? as usize;
-        let (value, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(value)
+        self.0.bytes()
     }
 
     pub(crate) fn text(&mut self) -> Option<String> {
@@ -121,7 +112,7 @@ impl<'a> ByteReader<'a> {
         // Every value takes some bytes, so a wrong count ends soon, and nothing is reserved for it.
         let mut values = Vec::new();
         for _ in 0..count {
-            if self.0.is_empty() {
+            if self.is_at_end() {
                 return None;
             }
             values.push(read(self)?);
@@ -131,6 +122,6 @@ impl<'a> ByteReader<'a> {
 
     /// Returns `true` if nothing is left.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.0.is_empty()
+        self.0.0.is_empty()
     }
 }

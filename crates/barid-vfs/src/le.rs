@@ -41,6 +41,8 @@ pub trait PutLe {
     fn put_u32(&mut self, value: u32);
     /// Appends 8 bytes.
     fn put_u64(&mut self, value: u64);
+    /// Appends 16 bytes.
+    fn put_u128(&mut self, value: u128);
     /// Appends a length of 4 bytes, then the bytes.
     fn put_bytes(&mut self, bytes: &[u8]);
     /// Appends a length of 8 bytes, then the bytes.
@@ -64,6 +66,10 @@ impl PutLe for Vec<u8> {
     }
     #[inline]
     fn put_u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+    #[inline]
+    fn put_u128(&mut self, value: u128) {
         self.extend_from_slice(&value.to_le_bytes());
     }
     #[inline]
@@ -131,6 +137,12 @@ impl<'a> LeReader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// Reads 16 bytes.
+    #[inline]
+    pub fn u128(&mut self) -> Option<u128> {
+        self.array().map(u128::from_le_bytes)
+    }
+
     /// Reads what [`PutLe::put_bytes`] appended.
     #[inline]
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
@@ -177,6 +189,7 @@ mod tests {
         bytes.put_u16(0x0203);
         bytes.put_u32(0x0405_0607);
         bytes.put_u64(0x0809_0a0b_0c0d_0e0f);
+        bytes.put_u128(0x1112 << 64 | 0x1314);
         bytes.put_bytes(b"short");
         bytes.put_long_bytes(b"long");
         bytes.put_varint(0x0fff_ffff);
@@ -184,12 +197,14 @@ mod tests {
         assert_eq!(u16_at(&bytes, 1), 0x0203);
         assert_eq!(u32_at(&bytes, 3), 0x0405_0607);
         assert_eq!(u64_at(&bytes, 7), 0x0809_0a0b_0c0d_0e0f);
+        assert_eq!(bytes[15..31], [0x14, 0x13, 0, 0, 0, 0, 0, 0, 0x12, 0x11, 0, 0, 0, 0, 0, 0]);
         let read = |bytes| {
             let mut reader = LeReader(bytes);
             let numbers = (reader.u8()?, reader.u16()?, reader.u32()?, reader.u64()?);
+            let numbers = (numbers, reader.u128()?);
             Some((numbers, reader.bytes()?, reader.long_bytes()?, reader.varint()?, reader.0))
         };
-        let numbers = (1, 0x0203, 0x0405_0607, 0x0809_0a0b_0c0d_0e0f);
+        let numbers = ((1, 0x0203, 0x0405_0607, 0x0809_0a0b_0c0d_0e0f), 0x1112 << 64 | 0x1314);
         let expected = (numbers, &b"short"[..], &b"long"[..], 0x0fff_ffff, &b""[..]);
         assert_eq!(read(&bytes), Some(expected));
         for len in 0..bytes.len() {

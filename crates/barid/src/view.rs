@@ -1,5 +1,6 @@
 //! A mailbox as it was at one moment, for any number of readers.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -213,6 +214,20 @@ impl View {
         });
         self.done(read)?;
         Ok(all)
+    }
+
+    /// Returns the check values of [`View::checked_uids`] for some messages, without those that do
+    /// not exist. Reads at most two blocks of the cache for each.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn checks_of(&self, uids: &[Uid]) -> Result<HashMap<Uid, u32>> {
+        self.check_read()?;
+        let check = |uid: Uid| {
+            let Some(row) = self.snapshot.row_of_uid(uid)? else { return Ok(None) };
+            Ok(Some((uid, check_of(&self.snapshot.core(row)?))))
+        };
+        self.done(uids.iter().filter_map(|uid| check(*uid).transpose()).collect())
     }
 
     /// Runs `work` on the row of a message; if that has moved, on its row in a newer view. The

@@ -190,7 +190,7 @@ fn write_json(context: &mut Context, setting: &Setting) {
         SettingSource::Default => json.key("source").str("default"),
         SettingSource::Option(name) => {
             json.key("source").str("option");
-            json.key("option").str(name);
+            json.key("option").str(&format!("--{name}"));
         }
         SettingSource::Variable(name) => {
             json.key("source").str("environment");

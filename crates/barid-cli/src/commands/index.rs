@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use barid::vfs::{Host as _, OsVfs};
-use barid::{IndexAmount, IndexReport, IndexStatus, Mailbox};
+use barid::{IndexAmount, IndexReport, IndexStatus, Mailbox, MailboxSpec};
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::context::Context;
@@ -87,13 +87,9 @@ pub(crate) fn run(context: &mut Context, args: &IndexArgs) -> anyhow::Result<Out
 fn build_all(context: &mut Context, mailboxes: &[OsString]) -> anyhow::Result<Outcome> {
     let stop: Arc<AtomicBool> = Arc::default();
     signals::answer_signals(&stop, context.global.quiet).context("signals cannot be caught")?;
-    let mut worst = Outcome::Done;
-    for mailbox in mailboxes {
-        if build(context, mailbox, Arc::clone(&stop))? != Outcome::Done {
-            worst = Outcome::Incomplete;
-        }
-    }
-    Ok(worst)
+    mailboxes.iter().try_fold(Outcome::Done, |worst, mailbox| {
+        Ok(worst.worse(build(context, mailbox, Arc::clone(&stop))?))
+    })
 }
 
 fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyhow::Result<Outcome> {
@@ -101,7 +97,7 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
     let mut options = context.open_options()?;
     options.stop = Some(Arc::clone(&stop));
     let stopped = Arc::clone(&stop);
-    let spec = context.spec(mailbox)?;
+    let spec = context.spec_on_disk(mailbox)?;
     let built = context.with_line(Some(stop), |progress| {
         options.progress = progress;
         let open = || Mailbox::open_in(Arc::new(OsVfs), &spec, &options);
@@ -145,27 +141,32 @@ fn build_quietly(context: &Context, mailboxes: &[OsString]) {
     let _ = rustix::process::nice(LOWER);
     let Ok(options) = context.open_options() else { return };
     for mailbox in mailboxes {
-        let Ok(spec) = context.spec(mailbox) else { continue };
+        let Ok(spec) = context.spec_on_disk(mailbox) else { continue };
         if let Ok(mailbox) = Mailbox::open_in(Arc::new(OsVfs), &spec, &options) {
             let _ = mailbox.view().index_texts(IndexAmount::All);
         }
     }
 }
 
-/// Starts a process that builds the indexes of mailboxes, for which nobody waits.
-pub(crate) fn build_in_background(context: &Context, mailboxes: &[&OsString]) {
+/// Starts a process that builds the indexes of mailboxes, for which nobody waits. It has the
+/// mailboxes and options of this one, and so needs no configuration.
+pub(crate) fn build_in_background(context: &Context, mailboxes: &[MailboxSpec]) {
     let Ok(program) = std::env::current_exe() else { return };
+    let Ok(names) = mailboxes.iter().map(name_of).collect::<io::Result<Vec<_>>>() else { return };
     let mut command = Command::new(program);
-    command.args(["index", "--background"]);
+    command.args(["index", "--background", "--no-defaults", "--config-file", "/dev/null"]);
     let folders = [("--cache-dir", context.cache_dir()), ("--state-dir", context.state_dir().ok())];
     for (option, folder) in folders {
         let Some(folder) = folder else { return };
         command.arg(option).arg(folder);
     }
+    let (store, compress) = (&context.global.store, &context.global.compress);
+    command.args(store.iter().map(|store| format!("--store={store}")));
+    command.args(compress.iter().map(|method| format!("--compress={method}")));
     if context.global.read_only {
         command.arg("--read-only");
     }
-    command.arg("--").args(mailboxes);
+    command.arg("--").args(names);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Ctrl-C is for this command, which is about to end.
     let started = command.process_group(0).spawn();
@@ -174,15 +175,23 @@ pub(crate) fn build_in_background(context: &Context, mailboxes: &[&OsString]) {
     }
 }
 
+/// Returns the words that name a mailbox in every folder and with every configuration.
+fn name_of(spec: &MailboxSpec) -> io::Result<OsString> {
+    let path = std::path::absolute(&spec.path)?;
+    let mut name = spec.format.map_or_else(OsString::new, |it| format!("{}:", it.name()).into());
+    name.push(path);
+    Ok(name)
+}
+
 fn status(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {
-    let mailbox = context.open(&of.mailbox)?;
+    let mailbox = context.open_on_disk(&of.mailbox)?;
     let status = mailbox.view().index_status()?.unwrap_or_default();
     print(context, &status, None);
     Ok(Outcome::Done)
 }
 
 fn remove(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {
-    let mailbox = context.open(&of.mailbox)?;
+    let mailbox = context.open_on_disk(&of.mailbox)?;
     let bytes = mailbox.view().remove_index()?.ok_or_else(is_busy)?;
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "index-removed");

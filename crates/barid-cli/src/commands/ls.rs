@@ -58,12 +58,12 @@ pub(crate) struct LsArgs {
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is listed");
-    let selection = match args.messages.is_empty() {
-        true => None,
-        false => {
-            Some(MessageSelection::parse(&context.config, &args.messages, args.query, selector)?)
-        }
-    };
+    let selection = MessageSelection::parse_optional(
+        &context.config,
+        &args.messages,
+        args.query,
+        selector,
+    )?;
     let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
         let unreadable = match args.rfc822_size {
             true => mailbox.fill_rfc822_sizes()?,
@@ -78,14 +78,10 @@ pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcom
         Ok((sorted.rows, unreadable, selected))
     })?;
     print(context, args, &mailbox, &rows)?;
-    let outcome = match selected.map(|selected| selected.report(context, &args.mailbox)) {
-        Some(Outcome::Done) if rows.is_empty() => Outcome::NothingMatched,
-        selected => selected.unwrap_or(Outcome::Done),
-    };
-    Ok(match report_unreadable(context, unreadable) {
-        Outcome::Done => outcome,
-        worse => worse,
-    })
+    let outcome = selected.map_or(Outcome::Done, |selected| {
+        selected.report(context, &args.mailbox).worse(Outcome::nothing_if(rows.is_empty()))
+    });
+    Ok(outcome.worse(report_unreadable(context, unreadable)))
 }
 
 fn print(

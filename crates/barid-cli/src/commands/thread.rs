@@ -79,12 +79,12 @@ impl From<Algorithm> for ThreadAlgorithm {
 /// Finds the threads and prints them.
 pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is shown");
-    let selection = match args.messages.is_empty() {
-        true => None,
-        false => {
-            Some(MessageSelection::parse(&context.config, &args.messages, args.query, selector)?)
-        }
-    };
+    let selection = MessageSelection::parse_optional(
+        &context.config,
+        &args.messages,
+        args.query,
+        selector,
+    )?;
     let (mailbox, (threads, selected, rows)) = context.open_and(&args.mailbox, |mailbox| {
         let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;
         let rows = selected.as_ref().map(|selected| selected.rows(mailbox)).transpose()?;
@@ -94,11 +94,9 @@ pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Ou
         return write_imap(context, &mailbox, &threads, args.uid);
     }
     print(context, &mailbox, &nodes_of(&threads, args.newest, rows.as_deref()), None)?;
+    let is_nothing = rows.is_some_and(|rows| rows.is_empty());
     let outcome = selected.map(|selected| selected.report(context, &args.mailbox));
-    Ok(match outcome {
-        Some(Outcome::Done) if rows.is_some_and(|rows| rows.is_empty()) => Outcome::NothingMatched,
-        outcome => outcome.unwrap_or(Outcome::Done),
-    })
+    Ok(outcome.unwrap_or(Outcome::Done).worse(Outcome::nothing_if(is_nothing)))
 }
 
 /// Prints threads as trees, or as JSON; `name` is that of the mailbox, where several are searched.

@@ -54,7 +54,7 @@ fn first_of(errors: &ConfigErrors) -> String {
 /// Returns the path of the file, and what names it.
 fn place(args: &[OsString]) -> (Option<PathBuf>, SettingSource) {
     if let Some(path) = option_on(args, "--config-file") {
-        return (Some(path.into()), SettingSource::Option("--config-file"));
+        return (Some(path.into()), SettingSource::Option("config-file"));
     }
     match env::var_os(FILE_VARIABLE).filter(|value| !value.is_empty()) {
         Some(path) => (Some(path.into()), SettingSource::Variable(FILE_VARIABLE)),

@@ -18,7 +18,7 @@ pub(crate) enum SettingSource {
     /// The program.
     #[default]
     Default,
-    /// An option on the command line.
+    /// An option on the command line, by its long name.
     Option(&'static str),
     /// An environment variable.
     Variable(&'static str),
@@ -31,7 +31,7 @@ impl SettingSource {
     pub(crate) fn place_in(&self, config: &UserConfig) -> String {
         match self {
             Self::Default => "default".to_owned(),
-            Self::Option(name) => format!("option {name}"),
+            Self::Option(name) => format!("option --{name}"),
             Self::Variable(name) => format!("environment {name}"),
             Self::File(ConfigPlace { line, column }) => {
                 let path = config.path.as_deref().unwrap_or(Path::new(""));
@@ -85,6 +85,9 @@ impl UserConfig {
         for option in ["cache-dir", "state-dir", "store", "compress", "color"] {
             all.push(self.global_setting(option, global));
         }
+        if global.no_defaults {
+            return all;
+        }
         let is_shown = |key: &str, all: &[Setting]| all.iter().any(|shown| shown.key == key);
         for default in &self.options {
             if is_shown(&default.key, &all) {
@@ -113,7 +116,7 @@ impl UserConfig {
         };
         let default = self.options.iter().find(|it| it.command.is_empty() && it.option == option);
         let source = match (VARIABLES.iter().find(is_set), default) {
-            _ if self.given.contains(option) => SettingSource::Option(long_of(option)),
+            _ if self.given.contains(option) => SettingSource::Option(option),
             _ if global.no_defaults => SettingSource::Default,
             (Some((_, variable)), _) => SettingSource::Variable(variable),
             (None, Some(default)) => SettingSource::File(default.place),
@@ -201,15 +204,5 @@ impl UserConfig {
             Err(error) if !excludes(&error) => Err(candidate.refused(&error).to_string()),
             _ => Ok(()),
         }
-    }
-}
-
-fn long_of(option: &str) -> &'static str {
-    match option {
-        "cache-dir" => "--cache-dir",
-        "state-dir" => "--state-dir",
-        "store" => "--store",
-        "compress" => "--compress",
-        _ => "--color",
     }
 }

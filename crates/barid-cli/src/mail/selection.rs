@@ -113,6 +113,23 @@ impl MessageSelection {
         Ok(Self::Query(program))
     }
 
+    /// Parses the words of a command that is about all messages without them: then `None`.
+    ///
+    /// # Errors
+    ///
+    /// As [`MessageSelection::parse`], for words.
+    pub(crate) fn parse_optional(
+        config: &UserConfig,
+        words: &[String],
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<Option<Self>> {
+        match words.is_empty() {
+            true => Ok(None),
+            false => Self::parse(config, words, query, selector).map(Some),
+        }
+    }
+
     /// Parses one word of the command line, as [`MessageSelection::parse`] does.
     ///
     /// # Errors
@@ -193,7 +210,6 @@ impl SelectedMessages {
 
     /// Reports UIDs that do not exist, and messages that could not be read.
     pub(crate) fn report(&self, context: &Context, mailbox: &OsStr) -> Outcome {
-        let mut outcome = Outcome::Done;
         for uid in self.selected.missing.iter().take(MISSING_SHOWN) {
             let path = mailbox.to_owned().into();
             report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
@@ -203,13 +219,8 @@ impl SelectedMessages {
             let more = counted(more as u64, "more UID");
             context.error_line("error", &format!("{more} not there"));
         }
-        if !self.selected.missing.is_empty() {
-            outcome = Outcome::NothingMatched;
-        }
-        match self.report_unreadable(context, mailbox) {
-            Outcome::Done => outcome,
-            worse => worse,
-        }
+        let unreadable = self.report_unreadable(context, mailbox);
+        unreadable.worse(Outcome::nothing_if(!self.selected.missing.is_empty()))
     }
 
     /// Reports the messages that a query could not read.
@@ -217,6 +228,9 @@ impl SelectedMessages {
         for (uid, error) in &self.unreadable {
             let text = format!("{}: UID {uid}: {error}", mailbox.display());
             context.error_line("error", &visible(text.as_bytes()));
+        }
+        if let Some(hint) = self.unreadable.iter().find_map(|(_, error)| error.hint()) {
+            context.error_line("hint", &visible(hint.as_bytes()));
         }
         if self.unreadable.is_empty() { Outcome::Done } else { Outcome::Incomplete }
     }

@@ -45,6 +45,26 @@ impl TextTreatment {
         }
     }
 
+    /// Returns the digest by which a text, in memory or not, is compared with texts of the target
+    /// ([`TextTreatment::likeness`]); `scratch` is overwritten.
+    ///
+    /// # Errors
+    /// As [`TextTreatment::read_large`].
+    pub(super) fn likeness_of(
+        self,
+        mailbox: &Mailbox,
+        read: &MessageRead<'_>,
+        scratch: &mut Vec<u8>,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Digest> {
+        if let Some(row) = read.large {
+            let large = self.read_large(mailbox, (row, &read.text), stop)?;
+            return Ok(large.likeness.unwrap_or(large.digest));
+        }
+        let likeness = self.likeness(&read.text, scratch);
+        Ok(likeness.unwrap_or_else(|| self.digest(&read.text, scratch)))
+    }
+
     /// Reads a large text, whose header is given.
     ///
     /// # Errors
@@ -76,7 +96,7 @@ fn is_stopped(stop: Option<&AtomicBool>) -> bool {
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
-fn stopped_error(mailbox: &Mailbox) -> FormatError {
+pub(super) fn stopped_error(mailbox: &Mailbox) -> FormatError {
     FormatError::Stopped { path: mailbox.path().to_owned(), done: 0, total: 1 }
 }
 

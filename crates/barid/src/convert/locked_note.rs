@@ -3,9 +3,32 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use barid_vfs::le::{LeReader, PutLe as _};
 use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Error, Result};
+
+/// Returns the bytes of a note: magic, version, what `write` appends, and the checksum of all
+/// before.
+pub(super) fn sealed(magic: &[u8; 8], version: u32, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = magic.to_vec();
+    out.put_u32(version);
+    write(&mut out);
+    out.put_u64(xxh3_64(&out));
+    out
+}
+
+/// Returns a reader of what [`sealed`] had appended; `None` if the bytes are of another kind or
+/// version, or damaged.
+pub(super) fn opened<'b>(bytes: &'b [u8], magic: &[u8; 8], version: u32) -> Option<LeReader<'b>> {
+    let (body, sum) = bytes.split_last_chunk::<8>()?;
+    if xxh3_64(body) != u64::from_le_bytes(*sum) {
+        return None;
+    }
+    let mut rest = LeReader(body.strip_prefix(magic)?);
+    (rest.u32()? == version).then_some(rest)
+}
 
 /// Location of a note. It is locked as long as this value exists.
 #[derive(Debug)]

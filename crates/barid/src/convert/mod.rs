@@ -31,7 +31,7 @@ use barid_vfs::Vfs;
 
 pub use self::dedupe::{Dedupe, Dropped};
 pub use self::loss::Losses;
-pub use self::moving::{Moved, move_messages};
+pub use self::moving::{Moved, check_move, move_messages};
 pub use self::proof::{Difference, Proof, ProofSide, Proven};
 pub use self::text::Digest;
 pub use self::tree::plan_tree;

@@ -4,9 +4,10 @@
 //! message of the source that no note names has no copy in the target that a move has made.
 
 use barid_types::{Uid, UidSet};
-use barid_vfs::le::{LeReader, PutLe as _};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use barid_vfs::le::PutLe as _;
+use xxhash_rust::xxh3::xxh3_128;
 
+use super::locked_note::{opened, sealed};
 use crate::limits::MOVE_NOTE_RANGES_MAX;
 
 const MAGIC: &[u8; 8] = b"barid-mv";
@@ -37,44 +38,30 @@ impl MoveNote {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.put_u32(VERSION);
-        out.put_u32(self.source_validity);
-        out.extend_from_slice(&self.source.to_le_bytes());
-        out.put_u32(self.target_validity);
-        out.put_u32(self.uidnext);
-        out.extend_from_slice(&self.target.to_le_bytes());
         // Of very many ranges the last ones are joined: more messages are compared than need be.
         let ranges = self.uids.ranges();
         let (single, joined) = ranges.split_at(ranges.len().min(MOVE_NOTE_RANGES_MAX - 1));
         let joined = joined.first().zip(joined.last()).map(|(first, last)| (first.0, last.1));
         let ranges = single.iter().copied().chain(joined);
-        out.put_u64(ranges.clone().count() as u64);
-        for (first, last) in ranges {
-            out.put_u32(first.get());
-            out.put_u32(last.get());
-        }
-        out.put_u64(xxh3_64(&out));
-        out
+        sealed(MAGIC, VERSION, |out| {
+            out.put_u32(self.source_validity);
+            out.put_u128(self.source);
+            out.put_u32(self.target_validity);
+            out.put_u32(self.uidnext);
+            out.put_u128(self.target);
+            out.put_u64(ranges.clone().count() as u64);
+            for (first, last) in ranges {
+                out.put_u32(first.get());
+                out.put_u32(last.get());
+            }
+        })
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (body, sum) = bytes.split_last_chunk::<8>()?;
-        if xxh3_64(body) != u64::from_le_bytes(*sum) {
-            return None;
-        }
-        let mut rest = LeReader(body.strip_prefix(MAGIC)?);
-        if rest.u32()? != VERSION {
-            return None;
-        }
-        let id = |rest: &mut LeReader<'_>| {
-            let (low, high) = (rest.u64()?, rest.u64()?);
-            Some(u128::from(high) << 64 | u128::from(low))
-        };
-        let source_validity = rest.u32()?;
-        let source = id(&mut rest)?;
+        let mut rest = opened(bytes, MAGIC, VERSION)?;
+        let (source_validity, source) = (rest.u32()?, rest.u128()?);
         let (target_validity, uidnext) = (rest.u32()?, rest.u32()?);
-        let target = id(&mut rest)?;
+        let target = rest.u128()?;
         let count = rest.u64()?;
         if count.checked_mul(8)? != rest.0.len() as u64 {
             return None;

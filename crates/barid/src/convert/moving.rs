@@ -7,11 +7,11 @@
 //! (`docs/design/moving.md`).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_mailbox::{Error as FormatError, FlagChange, FlagChanges};
+use barid_mailbox::{FlagChange, FlagChanges};
 use barid_types::{FlagSet, Keyword, Uid, UidSet};
 
+use super::large::stopped_error;
 use super::locked_note::LockedNote;
 use super::loss::Hold;
 use super::move_note::MoveNote;
@@ -19,7 +19,7 @@ use super::text::{Digest, TextTreatment};
 use super::{ConvertEvent, ConvertOptions, ConvertReport, TellConvert, copy};
 use crate::limits::MOVE_NOTE_LEN_MAX;
 use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
-use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result};
+use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result, View};
 
 /// Report of a move.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ pub fn move_messages(
     let plan = Plan::new(source, target, uids, earlier);
     place.write(&plan.note.encode())?;
     let validity = source.status().uidvalidity;
-    let before = checks_of(source, uids)?;
+    let before = source.view().checks_of(uids)?;
     let mut moved = Moved { uids: plan.find_copies(source, target, options)?, ..Moved::default() };
     moved.found = moved.uids.len() as u64;
     if moved.found > 0 {
@@ -107,7 +107,7 @@ pub fn move_messages(
         // it: a message that is no longer what was copied stays.
         source.catch_up()?;
         source.check_numbering(validity)?;
-        let now = checks_of(source, uids)?;
+        let now = source.view().checks_of(uids)?;
         let is_same = |uid: &Uid| now.get(uid).is_none_or(|check| before.get(uid) == Some(check));
         let (same, changed): (Vec<_>, Vec<_>) =
             moved.uids.iter().copied().partition(|(uid, _)| is_same(uid));
@@ -125,18 +125,31 @@ pub fn move_messages(
     Ok(moved)
 }
 
-/// Fails if messages cannot leave one mailbox for the other.
-fn check(source: &Mailbox, target: &Mailbox) -> Result<()> {
+/// Checks that messages can leave one mailbox for the other, if both are opened for writing.
+///
+/// # Errors
+/// [`Error::TargetInTheWay`] if both are the same mailbox; [`Error::ReadOnly`] if the source cannot
+/// lose messages, or the target cannot get any.
+pub fn check_move(source: &View, target: &View) -> Result<()> {
     if source.id() == target.id() {
         let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
         return Err(Error::TargetInTheWay { path, what });
     }
     for (mailbox, can) in [(source, source.caps().expunge), (target, target.caps().append)] {
-        if mailbox.options.read_only || !can {
+        if !can {
             return Err(Error::ReadOnly { path: mailbox.path().to_owned() });
         }
     }
     Ok(())
+}
+
+/// Fails if messages cannot leave one mailbox for the other.
+fn check(source: &Mailbox, target: &Mailbox) -> Result<()> {
+    check_move(source, target)?;
+    match [source, target].into_iter().find(|mailbox| mailbox.options.read_only) {
+        Some(mailbox) => Err(Error::ReadOnly { path: mailbox.path().to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// The messages that a move has to compare and copy.
@@ -188,15 +201,18 @@ impl Plan {
         target: &mut Mailbox,
         options: &ConvertOptions,
     ) -> Result<Vec<(Uid, Uid)>> {
-        let copies: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
-        let copies = &copies[copies.partition_point(|uid| *uid < self.from)..];
-        if self.begun.is_empty() || copies.is_empty() {
+        if self.begun.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = target.row_from(self.from)?..target.len();
+        let copies = rows.map(|row| target.uid_of(row)).collect::<Result<Vec<_>>>()?;
+        if copies.is_empty() {
             return Ok(Vec::new());
         }
         let texts = TextTreatment::between(source.format(), target.format());
         let mut hold = Hold::of(target, source.keywords())?;
         let mut known: HashMap<Digest, Vec<Copy>> = HashMap::new();
-        each(target, copies, texts, options, &mut |uid, digest, flags, keywords| {
+        each(target, &copies, texts, options, &mut |uid, digest, flags, keywords| {
             known.entry(digest).or_default().push(Copy { uid, flags, keywords });
         })?;
         // The first copy is that of the first message.
@@ -232,6 +248,9 @@ impl Plan {
         let failed = copied.flat_map(|copied| copied.failed.iter().map(|(uid, _)| *uid));
         let settled = moved.uids.iter().map(|(uid, _)| *uid).chain(failed);
         let settled: UidSet = settled.chain(moved.unproven.iter().copied()).collect();
+        if self.left.is_empty() && uids.iter().all(|uid| settled.contains(*uid)) {
+            return place.remove();
+        }
         let ours: UidSet = uids.iter().copied().collect();
         let is_left = |uid: &Uid| match ours.contains(*uid) {
             true => !settled.contains(*uid),
@@ -265,58 +284,30 @@ fn each(
     let stop = options.stop.as_deref();
     let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
         // Quoting that the target does not undo makes another text of the copy.
-        let digest = match read.large {
-            Some(row) => {
-                let large = texts.read_large(mailbox, (row, &read.text), stop)?;
-                large.likeness.unwrap_or(large.digest)
-            }
-            None => match texts.likeness(&read.text, scratch) {
-                Some(likeness) => likeness,
-                None => texts.digest(&read.text, scratch),
-            },
-        };
+        let digest = texts.likeness_of(mailbox, &read, scratch, stop)?;
         Ok((digest, read.flags, read.keywords))
     };
     read_each(mailbox, (uids, Large::Stream), &make, &mut |_, uid, outcome| {
         if let ReadOutcome::Made((digest, flags, keywords)) = outcome {
             take(uid, digest, flags, keywords);
         }
-        Ok::<_, Error>(!is_set(stop))
+        Ok::<_, Error>(!options.is_stopped())
     })?;
-    match is_set(stop) {
-        true => {
-            Err(FormatError::Stopped { path: mailbox.path().to_owned(), done: 0, total: 1 }.into())
-        }
+    match options.is_stopped() {
+        true => Err(stopped_error(mailbox).into()),
         false => Ok(()),
     }
-}
-
-fn is_set(stop: Option<&AtomicBool>) -> bool {
-    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-}
-
-/// Returns a check value of each of these messages that is there.
-fn checks_of(mailbox: &Mailbox, uids: &[Uid]) -> Result<HashMap<Uid, u32>> {
-    let wanted: UidSet = uids.iter().copied().collect();
-    let all = mailbox.view().checked_uids()?;
-    Ok(all.into_iter().filter(|(uid, _)| wanted.contains(*uid)).collect())
 }
 
 /// Makes the names durable under which an interrupted move has stored copies: it may have ended
 /// before it did. Contents are durable before they get a name.
 fn sync_names(target: &Mailbox) -> Result<()> {
-    for folder in ["", "new", "cur"] {
-        let path = match folder {
-            "" => target.path().to_owned(),
-            folder => target.path().join(folder),
-        };
-        let is_folder = target
-            .vfs
-            .metadata(&path)
-            .is_ok_and(|metadata| metadata.file_type == barid_vfs::FileType::Dir);
-        if is_folder {
-            target.vfs.sync_dir(&path).map_err(|source| Error::Io { path, source })?;
-        }
+    let path = target.path();
+    let metadata = target.vfs.metadata(path);
+    let is_folder = metadata.is_ok_and(|it| it.file_type == barid_vfs::FileType::Dir);
+    let within = target.format().message_folders.iter().map(|folder| path.join(folder));
+    for folder in is_folder.then(|| path.to_owned()).into_iter().chain(within) {
+        target.vfs.sync_dir(&folder).map_err(Error::at(&folder))?;
     }
     Ok(())
 }

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use barid_vfs::Vfs;
-use barid_vfs::le::{LeReader, PutLe as _};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use barid_vfs::le::PutLe as _;
+use xxhash_rust::xxh3::xxh3_128;
 
-use super::locked_note::LockedNote;
+use super::locked_note::{LockedNote, opened, sealed};
 use super::{ConvertOptions, Dedupe};
 use crate::limits::CONVERT_NOTE_LEN_MAX;
 use crate::{Error, Result};
@@ -48,34 +48,24 @@ impl ConvertNote {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.put_u32(VERSION);
-        out.put_u32(self.uidvalidity);
-        out.extend_from_slice(&self.source.to_le_bytes());
-        out.put_u32(self.is_made.into());
-        out.put_u32(match self.dedupe {
-            None => 0,
-            Some(Dedupe::MessageId) => 1,
-            Some(Dedupe::Content) => 2,
-        });
-        out.put_long_bytes(self.format.as_bytes());
-        out.put_long_bytes(self.target.as_os_str().as_bytes());
-        out.put_u64(xxh3_64(&out));
-        out
+        sealed(MAGIC, VERSION, |out| {
+            out.put_u32(self.uidvalidity);
+            out.put_u128(self.source);
+            out.put_u32(self.is_made.into());
+            out.put_u32(match self.dedupe {
+                None => 0,
+                Some(Dedupe::MessageId) => 1,
+                Some(Dedupe::Content) => 2,
+            });
+            out.put_long_bytes(self.format.as_bytes());
+            out.put_long_bytes(self.target.as_os_str().as_bytes());
+        })
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (body, sum) = bytes.split_last_chunk::<8>()?;
-        if xxh3_64(body) != u64::from_le_bytes(*sum) {
-            return None;
-        }
-        let mut rest = LeReader(body.strip_prefix(MAGIC)?);
-        if rest.u32()? != VERSION {
-            return None;
-        }
+        let mut rest = opened(bytes, MAGIC, VERSION)?;
         let uidvalidity = rest.u32()?;
-        let (low, high) = (rest.u64()?, rest.u64()?);
-        let source = u128::from(high) << 64 | u128::from(low);
+        let source = rest.u128()?;
         let is_made = rest.u32()? == 1;
         let dedupe = match rest.u32()? {
             0 => None,

@@ -188,15 +188,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let options = self.options;
         let stop = options.stop.as_deref();
         let make = move |mailbox: &Mailbox, read: MessageRead<'_>, scratch: &mut Vec<u8>| {
-            let (digest, likeness) = match read.large {
-                Some(row) => {
-                    let large = texts.read_large(mailbox, (row, &read.text), stop)?;
-                    (Some(large.digest), large.likeness)
-                }
-                None => (None, texts.likeness(&read.text, scratch)),
-            };
-            let digest = likeness.or(digest);
-            let likeness = digest.unwrap_or_else(|| texts.digest(&read.text, scratch));
+            let likeness = texts.likeness_of(mailbox, &read, scratch, stop)?;
             Ok((likeness, if wants_id { message_id_of(&read.text) } else { None }))
         };
         let uids = super::all_uids(self.target)?;
@@ -540,7 +532,7 @@ impl<'a, 't> Transfer<'a, 't> {
 
 impl ConvertOptions {
     /// Returns `true` if the copy is to end.
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 }

@@ -100,7 +100,9 @@ trait Work {
     ) -> anyhow::Result<Outcome>;
 
     /// Does what is left.
-    fn finish(&mut self, context: &mut Context) -> anyhow::Result<Outcome>;
+    fn finish(&mut self, _context: &mut Context) -> anyhow::Result<Outcome> {
+        Ok(Outcome::Done)
+    }
 }
 
 /// Lists attachments, or works on them.
@@ -112,23 +114,21 @@ pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Resu
         Some(dir) => Box::new(save::Saving::new(dir)?),
         None if args.text => Box::new(text::Printing::new(context, Arc::clone(&stop))),
         None => {
-            let listed = list(context, args, &mut mailbox, &uids)?;
-            return Ok(worse(outcome, listed));
+            return Ok(outcome.worse(list(context, args, &mut mailbox, &uids)?));
         }
     };
-    let (uids, unread) = with_attachments(context, args, &mut mailbox, &uids)?;
-    let outcome = worse(outcome, unread);
-    let mut outcome =
-        worse(outcome, if uids.is_empty() { Outcome::NothingMatched } else { Outcome::Done });
+    let (uids, unread) = with_attachments(args, &mut mailbox, &uids)?;
+    let outcome = outcome.worse(report_unreadable(context, unread));
+    let mut outcome = outcome.worse(Outcome::nothing_if(uids.is_empty()));
     signals::set_on_signal(&stop)?;
     for uid in uids {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        outcome = worse(outcome, of_message(context, args, (&mut mailbox, uid), &mut *work)?);
+        outcome = outcome.worse(of_message(context, args, (&mut mailbox, uid), &mut *work)?);
     }
     if !stop.load(Ordering::Relaxed) {
-        outcome = worse(outcome, work.finish(context)?);
+        outcome = outcome.worse(work.finish(context)?);
     }
     if stop.load(Ordering::Relaxed) {
         return Err(WithHint::error("interrupted", "what is done so far is complete"));
@@ -142,10 +142,17 @@ fn select(
     args: &AttachmentsArgs,
     mailbox: &mut Mailbox,
 ) -> anyhow::Result<(Vec<Uid>, Outcome)> {
-    let all = ["all".to_owned()];
-    let words = if args.messages.is_empty() { &all[..] } else { &args.messages };
     let selector = Selector::reading("nothing is listed");
-    let messages = MessageSelection::parse(&context.config, words, args.query, selector)?;
+    let selection = MessageSelection::parse_optional(
+        &context.config,
+        &args.messages,
+        args.query,
+        selector,
+    )?;
+    let Some(messages) = selection else {
+        let all = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
+        return Ok((all, Outcome::Done));
+    };
     let found = messages.select(mailbox)?;
     let outcome = match found.report(context, &args.mailbox) {
         // Other messages that are named exist: their attachments decide.
@@ -175,7 +182,7 @@ fn of_message(
             continue;
         }
         let done = work.attachment(context, &mut message, &attachment);
-        outcome = worse(outcome, reported(context, uid, &attachment, done)?);
+        outcome = outcome.worse(reported(context, uid, &attachment, done)?);
     }
     Ok(outcome)
 }
@@ -204,26 +211,20 @@ fn title(uid: Uid, attachment: &Attachment) -> String {
     format!("UID {uid}, part {}{name}", attachment.number)
 }
 
-fn worse(one: Outcome, other: Outcome) -> Outcome {
-    match (one, other) {
-        (Outcome::Incomplete, _) | (_, Outcome::Incomplete) => Outcome::Incomplete,
-        (Outcome::Done, other) => other,
-        (one, _) => one,
-    }
-}
+/// Messages that could not be read, with the errors.
+type Unread = Vec<(Uid, barid::Error)>;
 
 /// Writes the wanted attachments of a message; called from many threads.
 type WriteFound<'a> = dyn Fn(Uid, &[Attachment], &mut Vec<u8>) + Sync + 'a;
 
 /// Calls `write` with each message that has wanted attachments, from many threads, and `take` with
-/// its output, in order.
+/// its output, in order. Returns the messages that could not be read.
 fn fetch_structures(
-    context: &Context,
     args: &AttachmentsArgs,
     (mailbox, uids): (&mut Mailbox, &[Uid]),
     write: &WriteFound<'_>,
     take: &mut dyn FnMut(&mut Vec<u8>) -> bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<Unread> {
     let items = FetchItems::parse("BODYSTRUCTURE")?;
     debug_assert!(items.has(&FetchItem::BodyStructure), "the structure is known");
     let write = |fetched: &Fetched<'_>, out: &mut Vec<u8>| {
@@ -233,25 +234,23 @@ fn fetch_structures(
             write(fetched.summary.uid, &wanted, out);
         }
     };
-    let fetched = mailbox.fetch(uids, &items, &write, take)?;
-    Ok(report_unreadable(context, fetched.unreadable))
+    Ok(mailbox.fetch(uids, &items, &write, take)?.unreadable)
 }
 
-/// Returns the messages that have wanted attachments.
+/// Returns the messages that have wanted attachments, and those that could not be read.
 fn with_attachments(
-    context: &Context,
     args: &AttachmentsArgs,
     mailbox: &mut Mailbox,
     uids: &[Uid],
-) -> anyhow::Result<(Vec<Uid>, Outcome)> {
+) -> anyhow::Result<(Vec<Uid>, Unread)> {
     let mut found = Vec::new();
     let write = |uid: Uid, _: &[Attachment], out: &mut Vec<u8>| out.extend(uid.get().to_le_bytes());
-    let outcome = fetch_structures(context, args, (mailbox, uids), &write, &mut |bytes| {
+    let unread = fetch_structures(args, (mailbox, uids), &write, &mut |bytes| {
         let (numbers, _) = bytes.as_chunks();
         found.extend(numbers.iter().filter_map(|number| Uid::new(u32::from_le_bytes(*number))));
         true
     })?;
-    Ok((found, outcome))
+    Ok((found, unread))
 }
 
 /// Prints a line for each attachment.
@@ -275,16 +274,13 @@ fn list(
         }
     };
     let (mut written, mut is_empty) = (Ok(()), true);
-    let mut out = std::mem::replace(&mut context.out, crate::output::sink::Sink::new());
-    let fetched = fetch_structures(context, args, (mailbox, uids), &write, &mut |bytes| {
+    let unread = fetch_structures(args, (mailbox, uids), &write, &mut |bytes| {
         is_empty &= bytes.is_empty();
-        written = out.block(bytes);
+        written = context.out.block(bytes);
         written.is_ok()
     });
-    context.out = out;
     written?;
-    let outcome = fetched?;
-    Ok(worse(outcome, if is_empty { Outcome::NothingMatched } else { Outcome::Done }))
+    Ok(report_unreadable(context, unread?).worse(Outcome::nothing_if(is_empty)))
 }
 
 /// Writes the keys of an attachment that all lines of JSON have.

@@ -95,8 +95,4 @@ impl Work for Saving {
         context.out.settle()?;
         Ok(Outcome::Done)
     }
-
-    fn finish(&mut self, _: &mut Context) -> anyhow::Result<Outcome> {
-        Ok(Outcome::Done)
-    }
 }

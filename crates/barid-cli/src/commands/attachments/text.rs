@@ -13,7 +13,7 @@ use barid_extract::{
 };
 
 use super::pieces::AttachedMessage;
-use super::{Work, title, worse, write_keys};
+use super::{Work, title, write_keys};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
@@ -164,7 +164,7 @@ impl Work for Printing {
         self.len = 0;
         let mut outcome = Outcome::Done;
         for (waiting, found) in waiting.iter().zip(self.extractor.texts(&parts)) {
-            outcome = worse(outcome, self.print(context, waiting, &found)?);
+            outcome = outcome.worse(self.print(context, waiting, &found)?);
         }
         Ok(outcome)
     }

@@ -66,7 +66,8 @@ struct OneOrAll {
 impl OneOrAll {
     /// Returns the path of the mailbox.
     fn path(&self, context: &Context) -> anyhow::Result<Option<std::path::PathBuf>> {
-        let spec = self.mailbox.as_deref().map(|mailbox| context.spec(mailbox)).transpose()?;
+        let mailbox = self.mailbox.as_deref();
+        let spec = mailbox.map(|mailbox| context.spec_on_disk(mailbox)).transpose()?;
         Ok(spec.map(|spec| spec.path))
     }
 

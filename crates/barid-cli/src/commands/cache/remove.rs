@@ -53,7 +53,8 @@ pub(super) fn clear(
     dir: &Path,
     args: &ClearArgs,
 ) -> anyhow::Result<Outcome> {
-    let spec = args.mailbox.as_deref().map(|mailbox| context.spec(mailbox)).transpose()?;
+    let mailbox = args.mailbox.as_deref();
+    let spec = mailbox.map(|mailbox| context.spec_on_disk(mailbox)).transpose()?;
     let path = spec.map(|spec| spec.path);
     let mut report = caches::clear(dir, path.as_deref())?;
     if args.all {

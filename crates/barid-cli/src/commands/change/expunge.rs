@@ -88,10 +88,7 @@ pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<O
     args.numbering.check(&session.mailbox, selection.names_uids())?;
     let selected = selection.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, &selected)?;
-    Ok(match selected.report_unreadable(context, &args.mailbox) {
-        Outcome::Done => outcome,
-        worse => worse,
-    })
+    Ok(outcome.worse(selected.report_unreadable(context, &args.mailbox)))
 }
 
 fn expunge(

@@ -70,10 +70,7 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
     args.numbering.check(&session.mailbox, selection.names_uids())?;
     let selected = selection.select(&mut session.mailbox)?;
     let outcome = flag(context, args, &mut session, &selected, &wanted)?;
-    Ok(match selected.report_unreadable(context, &args.mailbox) {
-        Outcome::Done => outcome,
-        worse => worse,
-    })
+    Ok(outcome.worse(selected.report_unreadable(context, &args.mailbox)))
 }
 
 fn flag(

@@ -69,7 +69,7 @@ pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outc
 
 /// Lists the pending changes.
 fn list(context: &mut Context, name: &OsStr) -> anyhow::Result<Outcome> {
-    let mailbox = context.open(name)?;
+    let mailbox = context.open_on_disk(name)?;
     let changes = mailbox.pending_changes();
     let out = context.out.buffer();
     for (uid, change) in &changes {

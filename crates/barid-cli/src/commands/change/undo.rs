@@ -96,7 +96,7 @@ fn in_words(error: anyhow::Error) -> anyhow::Error {
 
 /// Prints the kept expunges.
 fn list(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
-    let mailbox = context.open(&args.mailbox)?;
+    let mailbox = context.open_on_disk(&args.mailbox)?;
     let all = mailbox.kept_expunges()?;
     if context.global.json {
         all.iter().for_each(|kept| write_json(context.out.buffer(), args, kept));

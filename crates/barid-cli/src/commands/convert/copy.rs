@@ -116,10 +116,6 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     }
     let is_nothing = messages.is_found && uids.is_empty();
     messages.selected.missing.extend(&copied.gone);
-    Ok(match (outcome, messages.report(context, &args.source)) {
-        (_, Outcome::Incomplete) => Outcome::Incomplete,
-        (Outcome::Done, _) if is_nothing => Outcome::NothingMatched,
-        (Outcome::Done, selected) => selected,
-        (outcome, _) => outcome,
-    })
+    let outcome = outcome.worse(messages.report(context, &args.source));
+    Ok(outcome.worse(Outcome::nothing_if(is_nothing)))
 }

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use barid::Uid;
-use barid::convert::{ConvertOptions, Moved, move_messages};
+use barid::convert::{ConvertOptions, Moved, check_move, move_messages};
 use clap::{Args, ValueHint};
 
 use super::report::{self, CopyPrinter, Pair};
@@ -14,11 +13,10 @@ use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
 use crate::commands::change::warn_of;
 use crate::context::Context;
-use crate::exit::{Outcome, WithHint, report as report_error};
-use crate::limits::MISSING_SHOWN;
+use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
 use crate::mail::query::QueryArgs;
-use crate::mail::selection::{MessageSelection, SelectedMessages, Selector};
+use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::counted;
@@ -87,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveMessagesArgs) -> anyhow::Res
         context.is_incomplete.set(true);
     }
     args.numbering.check(&source, selection.names_uids())?;
-    let SelectedMessages { selected, unreadable, .. } = selection.select(&mut source)?;
+    let mut messages = selection.select(&mut source)?;
     let mut proofs = session.proofs()?;
     let pair = Pair::new(&args.source, &args.target);
     context.has_changed.set(true);
@@ -95,7 +93,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveMessagesArgs) -> anyhow::Res
     let moved = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         let options = ConvertOptions { progress, ..session.options() };
         let tell = &mut |event: barid::convert::ConvertEvent<'_>| printer.print_event(&event);
-        move_messages(&mut source, &selected.uids, &mut target, &options, tell)
+        move_messages(&mut source, &messages.selected.uids, &mut target, &options, tell)
     });
     let (told, _) = printer.finish();
     context.out.block(&told)?;
@@ -107,17 +105,9 @@ pub(crate) fn run(context: &mut Context, args: &MoveMessagesArgs) -> anyhow::Res
         }
         proofs.finish("the messages are moved: only the proof is missing")?;
     }
-    let gone = moved.copied.iter().flat_map(|copied| &copied.gone);
-    let missing = report_missing(context, args, selected.missing.iter().chain(gone));
-    let mut outcome = trouble(context, &moved);
-    for (uid, error) in unreadable {
-        report_error(context, &anyhow::Error::new(error).context(format!("UID {uid}")));
-        outcome = Outcome::Incomplete;
-    }
-    Ok(match outcome {
-        Outcome::Done if missing || moved.uids.is_empty() => Outcome::NothingMatched,
-        outcome => outcome,
-    })
+    messages.selected.missing.extend(moved.copied.iter().flat_map(|copied| &copied.gone));
+    let outcome = messages.report(context, &args.source).worse(trouble(context, &moved));
+    Ok(outcome.worse(Outcome::nothing_if(moved.uids.is_empty())))
 }
 
 fn open_both(
@@ -151,46 +141,24 @@ fn dry_run(
         })
     };
     let mut source = open(context, &args.source)?;
-    open(context, &args.target)?;
+    check_move(&source, &open(context, &args.target)?)?;
     args.numbering.check(&source, selection.names_uids())?;
-    let SelectedMessages { selected, unreadable, .. } = selection.select(&mut source)?;
+    let messages = selection.select(&mut source)?;
+    let count = messages.selected.uids.len() as u64;
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "move");
         json.key("source").bytes(args.source.as_encoded_bytes());
         json.key("target").bytes(args.target.as_encoded_bytes());
         json.key("dry_run").bool(true);
-        json.key("moved").number(selected.uids.len() as u64);
+        json.key("moved").number(count);
         json.end_line();
     } else {
-        let count = counted(selected.uids.len() as u64, "message");
+        let would_move = counted(count, "message");
         let [source, target] =
             [&args.source, &args.target].map(|name| visible(name.as_encoded_bytes()));
-        context.out.line(&format!("{source} -> {target}: would move {count}"))?;
+        context.out.line(&format!("{source} -> {target}: would move {would_move}"))?;
     }
-    let is_missing = report_missing(context, args, selected.missing.iter());
-    let is_nothing = is_missing || selected.uids.is_empty();
-    Ok(match crate::exit::report_unreadable(context, unreadable) {
-        Outcome::Done if is_nothing => Outcome::NothingMatched,
-        outcome => outcome,
-    })
-}
-
-/// Reports missing messages; returns `true` if there are any.
-fn report_missing<'u>(
-    context: &Context,
-    args: &MoveMessagesArgs,
-    missing: impl Iterator<Item = &'u Uid> + Clone,
-) -> bool {
-    for uid in missing.clone().take(MISSING_SHOWN) {
-        let path = args.source.clone().into();
-        report_error(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
-    }
-    let count = missing.count();
-    if count > MISSING_SHOWN {
-        let more = counted((count - MISSING_SHOWN) as u64, "more UID");
-        context.error_line("error", &format!("{more} not there"));
-    }
-    count > 0
+    Ok(messages.report(context, &args.source).worse(Outcome::nothing_if(count == 0)))
 }
 
 /// Reports everything that the move could not do.

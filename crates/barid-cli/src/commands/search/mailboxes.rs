@@ -65,10 +65,11 @@ impl SearchedArgs {
         }
         if let (Some(name), false) = (&self.mailbox, is_many) {
             let query = self.options.parse(&context.config, words)?;
-            let (mailbox, found) =
-                context.open_and(name, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
+            let spec = context.spec(name)?;
+            let (mailbox, found) = context
+                .open_spec_and(&spec, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
             if found.index_missing {
-                index::build_in_background(context, &[name]);
+                index::build_in_background(context, &[spec]);
             }
             let (rows, unreadable) = (found.rows, found.unreadable);
             let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
@@ -83,7 +84,7 @@ impl SearchedArgs {
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
             match found {
                 Ok((mailbox, found)) => {
-                    unindexed.extend(found.index_missing.then(|| name.clone()));
+                    unindexed.extend(found.index_missing.then_some(spec));
                     let (rows, unreadable) = (found.rows, found.unreadable);
                     parts.push(SearchedMailbox { name, mailbox, rows, unreadable });
                 }
@@ -101,8 +102,7 @@ impl SearchedArgs {
             }
         }
         if !unindexed.is_empty() {
-            let names: Vec<&OsString> = unindexed.iter().collect();
-            index::build_in_background(context, &names);
+            index::build_in_background(context, &unindexed);
         }
         Ok((Mailboxes { parts, is_many }, query.returns, outcome))
     }
@@ -139,16 +139,9 @@ impl Mailboxes {
     /// Reports the messages that could not be read, and returns the outcome of the command.
     pub(super) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
         let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
-        let mut worst = outcome;
-        for part in self.parts {
-            if report_unreadable(context, part.unreadable) != Outcome::Done {
-                worst = Outcome::Incomplete;
-            }
-        }
-        match worst {
-            Outcome::Done if is_empty => Outcome::NothingMatched,
-            worst => worst,
-        }
+        let outcome = outcome.worse(Outcome::nothing_if(is_empty));
+        let unreadable = self.parts.into_iter().map(|part| part.unreadable);
+        unreadable.fold(outcome, |worst, all| worst.worse(report_unreadable(context, all)))
     }
 }
 

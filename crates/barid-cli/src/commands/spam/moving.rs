@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use barid::ChangeOptions;
+use barid::{ChangeOptions, MailboxSpec};
 use barid_spam::{At, Classified, MovedSpam, SpamOptions};
 use clap::{Args, ValueHint};
 
@@ -64,14 +64,18 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
         create_mailbox(context, &args.to)?;
     }
     let stop = stop_on_signal(context)?;
-    let open = |name: &OsString| {
-        context.open_with(&context.spec(name)?, &|options| {
+    let open = |spec: &MailboxSpec| {
+        context.open_with(spec, &|options| {
             options.read_only |= args.dry_run;
             options.stop = Some(Arc::clone(&stop));
             args.locks.apply(options);
         })
     };
-    let (mut source, mut target) = (open(&args.mailbox)?, open(&args.to)?);
+    let source = match args.dry_run {
+        true => context.spec(&args.mailbox)?,
+        false => context.spec_on_disk(&args.mailbox)?,
+    };
+    let (mut source, mut target) = (open(&source)?, open(&context.spec_on_disk(&args.to)?)?);
     context.has_changed.set(!args.dry_run);
     let mut failed = Vec::new();
     let (filter, moved) = context.with_line(Some(Arc::clone(&stop)), |progress| {
