@@ -8,7 +8,7 @@ use barid_bench::Launcher;
 use barid_bench::open::{Options, Part, Side, Step, run};
 use barid_testkit::Scratch;
 
-use crate::support::{Listener, check_parts, program, text};
+use crate::support::{Listener, check_parts, check_refused, program, text};
 
 fn options(out: &Path) -> Options {
     Options {
@@ -89,15 +89,9 @@ fn told_to_stop_it_writes_what_there_is() {
 
 #[test]
 fn wrong_options_are_told_at_once() {
-    let check = |change: &dyn Fn(&mut Options), expected: &str| {
-        let scratch = Scratch::new("bench").unwrap();
-        let mut options = options(&scratch.path().join("out"));
-        change(&mut options);
-        let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-        check_parts(&format!("{error:#}"), &[expected]);
-    };
-    check(&|options| options.times = 0, "at least one run");
-    check(&|options| options.parts.clear(), "at least one part");
-    check(&|options| options.scale = 0, "the scale must be at least 1");
-    check(&|options| options.out = program("").parent().map(Path::to_owned), "not an empty folder");
+    let check = |change, expected| check_refused(options, change, run, expected);
+    check(|options| options.times = 0, "at least one run");
+    check(|options| options.parts.clear(), "at least one part");
+    check(|options| options.scale = 0, "the scale must be at least 1");
+    check(|options| options.out = program("").parent().map(Path::to_owned), "not an empty folder");
 }

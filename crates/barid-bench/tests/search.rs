@@ -9,7 +9,7 @@ use barid_bench::search::{Options, Side, Step, run};
 use barid_testkit::peers::program as installed;
 use barid_testkit::{Scratch, disk, skip_or_fail};
 
-use crate::support::{Listener, World, check_parts, program, text};
+use crate::support::{Listener, World, check_parts, check_refused, program, text};
 
 fn options(out: &Path) -> Options {
     Options {
@@ -92,16 +92,23 @@ fn every_step_is_measured_and_written_down() {
 
 #[test]
 fn a_wrong_answer_is_not_timed() {
-    let check = |name: &str, expected: &str| {
+    let check = |name: &str, has_times: bool, expected: &str, at: &str| {
         let scratch = Scratch::new("bench").unwrap();
         let out = scratch.path().join(name);
         let options = Options { mail: Some(mail(&scratch)), ..options(&out) };
         let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-        check_parts(&format!("{error:#}"), &[expected, "what was measured before is in"]);
+        let expected = expected.replace("DIR", &scratch.path().join("messages").to_string_lossy());
+        check_parts(&format!("{error:#}"), &[&expected, at, "what was measured before is in"]);
         assert!(text(&out, "summary.md").contains("Not complete"));
+        let raw = text(&out, "raw.csv");
+        assert!(raw.contains("1,barid,\"build\","), "{name}: {raw}");
+        assert_eq!(raw.contains("\"body word\""), has_times, "{name}: {raw}");
     };
-    check("lies", "it misses message Some(0) and adds message None");
-    check("late", "barid: finds 0 of 1 delivered messages");
+    let misses = "it misses message 0 (DIR/0): what was measured";
+    check("lies", false, misses, "barid: ");
+    let differs = "it does not find message 5 (DIR/9), which it finds otherwise";
+    check("differs", false, differs, "no-index: ");
+    check("late", true, "barid: finds 0 of 1 delivered messages", "");
 }
 
 #[test]
@@ -118,18 +125,13 @@ fn told_to_stop_it_writes_what_there_is() {
 
 #[test]
 fn wrong_options_are_told_at_once() {
-    let check = |change: &dyn Fn(&mut Options), expected: &str| {
-        let scratch = Scratch::new("bench").unwrap();
-        let mut options = options(&scratch.path().join("out"));
-        change(&mut options);
-        let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-        check_parts(&format!("{error:#}"), &[expected]);
-    };
-    check(&|options| options.times = 0, "at least one run");
-    check(&|options| options.builds = 0, "at least one run");
-    check(&|options| options.messages = Some(0), "at least one message");
-    check(&|options| options.queries = 0, "at least one query");
-    check(&|options| options.out = program("").parent().map(Path::to_owned), "not an empty folder");
+    let check = |change, expected| check_refused(options, change, run, expected);
+    check(|options| options.times = 0, "at least one run");
+    check(|options| options.builds = 0, "at least one run");
+    check(|options| options.messages = Some(0), "at least one message");
+    check(|options| options.queries = 0, "at least one query");
+    check(|options| options.peer_queries = 0, "at least one query");
+    check(|options| options.out = program("").parent().map(Path::to_owned), "not an empty folder");
 }
 
 /// With few messages and the real programs: barid misses nothing, every peer finds something and

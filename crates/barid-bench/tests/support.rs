@@ -61,6 +61,22 @@ pub(crate) fn check_parts(text: &str, expected: &[&str]) {
     }
 }
 
+/// Checks that a bench refuses its options after a change, with an error that has the part
+/// `expected`.
+pub(crate) fn check_refused<Options, Report>(
+    options: fn(&Path) -> Options,
+    change: fn(&mut Options),
+    run: fn(&Options, &mut dyn Screen, &AtomicBool) -> anyhow::Result<Report>,
+    expected: &str,
+) {
+    let scratch = Scratch::new("bench").unwrap();
+    let mut options = options(&scratch.path().join("out"));
+    change(&mut options);
+    let ended = run(&options, &mut Listener::default(), &AtomicBool::new(false));
+    let error = ended.err().unwrap_or_else(|| panic!("no error: {expected}"));
+    check_parts(&format!("{error:#}"), &[expected]);
+}
+
 /// A folder in which the program `barid-bench` runs, removed when dropped.
 pub(crate) struct World {
     scratch: Scratch,

@@ -124,9 +124,10 @@ impl Extractor {
         charset: &str,
         bytes: &[u8],
     ) -> Result<ExtractedText, Failure> {
-        let Some(cache) = self.cache.as_ref().filter(|_| bytes.len() <= INPUT_LEN_MAX) else {
-            return self.extract(kind, charset, bytes);
-        };
+        if bytes.len() > INPUT_LEN_MAX {
+            return Err(Failure::InputTooLong);
+        }
+        let Some(cache) = &self.cache else { return self.extract(kind, charset, bytes) };
         let reader = if kind == DocumentType::Pdf { &*self.pdf_reader_id } else { b"" };
         let key = TextKey::of(kind, charset, reader, bytes);
         cache.get(key).unwrap_or_else(|| {
@@ -142,9 +143,6 @@ impl Extractor {
         charset: &str,
         bytes: &[u8],
     ) -> Result<ExtractedText, Failure> {
-        if bytes.len() > INPUT_LEN_MAX {
-            return Err(Failure::InputTooLong);
-        }
         let mut command = Command::new(&self.program);
         command.args(["extract-text", "--type", kind.name()]);
         command.arg(format!("--parent={}", std::process::id()));

@@ -1,6 +1,6 @@
 //! The parent of helpers, with programs in their place that do what no helper should.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,5 +150,4 @@ fn the_reader_of_pdf_is_found_in_the_path() {
     assert!(Command::new("chmod").arg("644").arg(&program).status().unwrap().success());
     assert_eq!(find(folder), None);
     assert_eq!(find(""), None);
-    assert!(Path::new(folder).is_absolute());
 }

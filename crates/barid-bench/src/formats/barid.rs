@@ -1,5 +1,6 @@
 //! The program under test, started as a new process for each operation.
 
+use std::ffi::OsStr;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,7 +64,7 @@ impl Barid {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn command(&self, words: &[String]) -> Command {
+    fn command(&self, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         in_folder(&mut command, &self.folder).args(words);
         command
@@ -81,18 +82,8 @@ impl Barid {
         forget(&self.folder)
     }
 
-    /// Runs the program with its output in a file, and returns the file.
-    fn output(&self, words: &[&str]) -> Result<PathBuf> {
-        let path = self.folder.join("output");
-        let file = disk::create(&path).with_context(|| path.display().to_string())?;
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        self.runner.run(&self.command(&words), file.into(), Sampling::Off)?;
-        Ok(path)
-    }
-
     fn text(&self, words: &[&str]) -> Result<String> {
-        let path = self.output(words)?;
-        disk::read_text(&path).with_context(|| path.display().to_string())
+        self.runner.text(&self.command(words), 0)
     }
 
     fn fetched<T>(
@@ -101,9 +92,11 @@ impl Barid {
         items: &str,
         parse: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<Vec<T>> {
-        let path = self.output(&["fetch", "--seq", mailbox, "1:*", items])?;
-        let mut found = Vec::new();
-        let file = disk::open(&path).with_context(|| path.display().to_string())?;
+        let (path, mut found) = (self.folder.join("output"), Vec::new());
+        let at = || path.display().to_string();
+        let command = self.command(&["fetch", "--seq", mailbox, "1:*", items]);
+        self.runner.run(&command, disk::create(&path).with_context(at)?.into(), Sampling::Off)?;
+        let file = disk::open(&path).with_context(at)?;
         responses(BufReader::new(file), &mut |response| {
             let answer = parse(response).with_context(|| {
                 let shown: String = String::from_utf8_lossy(response).chars().take(200).collect();

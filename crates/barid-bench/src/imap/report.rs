@@ -75,16 +75,13 @@ impl Reported for Results {
 
 /// Returns a figure in milliseconds, or memory in megabytes, with its spread.
 fn spread(results: &Results, side: Side, step: Step, figure: fn(&Figures) -> f64) -> String {
+    let digits = |value: f64| match value {
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    };
     let spread = results.of(side, step).spread(figure);
-    spread.map_or_else(String::new, |spread| {
-        let digits = |value: f64| match value {
-            _ if value >= 100.0 => format!("{value:.0}"),
-            _ if value >= 10.0 => format!("{value:.1}"),
-            _ => format!("{value:.2}"),
-        };
-        let [median, least, most] = [spread.median, spread.least, spread.most].map(digits);
-        if least == most { median } else { format!("{median} ({least}-{most})") }
-    })
+    spread.map_or_else(String::new, |spread| spread.text(digits))
 }
 
 /// A figure with its name and unit.

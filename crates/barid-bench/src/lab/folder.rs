@@ -55,6 +55,13 @@ pub(crate) fn fresh_folder(path: &Path) -> Result<()> {
     disk::create_dir_all(path).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
+/// Checks that the disk of a folder has room for `needed` bytes.
+pub(crate) fn ensure_room(folder: &Path, needed: u64) -> Result<()> {
+    let (free, needed) = (disk::free(folder)? / 1_000_000, needed / 1_000_000);
+    ensure!(free > needed, "{needed} MB are needed in {} and {free} are free", folder.display());
+    Ok(())
+}
+
 /// Waits until earlier writes to the file system of a folder are on the disk.
 pub(crate) fn settle(folder: &Path) -> Result<()> {
     disk::sync_file_system(folder).with_context(|| folder.display().to_string())

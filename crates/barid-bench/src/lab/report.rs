@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use barid_testkit::disk;
 use serde::Serialize;
 
-use super::{Bar, Facts, Page, Table, bars, is_interrupted};
+use super::{Bar, Facts, Measured, Page, Spreads, Table, bars, is_interrupted};
 
 /// The outcome of a bench.
 #[derive(Debug)]
@@ -89,9 +89,17 @@ pub(crate) trait Reported: Sized {
     /// Returns the JSON lines, one for each side and step.
     fn json_lines(&self) -> Result<Vec<String>>;
 
+    /// Returns the names and texts of the files that only this bench has.
+    fn more_files(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Writes all files, replacing earlier ones.
     fn write(&self, folder: &Path, facts: &Facts, complete: bool) -> Result<()> {
         save(folder, "raw.csv", &self.raw())?;
+        for (name, text) in self.more_files() {
+            save(folder, name, &text)?;
+        }
         save(folder, "summary.md", &self.summary(facts, complete))
     }
 
@@ -130,6 +138,34 @@ pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<()> {
 /// Serializes each item as a line of JSON.
 pub(crate) fn json_lines<T: Serialize>(lines: impl Iterator<Item = T>) -> Result<Vec<String>> {
     lines.map(|line| serde_json::to_string(&line).context("a line of JSON")).collect()
+}
+
+/// The version of the JSON lines of [`measured_lines`].
+pub(crate) const LINES_VERSION: u32 = 1;
+
+/// Returns a JSON line for each step and side that was timed, with the fields that every bench has
+/// and then those of `more`; without a line where that is `None`.
+pub(crate) fn measured_lines<Step: Serialize, Side: Serialize, More: Serialize>(
+    kind: &'static str,
+    measured: Vec<(Step, Side, Measured<'_>)>,
+    more: impl Fn(&Measured<'_>) -> Option<More>,
+) -> Result<Vec<String>> {
+    #[derive(Serialize)]
+    struct Line<Step, Side, More> {
+        v: u32,
+        r#type: &'static str,
+        side: Side,
+        step: Step,
+        #[serde(flatten)]
+        spreads: Spreads,
+        #[serde(flatten)]
+        more: More,
+    }
+    let lines = measured.into_iter().filter_map(|(step, side, measured)| {
+        let (spreads, more) = (Spreads::of(&measured)?, more(&measured)?);
+        Some(Line { v: LINES_VERSION, r#type: kind, side, step, spreads, more })
+    });
+    json_lines(lines)
 }
 
 #[cfg(test)]

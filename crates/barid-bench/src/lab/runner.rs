@@ -13,7 +13,7 @@ use barid_testkit::usage::{Sampling, Usage};
 use super::{Figures, Launcher, command_line, short};
 use crate::limits::{READ_BUFFER_LEN, SAMPLE_INTERVAL, STEP_DEADLINE};
 
-/// Runs commands to completion; `folder` receives their error output.
+/// Runs commands to completion; `folder` receives their output.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
     pub(crate) launcher: Launcher,
@@ -66,6 +66,15 @@ impl Runner {
         let usage = self.run(command, Stdio::from(writer), sampling);
         drain.join().expect("because reading does not panic");
         usage
+    }
+
+    /// Runs a command as [`Runner::run_or_empty`] does, not sampled, and returns its output.
+    pub(crate) fn text(&self, command: &Command, empty: i32) -> Result<String> {
+        let path = self.folder.join("output");
+        let at = || path.display().to_string();
+        let file = disk::create(&path).with_context(at)?;
+        self.run_or_empty(command, file.into(), Sampling::Off, empty)?;
+        disk::read_text(&path).with_context(at)
     }
 
     /// Reads a whole file with `dd` and returns the figures.

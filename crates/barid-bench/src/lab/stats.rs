@@ -37,11 +37,14 @@ impl Spread {
             _ if value >= 1.0 => format!("{value:.2}"),
             _ => format!("{value:.4}"),
         };
+        self.text(digits)
+    }
+
+    /// Formats median, least and most, each as `digits` formats it; only the median if the others
+    /// look the same.
+    pub(crate) fn text(&self, digits: fn(f64) -> String) -> String {
         let [median, least, most] = [self.median, self.least, self.most].map(digits);
-        match self.least == self.most {
-            true => median,
-            false => format!("{median} ({least}-{most})"),
-        }
+        if least == most { median } else { format!("{median} ({least}-{most})") }
     }
 }
 

@@ -35,7 +35,7 @@ use barid_testkit::usage::Sampling;
 
 use crate::lab::{
     self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Reported as _, Runner, Screen,
-    counted, dovecot, drop_caches, grouped, make_folder, short, version,
+    counted, dovecot, drop_caches, ensure_room, grouped, make_folder, short, version,
 };
 use barid::Barid;
 use material::Material;
@@ -106,14 +106,7 @@ fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<M
         Some(mbox) => disk::size(mbox).with_context(|| mbox.display().to_string())?,
         None => options.messages * MESSAGE_LEN,
     };
-    let (free, needed) = (disk::free(work)?, len * COPIES + len / 4);
-    ensure!(
-        free > needed,
-        "{} MB are needed in {} and {} are free",
-        needed / 1_000_000,
-        work.display(),
-        free / 1_000_000
-    );
+    ensure_room(work, len * COPIES + len / 4)?;
     let material = match &options.mbox {
         Some(mbox) => Material::copy(work, mbox),
         None => {

@@ -7,12 +7,8 @@ use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
-    optional,
+    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Table, csv, megabytes, optional,
 };
-
-/// The version of the JSON lines.
-const VERSION: u32 = 1;
 
 /// The columns of the table of details that only this bench has.
 const COLUMNS: [Column; 5] = [
@@ -50,32 +46,20 @@ impl Reported for Results {
 
     fn json_lines(&self) -> Result<Vec<String>> {
         #[derive(Serialize)]
-        struct Line {
-            v: u32,
-            r#type: &'static str,
-            side: Side,
-            step: Step,
-            #[serde(flatten)]
-            spreads: Spreads,
+        struct More {
             write_bytes: Spread,
             barriers: Option<u64>,
             file_bytes: Spread,
             index_bytes: Spread,
         }
-        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
-            Some(Line {
-                v: VERSION,
-                r#type: "bench_mbox",
-                side,
-                step,
-                spreads: Spreads::of(&measured)?,
+        lab::measured_lines("bench_mbox", self.measured(), |measured| {
+            Some(More {
                 write_bytes: measured.spread(|f| f.write_bytes as f64)?,
                 barriers: measured.counted(|f| f.barriers),
                 file_bytes: measured.spread(|f| f.file_bytes as f64)?,
                 index_bytes: measured.spread(|f| f.index_bytes as f64)?,
             })
-        });
-        lab::json_lines(lines)
+        })
     }
 }
 

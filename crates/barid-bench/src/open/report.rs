@@ -6,12 +6,7 @@ use serde::Serialize;
 use super::bars;
 use super::results::{Results, Run};
 use super::step::{Side, Step};
-use crate::lab::{
-    self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Spreads, Table, csv, megabytes,
-};
-
-/// The version of the JSON lines.
-const VERSION: u32 = 1;
+use crate::lab::{self, Bar, CSV_HEAD, Column, Reported, Section, Spread, Table, csv, megabytes};
 
 /// The columns of the table of details that only this bench has.
 const COLUMNS: [Column; 3] = [
@@ -49,30 +44,18 @@ impl Reported for Results {
 
     fn json_lines(&self) -> Result<Vec<String>> {
         #[derive(Serialize)]
-        struct Line {
-            v: u32,
-            r#type: &'static str,
-            side: Side,
-            step: Step,
-            #[serde(flatten)]
-            spreads: Spreads,
+        struct More {
             read_bytes: Spread,
             write_bytes: Spread,
             index_bytes: Spread,
         }
-        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
-            Some(Line {
-                v: VERSION,
-                r#type: "bench_open",
-                side,
-                step,
-                spreads: Spreads::of(&measured)?,
+        lab::measured_lines("bench_open", self.measured(), |measured| {
+            Some(More {
                 read_bytes: measured.spread(|f| f.read_bytes as f64)?,
                 write_bytes: measured.spread(|f| f.write_bytes as f64)?,
                 index_bytes: measured.spread(|f| f.index_bytes as f64)?,
             })
-        });
-        lab::json_lines(lines)
+        })
     }
 }
 

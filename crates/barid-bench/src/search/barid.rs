@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::material::messages_of;
 use super::query::Query;
 use super::step::Side;
-use super::system::{Size, System, ask, output};
+use super::system::{Size, System, ask};
 use crate::lab::{Figures, Runner, command_line};
 use crate::systems::answer::{Answer, numbers};
 use crate::systems::barid::{forget, in_folder, index_bytes};
@@ -26,7 +26,8 @@ pub(crate) struct Barid {
     pub(crate) maildir: PathBuf,
     /// The folder of its cache and state.
     pub(crate) folder: PathBuf,
-    pub(crate) has_index: bool,
+    /// [`Side::Barid`] or [`Side::Linear`].
+    pub(crate) side: Side,
 }
 
 /// The output of `index status --json` as far as it is read.
@@ -46,7 +47,10 @@ impl Barid {
     }
 
     fn search(&self, query: &Query) -> Command {
-        let words: &[&str] = if self.has_index { &["search"] } else { &["--no-index", "search"] };
+        let words: &[&str] = match self.side.reads_mail() {
+            true => &["--no-index", "search"],
+            false => &["search"],
+        };
         let mut command = self.command(words);
         let key = query.field.name().to_ascii_uppercase();
         command.arg(format!("{key} \"{}\"", query.needle));
@@ -54,14 +58,14 @@ impl Barid {
     }
 
     fn status(&self) -> Result<Status> {
-        let text = output(&self.runner, &self.command(&["index", "status", "--json"]), 0)?;
+        let text = self.runner.text(&self.command(&["index", "status", "--json"]), 0)?;
         serde_json::from_str(&text).with_context(|| text)
     }
 }
 
 impl System for Barid {
     fn side(&self) -> Side {
-        if self.has_index { Side::Barid } else { Side::Linear }
+        self.side
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -84,18 +88,18 @@ impl System for Barid {
     }
 
     fn found(&mut self, query: &Query) -> Result<Vec<u32>> {
-        let text = output(&self.runner, &self.search(query), NOTHING)?;
+        let text = self.runner.text(&self.search(query), NOTHING)?;
         let Answer::Numbers(uids) = numbers(&text)? else { return Ok(Vec::new()) };
         messages_of(&uids, &self.maildir.join("dovecot-uidlist"))
     }
 
     fn sizes(&mut self) -> Result<Vec<Size>> {
-        if !self.has_index {
+        if self.side.reads_mail() {
             return Ok(Vec::new());
         }
         let status = self.status()?;
         let all = index_bytes(&self.folder)?;
-        let size = |part, bytes| Size { side: Side::Barid, part, bytes };
+        let size = |part, bytes| Size { side: self.side, part, bytes };
         Ok(vec![
             size(INDEX, status.bytes),
             size(WITHOUT_OPAQUE, status.bytes.saturating_sub(status.opaque_bytes)),
@@ -106,9 +110,9 @@ impl System for Barid {
     fn commands(&self) -> Vec<String> {
         let query = Query { needle: "WORD".to_owned(), ..Query::delivered() };
         let search = command_line(&self.search(&query));
-        match self.has_index {
-            true => vec![command_line(&self.command(&["index"])), search],
-            false => vec![search],
+        match self.side.reads_mail() {
+            true => vec![search],
+            false => vec![command_line(&self.command(&["index"])), search],
         }
     }
 }

@@ -32,17 +32,17 @@ const LIBRARY: &str = "/usr/lib/dovecot/modules/lib21_fts_xapian_plugin.so";
 pub(crate) struct Dovecot {
     pub(crate) peer: DovecotPeer,
     pub(crate) maildir: PathBuf,
-    pub(crate) has_index: bool,
+    /// [`Side::Dovecot`] or [`Side::Fts`].
+    pub(crate) side: Side,
 }
 
 impl Dovecot {
     /// Prepares a Dovecot; `None` if it, or its text index, is not installed.
     pub(crate) fn new(side: Side, maildir: PathBuf) -> Option<Self> {
-        let has_index = side == Side::Fts;
-        if has_index && !disk::exists(LIBRARY.as_ref()) {
+        if side == Side::Fts && !disk::exists(LIBRARY.as_ref()) {
             return None;
         }
-        Some(Self { peer: DovecotPeer::new()?, maildir, has_index })
+        Some(Self { peer: DovecotPeer::new()?, maildir, side })
     }
 
     fn location(&self) -> String {
@@ -50,7 +50,7 @@ impl Dovecot {
     }
 
     fn settings(&self) -> &'static [(&'static str, &'static str)] {
-        if self.has_index { &FTS } else { &[] }
+        if self.side == Side::Fts { &FTS } else { &[] }
     }
 
     fn session(&self) -> Result<Imap> {
@@ -70,7 +70,7 @@ impl Dovecot {
 
 impl System for Dovecot {
     fn side(&self) -> Side {
-        if self.has_index { Side::Fts } else { Side::Dovecot }
+        self.side
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -111,11 +111,11 @@ impl System for Dovecot {
 
     fn sizes(&mut self) -> Result<Vec<Size>> {
         let bytes = disk::allocated(&self.peer.index_folder(&self.maildir))?;
-        Ok(vec![Size { side: self.side(), part: "all its indexes", bytes }])
+        Ok(vec![Size { side: self.side, part: "all its indexes", bytes }])
     }
 
     fn commands(&self) -> Vec<String> {
-        match self.has_index {
+        match self.side == Side::Fts {
             true => vec![
                 format!(
                     "doveadm {} index INBOX",

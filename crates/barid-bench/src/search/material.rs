@@ -27,13 +27,17 @@ pub(crate) struct Material {
     pub(crate) bytes: u64,
     /// Number of messages delivered so far.
     pub(crate) delivered: u64,
+    /// The files that were copied, in order and perhaps again and again; empty if the messages are
+    /// generated.
+    copied: Vec<PathBuf>,
 }
 
 impl Material {
     /// Makes a Maildir of the messages that the options name, or of generated ones.
     pub(crate) fn make(folder: &Path, options: &Options) -> Result<Self> {
         let (root, linked) = (folder.join("mail"), folder.join("linked"));
-        let mut material = Self { root, linked, count: 0, bytes: 0, delivered: 0 };
+        let mut material =
+            Self { root, linked, count: 0, bytes: 0, delivered: 0, copied: Vec::new() };
         for maildir in [material.maildir(), material.linked.clone()] {
             for name in ["cur", "new", "tmp"] {
                 let path = maildir.join(name);
@@ -62,6 +66,7 @@ impl Material {
             let bytes = disk::read(path).with_context(|| path.display().to_string())?;
             self.put("cur", number, &renewed(without_from(&bytes), number / all))?;
         }
+        self.copied = files;
         Ok(())
     }
 
@@ -108,6 +113,14 @@ impl Material {
     /// Returns the file of a message that was there before all deliveries.
     fn path(&self, number: u64) -> PathBuf {
         self.maildir().join("cur").join(name("cur", number))
+    }
+
+    /// Returns the number of a message that was there before all deliveries, and where it is from.
+    pub(crate) fn source(&self, number: u32) -> String {
+        match self.copied.get(number as usize % self.copied.len().max(1)) {
+            Some(path) => format!("{number} ({})", path.display()),
+            None => format!("{number} (generated)"),
+        }
     }
 
     /// Returns the texts of a message; `None` if they leave doubts.

@@ -105,7 +105,8 @@ pub struct Query {
     pub class: Class,
     /// The text to be found; has no quotation marks, backslashes and control characters.
     pub needle: String,
-    /// `true` if it is also put to the sides that read the messages for each search.
+    /// `true` if it is timed with every side, and put to Dovecot without an index; others are timed
+    /// with barid alone.
     pub is_for_all: bool,
 }
 
@@ -117,8 +118,8 @@ impl Query {
     }
 }
 
-/// Draws about `count` queries, as many of each class in each field; of these, `for_all` are put
-/// to every side. `texts` returns the texts of a message, if the bench can tell what they are.
+/// Draws about `count` queries, as many of each class in each field; of these, `for_all` are for
+/// all sides. `texts` returns the texts of a message, if the bench can tell what they are.
 ///
 /// # Errors
 ///

@@ -1,7 +1,5 @@
 //! The files that the bench writes.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -10,12 +8,9 @@ use super::query::{Field, Query};
 use super::results::{Results, Run};
 use super::step::{Side, Step};
 use crate::lab::{
-    self, Bar, CSV_HEAD, Column, Facts, Reported, Section, Spread, Spreads, Table, csv, grouped,
-    megabytes, save,
+    self, Bar, CSV_HEAD, Column, LINES_VERSION, Reported, Section, Spread, Table, csv, grouped,
+    megabytes,
 };
-
-/// The version of the JSON lines.
-const VERSION: u32 = 1;
 
 /// The columns of the table of details that only this bench has.
 const COLUMNS: [Column; 2] = [
@@ -66,35 +61,19 @@ impl Reported for Results {
 
     fn json_lines(&self) -> Result<Vec<String>> {
         #[derive(Serialize)]
-        struct Line {
-            v: u32,
-            r#type: &'static str,
-            side: Side,
-            step: Step,
-            #[serde(flatten)]
-            spreads: Spreads,
+        struct More {
             index_bytes: Spread,
         }
-        let lines = self.measured().into_iter().filter_map(|(step, side, measured)| {
-            Some(Line {
-                v: VERSION,
-                r#type: "bench_search",
-                side,
-                step,
-                spreads: Spreads::of(&measured)?,
-                index_bytes: measured.spread(|f| f.index_bytes as f64)?,
-            })
-        });
-        let mut lines = lab::json_lines(lines)?;
+        let mut lines = lab::measured_lines("bench_search", self.measured(), |measured| {
+            Some(More { index_bytes: measured.spread(|f| f.index_bytes as f64)? })
+        })?;
         lines.extend(recall_lines(self)?);
         Ok(lines)
     }
 
-    /// Also writes the queries, which are words of the mail, to a file of their own.
-    fn write(&self, folder: &Path, facts: &Facts, complete: bool) -> Result<()> {
-        save(folder, "raw.csv", &self.raw())?;
-        save(folder, "queries.csv", &query_list(self))?;
-        save(folder, "summary.md", &self.summary(facts, complete))
+    /// The queries, which are words of the mail, have a file of their own.
+    fn more_files(&self) -> Vec<(&'static str, String)> {
+        vec![("queries.csv", query_list(self))]
     }
 }
 
@@ -114,7 +93,7 @@ fn recall_lines(results: &Results) -> Result<Vec<String>> {
     let lines = Side::ALL.into_iter().filter_map(|side| {
         let recall = results.recall(side, None)?;
         Some(Line {
-            v: VERSION,
+            v: LINES_VERSION,
             r#type: "bench_search_recall",
             side,
             queries: recall.asked,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use barid_testkit::usage::Sampling;
 
 use super::material::Material;
@@ -12,7 +12,7 @@ use super::query::{Query, draw};
 use super::results::{Recall, Results, Run};
 use super::step::{Side, Step};
 use super::system::System;
-use super::truth::Truth;
+use super::truth::{Difference, Truth};
 use crate::lab::{Figures, Progress, settle, stoppable};
 use crate::limits::DELIVERY_PAIRS;
 
@@ -142,16 +142,9 @@ impl Rounds<'_> {
                 recall.missed += difference.missed.len() as u64;
                 recall.added += difference.added.len() as u64;
                 if side.is_exact() {
-                    let wrong = (difference.missed.first(), difference.added.first());
-                    ensure!(
-                        wrong == (None, None),
-                        "{}: it misses message {:?} and adds message {:?}",
-                        about(),
-                        wrong.0,
-                        wrong.1
-                    );
+                    ensure_exact(&difference, material).with_context(about)?;
                     let expected = expected[at].get_or_insert_with(|| found.clone());
-                    ensure!(found == *expected, "{}: not what it finds otherwise", about());
+                    ensure_same(&found, expected, material).with_context(about)?;
                 }
             }
         }
@@ -249,6 +242,28 @@ fn step(
     let figures = stoppable(stop, figures).with_context(|| format!("{side} at {step}"))?;
     results.runs.push(Run { round, side, step, figures });
     Ok(())
+}
+
+/// Checks that no message is missed or added.
+fn ensure_exact(difference: &Difference, material: &Material) -> Result<()> {
+    let first = |doing: &str, numbers: &[u32]| {
+        numbers.first().map(|number| format!("{doing} message {}", material.source(*number)))
+    };
+    let wrong = [first("misses", &difference.missed), first("adds", &difference.added)];
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    ensure!(wrong.is_empty(), "it {}", wrong.join(" and "));
+    Ok(())
+}
+
+/// Checks that the messages which one side of barid finds are those that the other has found.
+fn ensure_same(found: &[u32], expected: &[u32], material: &Material) -> Result<()> {
+    let same = found.iter().zip(expected).take_while(|(one, other)| one == other).count();
+    // Both ascend, so the smaller number is in one of them only.
+    let first = found.get(same).into_iter().chain(expected.get(same)).min();
+    let Some(number) = first else { return Ok(()) };
+    let (message, is_found) = (material.source(*number), found.get(same) == Some(number));
+    ensure!(!is_found, "it finds message {message}, which it does not find otherwise");
+    bail!("it does not find message {message}, which it finds otherwise")
 }
 
 /// Checks that all delivered messages are found.

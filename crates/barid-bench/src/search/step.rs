@@ -55,8 +55,7 @@ impl Side {
         }
     }
 
-    /// Returns `true` for the sides that read the messages for each search. They are asked fewer
-    /// queries.
+    /// Returns `true` for the sides without a text index, which read the messages for each search.
     pub(crate) const fn reads_mail(self) -> bool {
         matches!(self, Self::Linear | Self::Dovecot)
     }

@@ -1,10 +1,8 @@
 //! The interface of the measured programs; each has a thin adapter.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
-use barid_testkit::disk;
+use anyhow::Result;
 use barid_testkit::usage::Sampling;
 
 use super::query::Query;
@@ -54,25 +52,4 @@ pub(crate) trait System {
 pub(crate) fn ask(runner: &Runner, command: &Command, nothing_status: i32) -> Result<Figures> {
     let usage = runner.run_or_empty(command, Stdio::null(), Sampling::Off, nothing_status)?;
     Ok(Figures::of_process(&usage))
-}
-
-/// Returns the output of a search.
-pub(crate) fn output(runner: &Runner, command: &Command, nothing_status: i32) -> Result<String> {
-    let path = runner.folder.join("output");
-    let at = || path.display().to_string();
-    let file = disk::create(&path).with_context(at)?;
-    runner.run_or_empty(command, file.into(), Sampling::Off, nothing_status)?;
-    disk::read_text(&path).with_context(at)
-}
-
-/// Runs a program that indexes, and measures it and its index.
-pub(crate) fn index(
-    runner: &Runner,
-    command: &Command,
-    sampling: Sampling,
-    folder: &Path,
-) -> Result<Figures> {
-    let usage = runner.run(command, Stdio::null(), sampling)?;
-    let index_bytes = disk::allocated(folder).with_context(|| folder.display().to_string())?;
-    Ok(Figures { index_bytes, ..Figures::of_process(&usage) })
 }

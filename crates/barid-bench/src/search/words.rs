@@ -12,8 +12,8 @@ use barid_testkit::usage::Sampling;
 use super::material::{Material, number_of};
 use super::query::{Field, Query};
 use super::step::Side;
-use super::system::{Size, System, ask, index, output};
-use crate::lab::{Figures, Runner, command_line, fresh_folder};
+use super::system::{Size, System, ask};
+use crate::lab::{Figures, Runner, command_line, fresh_folder, version};
 
 /// A peer with its configuration and its index in a folder.
 #[derive(Debug)]
@@ -47,11 +47,9 @@ impl WordIndex {
     }
 
     /// Returns the first line of what the program says of its version.
-    pub(crate) fn version(&self) -> String {
-        let output = Command::new(&self.program).arg("--version").output();
-        let text = output.map(|output| output.stdout).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        text.lines().next().unwrap_or_default().trim().to_owned()
+    pub(crate) fn version(&self) -> Result<String> {
+        let text = version(&self.program)?;
+        Ok(text.lines().next().unwrap_or_default().trim().to_owned())
     }
 
     fn config(&self) -> PathBuf {
@@ -153,7 +151,10 @@ impl System for WordIndex {
     }
 
     fn index(&mut self, sampling: Sampling) -> Result<Figures> {
-        index(&self.runner, &self.index_command(), sampling, &self.index_folder())
+        let usage = self.runner.run(&self.index_command(), Stdio::null(), sampling)?;
+        let folder = self.index_folder();
+        let index_bytes = disk::allocated(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Figures { index_bytes, ..Figures::of_process(&usage) })
     }
 
     fn can_ask(&self, query: &Query) -> bool {
@@ -170,7 +171,7 @@ impl System for WordIndex {
     }
 
     fn found(&mut self, query: &Query) -> Result<Vec<u32>> {
-        let text = output(&self.runner, &self.search(query, true), self.nothing_status())?;
+        let text = self.runner.text(&self.search(query, true), self.nothing_status())?;
         let found: Result<Vec<u32>> = text.lines().map(number_of).collect();
         let mut found = found?;
         found.sort_unstable();

@@ -189,11 +189,7 @@ impl Filter {
 
     /// Returns the output of a script.
     fn output(&self, script: &str) -> Result<String> {
-        disk::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let path = self.folder.join("output");
-        let file = disk::create(&path).with_context(|| path.display().to_string())?;
-        self.runner.run(&shell(script), file.into(), Sampling::Off)?;
-        let text = disk::read_text(&path).with_context(|| path.display().to_string())?;
+        let text = self.runner.text(&shell(script), 0)?;
         ensure!(!text.is_empty(), "{script}: printed nothing");
         Ok(text)
     }

@@ -1,9 +1,10 @@
 //! The program under test.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use barid_testkit::disk;
 use barid_testkit::usage::Sampling;
 
@@ -39,7 +40,7 @@ impl BaridProcess {
         self.runner.folder.join(format!("barid-{name}"))
     }
 
-    fn command(&self, name: &str, words: &[String]) -> Command {
+    fn command(&self, name: &str, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         in_folder(&mut command, &self.folder(name)).args(words);
         command
@@ -59,11 +60,6 @@ impl BaridProcess {
 
     /// Returns the output of the program.
     pub(crate) fn text(&self, name: &str, words: &[&str]) -> Result<String> {
-        let path = self.runner.folder.join("output");
-        let at = || path.display().to_string();
-        let file = disk::create(&path).with_context(at)?;
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        self.runner.run(&self.command(name, &words), file.into(), Sampling::Off)?;
-        disk::read_text(&path).with_context(at)
+        self.runner.text(&self.command(name, words), 0)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use barid_extract::limits::TEXT_LEN_MAX;
 use barid_extract::{DocumentType, ExtractedText, Failure, TextCache, TextKey, extract};
+use barid_testkit::zip::{self, Entry};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 /// Pieces of documents.
@@ -188,22 +189,8 @@ pub(crate) fn type_seeds() -> Vec<Vec<u8>> {
 
 /// Returns an archive of members that are not compressed.
 fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
-    let len_of = |bytes: &[u8]| (bytes.len() as u32).to_le_bytes();
-    for (name, data) in members {
-        let at = len_of(&bytes);
-        let name_len = (name.len() as u16).to_le_bytes();
-        // Version, flags, method, time and checksum; lengths; the name.
-        let common =
-            [&[20], &[0; 13][..], &len_of(data), &len_of(data), &name_len, &[0; 2]].concat();
-        bytes.extend([b"PK\x03\x04", &*common, name.as_bytes(), data].concat());
-        directory.extend([b"PK\x01\x02\x14\0", &*common, &[0; 10], &at, name.as_bytes()].concat());
-    }
-    let (count, at) = ((members.len() as u16).to_le_bytes(), len_of(&bytes));
-    let len = len_of(&directory);
-    bytes.extend(directory);
-    bytes.extend([b"PK\x05\x06\0\0\0\0", &count[..], &count, &len, &at, &[0; 2]].concat());
-    bytes
+    let entries = members.iter().map(|(name, bytes)| Entry::stored(name, bytes));
+    zip::archive(&entries.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
