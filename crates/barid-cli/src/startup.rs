@@ -56,8 +56,7 @@ pub(crate) fn start(args: &[OsString]) -> Result<Startup, Error> {
     };
     let command = path.first().map(String::as_str).unwrap_or_default();
     let has_file = !WITHOUT_FILE.contains(&command);
-    let (mut config, problem) =
-        if has_file { load(args) } else { (UserConfig::default(), None) };
+    let (mut config, problem) = if has_file { load(args) } else { (UserConfig::default(), None) };
     let problem = problem.filter(|_| command != CONFIG);
     let mut args = args.to_vec();
     if has_file && parsed.as_ref().is_err_and(lacks_mailbox) {

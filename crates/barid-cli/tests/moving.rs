@@ -96,7 +96,10 @@ fn what_cannot_be_moved_is_explained() {
         (&["move", "nowhere", "1", "old"], "nowhere: "),
         (&["move", "inbox", "1", "inbox"], "the target is the mailbox itself"),
         (&["move", "inbox", "", "old"], "an empty list of messages: nothing is moved"),
-        (&["move", "inbox", "subject:\"\"", "old"], "an empty text is in every message: nothing is moved"),
+        (
+            &["move", "inbox", "subject:\"\"", "old"],
+            "an empty text is in every message: nothing is moved",
+        ),
         (&["move", "inbox", "1", "old", "--read-only"], "--read-only forbids it"),
         (&["move", "inbox", "1", "old", "--uidvalidity", "7"], "not 7: nothing is changed"),
         (&["move", "inbox", "1"], "required"),

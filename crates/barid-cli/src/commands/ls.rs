@@ -58,12 +58,8 @@ pub(crate) struct LsArgs {
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is listed");
-    let selection = MessageSelection::parse_optional(
-        &context.config,
-        &args.messages,
-        args.query,
-        selector,
-    )?;
+    let selection =
+        MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
     let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
         let unreadable = match args.rfc822_size {
             true => mailbox.fill_rfc822_sizes()?,

@@ -86,8 +86,7 @@ impl BitSet {
         &self.words
     }
 
-    /// Returns the words of the set, which hold 64 numbers each, the lowest in the least significant
-    /// bit.
+    /// Returns the words of the set: 64 numbers each, the lowest in the least significant bit.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }

@@ -66,7 +66,7 @@ impl Passes<'_> {
         Ok((outcome.rows, outcome.unknown))
     }
 
-    /// Matches what the text index knows of these rows, with the fixed-size facts of those that this
+    /// Matches what the text index knows of these rows, and the fixed-size facts of those that this
     /// leaves open.
     pub(super) fn indexed_rows(&self, rows: Vec<u32>) -> Result<PassResult> {
         let known = |node| self.index?.known(node);

@@ -143,12 +143,8 @@ fn select(
     mailbox: &mut Mailbox,
 ) -> anyhow::Result<(Vec<Uid>, Outcome)> {
     let selector = Selector::reading("nothing is listed");
-    let selection = MessageSelection::parse_optional(
-        &context.config,
-        &args.messages,
-        args.query,
-        selector,
-    )?;
+    let selection =
+        MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
     let Some(messages) = selection else {
         let all = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
         return Ok((all, Outcome::Done));

@@ -5,10 +5,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context as _;
 use barid::vfs::{OsVfs, Vfs};
 use barid::{
-    Caps, CreateOptions, FileRest, InternalDate, Mailbox, MessageRest, ReadAs, TreePlace, Uid,
-    default_format, place_in_tree,
+    Caps, CreateOptions, FileRest, InternalDate, Mailbox, MailboxSpec, MessageRest, ReadAs,
+    TreePlace, Uid, default_format, place_in_tree,
 };
 
 use crate::context::Context;
@@ -76,10 +77,8 @@ pub(super) fn check_large(
 /// Creates an empty mailbox unless the path exists.
 pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
     let spec = context.spec_on_disk(name)?;
-    let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
-    match OsVfs.metadata(&spec.path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        result => return result.map(drop).map_err(at),
+    if !is_missing(&spec)? {
+        return Ok(());
     }
     let is_folder = || spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let place = match spec.format {
@@ -92,6 +91,14 @@ pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let TreePlace { path, format } = place;
     Ok(barid::create(&vfs, &path, format, &CreateOptions::default(), &context.state_dir()?)?)
+}
+
+/// Returns `true` if nothing is at the path of a mailbox.
+pub(crate) fn is_missing(spec: &MailboxSpec) -> anyhow::Result<bool> {
+    match OsVfs.metadata(&spec.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        result => result.map(|_| false).with_context(|| spec.path.display().to_string()),
+    }
 }
 
 /// The receiver of the messages of a mailbox.

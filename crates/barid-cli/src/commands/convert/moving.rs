@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 
 use super::report::{self, CopyPrinter, Pair};
 use super::{CopyCommand, HowArgs};
-use crate::commands::change::incoming::create_mailbox;
+use crate::commands::change::incoming::{create_mailbox, is_missing};
 use crate::commands::change::locks::LockArgs;
 use crate::commands::change::warn_of;
 use crate::context::Context;
@@ -141,7 +141,10 @@ fn dry_run(
         })
     };
     let mut source = open(context, &args.source)?;
-    check_move(&source, &open(context, &args.target)?)?;
+    if !(args.create && is_missing(&context.spec_on_disk(&args.target)?)?) {
+        let target = open(context, &args.target)?;
+        check_move(&source, &target)?;
+    }
     args.numbering.check(&source, selection.names_uids())?;
     let messages = selection.select(&mut source)?;
     let count = messages.selected.uids.len() as u64;
