@@ -2,10 +2,10 @@
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::change::{append, expunge, flag, sync, undo};
+use crate::commands::change::{append, expunge, flag, sync, tag, undo};
 use crate::commands::{
-    admin, attachments, bogo, cache, check, completions, config, convert, count, deliver, demo,
-    fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
+    admin, attachments, bogo, cache, check, completions, compose, config, convert, count, deliver,
+    demo, fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -64,12 +64,15 @@ pub(crate) enum Command {
     Count(Lazy<count::CountArgs>),
     Index(Lazy<index::IndexArgs>),
     Folders(Lazy<folders::FoldersArgs>),
+    Reply(Lazy<compose::ReplyArgs>),
+    Forward(Lazy<compose::ForwardArgs>),
     Watch(Lazy<watch::WatchArgs>),
     Serve(Lazy<serve::ServeArgs>),
     Admin(Lazy<admin::AdminArgs>),
     Deliver(Lazy<deliver::DeliverArgs>),
     Lmtp(Lazy<lmtp::LmtpArgs>),
     Flag(Lazy<flag::FlagArgs>),
+    Tag(Lazy<tag::TagArgs>),
     Expunge(Lazy<expunge::ExpungeArgs>),
     Append(Lazy<append::AppendArgs>),
     Copy(Lazy<convert::copy::CopyArgs>),
@@ -112,12 +115,15 @@ impl Command {
             Self::Count(args) => count::run(context, args),
             Self::Index(args) => index::run(context, args),
             Self::Folders(args) => folders::run(context, args),
+            Self::Reply(args) => compose::reply(context, args),
+            Self::Forward(args) => compose::forward(context, args),
             Self::Watch(args) => watch::run(context, args),
             Self::Serve(args) => serve::run(context, args),
             Self::Admin(args) => admin::run(context, args),
             Self::Deliver(args) => deliver::run(context, args),
             Self::Lmtp(args) => lmtp::run(context, args),
             Self::Flag(args) => flag::run(context, args),
+            Self::Tag(args) => tag::run(context, args),
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),
             Self::Copy(args) => convert::copy::run(context, args),
@@ -133,7 +139,7 @@ impl Command {
             Self::Cache(args) => cache::run(context, args),
             Self::Config(args) => config::run(context, args, Cli::command),
             Self::Demo(args) => demo::run(context, args),
-            Self::Completions(args) => completions::run(context, args, Cli::command),
+            Self::Completions(args) => completions::run(context, args),
             Self::Man(args) => man::run(context, args, Cli::command),
         }
     }

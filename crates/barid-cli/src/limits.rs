@@ -1,5 +1,7 @@
 //! Limits on resources that mail can consume.
 
+use std::time::Duration;
+
 /// Branches drawn before a node of a tree; deeper nodes show the number of omitted levels.
 pub(crate) const TREE_DEPTH_MAX: usize = 32;
 
@@ -85,3 +87,21 @@ pub(crate) const TEXTS_AT_ONCE: usize = 64;
 
 /// Bytes of attachments from which on their texts are extracted at once.
 pub(crate) const TEXTS_AT_ONCE_LEN: usize = 64 * 1024 * 1024;
+
+/// Most ids in References of an answer: the nearest ones count.
+pub(crate) const DRAFT_REFERENCES_MAX: usize = 20;
+
+/// Most bytes of a draft that was edited.
+pub(crate) const DRAFT_LEN_MAX: u64 = 16 * 1024 * 1024;
+
+/// Time between looks for further mailboxes in the trees that are watched.
+pub(crate) const WATCH_TREE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// New messages of a watched mailbox from which on some are indexed.
+pub(crate) const WATCH_INDEXED: usize = 256;
+
+/// Messages that are indexed then, at most.
+pub(crate) const WATCH_INDEXED_MESSAGES: u32 = 1024;
+
+/// Bytes of messages after which no other is indexed then.
+pub(crate) const WATCH_INDEXED_BYTES: u64 = 32 * 1024 * 1024;

@@ -6,6 +6,7 @@
 mod choices;
 mod cli;
 mod commands;
+mod completion;
 mod config;
 mod context;
 mod dirs;
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
     let survives = signals::survive_size_limits();
     if let Some(code) = commands::bogo::called().or_else(commands::extract_text::called) {
         return code;
+    }
+    if completion::is_asked(cli::Cli::command) {
+        return ExitCode::SUCCESS;
     }
     let args: Vec<_> = std::env::args_os().collect();
     lazy::look_at::<cli::Command>(&args);

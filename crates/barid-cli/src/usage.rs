@@ -13,7 +13,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["add", "import", "insert"], "`barid append`"),
     (&["export", "migrate"], "`barid convert`, or `barid copy`"),
     (&["cp", "duplicate"], "`barid copy`"),
-    (&["mark", "tag", "unflag", "star"], "`barid flag`"),
+    (&["mark", "unflag", "star"], "`barid flag`"),
     (&["restore", "undelete", "unexpunge"], "`barid undo`"),
     (&["repair", "fsck", "verify"], "`barid check`"),
     (&["tree", "mailboxes"], "`barid folders`"),

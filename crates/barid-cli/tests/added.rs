@@ -24,8 +24,8 @@ fn every_command_follows_the_page() {
         let variant = format!("{}{rest}(Lazy<", first.to_uppercase());
         assert!(cli.contains(&variant), "{name}: no {variant} in cli.rs");
         let module = if name.starts_with("bogo") { "bogo" } else { name };
-        let is_module =
-            modules.contains(&format!("mod {module};")) || ["copy", "move"].contains(&name);
+        let is_module = modules.contains(&format!("mod {module};"))
+            || ["copy", "move", "reply", "forward"].contains(&name);
         assert!(is_module, "{name}: no module of commands");
         assert!(help_tests.contains(&format!("\"{name}\"")), "{name}: not in tests/help.rs");
         let golden = read(&format!("tests/help/barid-{name}.txt"));

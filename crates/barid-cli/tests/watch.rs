@@ -185,3 +185,28 @@ fn a_command_is_told_in_its_environment() {
     assert_eq!(lines[1], format!("expunged|1||||{maildir}|"));
     assert!(!world.has("evil"));
 }
+
+#[test]
+fn a_tree_is_watched_with_the_mailboxes_that_appear_in_it() {
+    let world = World::new();
+    world.maildir("mail/a", &[ONE]);
+    world.maildir("mail/lists/b", &[ONE]);
+    let mut child = world.start(&["watch", "--json", "--index", "--tree", "mail"]);
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    let mut watching = Watching { child, lines };
+    let mut names: Vec<String> =
+        (0..2).map(|_| watching.next()["mailbox"].as_str().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["mail/a", "mail/lists/b"]);
+    world.deliver("mail/lists/b", "new/2.x", TWO);
+    let line = watching.next();
+    let found = (&line["mailbox"], &line["event"], &line["subject"]);
+    assert_eq!(found, (&"mail/lists/b".into(), &"new".into(), &"two".into()));
+    world.maildir("mail/c", &[ONE]);
+    let line = watching.next();
+    let found = (&line["mailbox"], &line["event"], &line["subject"]);
+    assert_eq!(found, (&"mail/c".into(), &"new".into(), &"one".into()));
+    watching.end(Signal::TERM);
+    let run = world.run(&["watch", "--tree", "mail/c/cur"]);
+    assert!(run.code == 1 && run.stderr.contains("no mailbox in this folder"), "{}", run.stderr);
+}

@@ -243,6 +243,9 @@ pub(crate) const INDEX_MERGED_MIN: usize = 4;
 /// Bytes of segments that are merged at once, which takes several times as much memory.
 pub(crate) const INDEX_MERGED_BYTES_MAX: u64 = 16 << 20;
 
+/// Rows of which one thread at a time finds out whether an index covers them.
+pub(crate) const INDEX_COVERED_ROWS: u32 = 16_384;
+
 /// Number of messages that an index does not cover, from which on a search adds some. Fewer are
 /// read in a few milliseconds.
 pub(crate) const INDEX_BEHIND_MIN: u32 = 256;

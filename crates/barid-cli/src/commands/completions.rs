@@ -1,19 +1,22 @@
-//! `barid completions`: scripts that complete commands and options in a shell.
+//! `barid completions`: scripts that make shells ask barid what may stand at the cursor.
 
-use clap::{Args, Command};
+use clap::Args;
 use clap_complete::Shell;
 
+use crate::completion;
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::lazy;
 
 const EXAMPLES: &str = "\
 Examples:
   barid completions bash > ~/.local/share/bash-completion/completions/barid
   barid completions zsh > ~/.zfunc/_barid
-  barid completions fish > ~/.config/fish/completions/barid.fish";
+  barid completions fish > ~/.config/fish/completions/barid.fish
 
-/// Print a script that completes commands and options in a shell
+They complete commands and options, paths and names of mailboxes with their folders (`@work/...`),
+the keys of queries, saved queries, and the keys of --sort.";
+
+/// Print a script that completes commands, mailboxes and queries in a shell
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
@@ -22,12 +25,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script for the program, which `program` defines.
-pub(crate) fn run(
-    context: &mut Context,
-    args: &CompletionsArgs,
-    program: fn() -> Command,
-) -> anyhow::Result<Outcome> {
-    clap_complete::generate(args.shell, &mut lazy::whole(program), "barid", context.out.buffer());
+/// Prints the script.
+pub(crate) fn run(context: &mut Context, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+    completion::write_script(&args.shell.to_string(), context.out.buffer())?;
     Ok(Outcome::Done)
 }

@@ -8,6 +8,7 @@ pub(crate) mod change;
 pub(crate) mod check;
 mod check_config;
 pub(crate) mod completions;
+pub(crate) mod compose;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod count;

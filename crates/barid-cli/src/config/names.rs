@@ -29,6 +29,11 @@ pub(super) fn is_loop(name: &str, names: &BTreeMap<String, MailboxName>) -> bool
 }
 
 impl UserConfig {
+    /// Returns the names of mailboxes, without the at sign.
+    pub(crate) fn mailbox_names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(String::as_str)
+    }
+
     /// Returns the mailbox that a text names: the text itself, unless it begins with an at sign.
     ///
     /// # Errors

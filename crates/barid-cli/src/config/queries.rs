@@ -21,6 +21,11 @@ const EXPANDED_LEN_MAX: usize = 64 << 10;
 type Queries = BTreeMap<String, (String, ConfigPlace)>;
 
 impl UserConfig {
+    /// Returns the names of saved queries.
+    pub(crate) fn query_names(&self) -> impl Iterator<Item = &str> {
+        self.queries.keys().map(String::as_str)
+    }
+
     /// Returns the words of a query with the texts of saved queries.
     ///
     /// # Errors

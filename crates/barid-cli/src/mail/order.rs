@@ -21,10 +21,12 @@ pub(crate) struct OrderArgs {
 }
 
 /// The sort keys, as in the help of `--sort`.
-const KEYS: &str = "arrival, cc, date, from, size, subject, to, displayfrom, displayto";
+pub(crate) const SORT_KEYS: [&str; 9] =
+    ["arrival", "cc", "date", "from", "size", "subject", "to", "displayfrom", "displayto"];
 
 fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
-    let explain = |error| format!("{error}; the keys are {KEYS}, each also as reverse:KEY");
+    let explain =
+        |error| format!("{error}; the keys are {}, each also as reverse:KEY", SORT_KEYS.join(", "));
     let mut program = SortProgram::parse([text]).map_err(explain)?;
     program.0.pop().ok_or_else(|| "no key".to_owned())
 }

@@ -43,7 +43,7 @@ pub use program::{
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use rows::BitSet;
-pub use short::{ShortOptions, parse_short, parse_short_with};
+pub use short::{ShortOptions, parse_short, parse_short_with, short_keys, short_states};
 pub use texts::{
     TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
 };

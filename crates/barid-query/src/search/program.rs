@@ -185,6 +185,34 @@ impl SearchProgram {
         Self { nodes: vec![SearchNode::Key(SearchKey::All)] }
     }
 
+    /// Returns the program of one key.
+    #[must_use]
+    pub fn of(key: SearchKey) -> Self {
+        Self { nodes: vec![SearchNode::Key(key)] }
+    }
+
+    /// Returns the program that matches what both match.
+    ///
+    /// # Errors
+    /// [`SearchError::TooMuch`] beyond [`SEARCH_KEYS_MAX`] nodes.
+    pub fn and(&self, other: &Self) -> Result<Self, SearchError> {
+        let shift = self.nodes.len() as NodeId;
+        let moved = |ids: &[NodeId]| ids.iter().map(|id| id + shift).collect();
+        let mut nodes = self.nodes.clone();
+        nodes.extend(other.nodes.iter().map(|node| match node {
+            SearchNode::Key(key) => SearchNode::Key(key.clone()),
+            SearchNode::Not(id) => SearchNode::Not(id + shift),
+            SearchNode::And(ids) => SearchNode::And(moved(ids)),
+            SearchNode::Or(ids) => SearchNode::Or(moved(ids)),
+        }));
+        let roots = vec![shift.saturating_sub(1), nodes.len() as NodeId - 1];
+        nodes.push(SearchNode::And(roots));
+        match nodes.len() > SEARCH_KEYS_MAX {
+            true => Err(SearchError::TooMuch { what: "keys", max: SEARCH_KEYS_MAX }),
+            false => Ok(Self { nodes }),
+        }
+    }
+
     /// Returns the program with other keys in the place of its keys.
     #[must_use]
     pub fn map_keys(&self, map: &mut dyn FnMut(&SearchKey) -> SearchKey) -> Self {
@@ -325,6 +353,19 @@ impl ProgramBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_joined() {
+        let flag = |flag| SearchProgram::of(SearchKey::Flag(flag));
+        let mut builder = ProgramBuilder::default();
+        let draft = builder.key(SearchKey::Flag(Flag::Draft)).unwrap();
+        let not = builder.not(draft).unwrap();
+        let joined = flag(Flag::Seen).and(&builder.finish(not)).unwrap();
+        assert_eq!(joined.to_string(), "and(Flag(Seen) not(Flag(Draft)))");
+        let many =
+            |count| (0..count).try_fold(flag(Flag::Seen), |all, _| all.and(&flag(Flag::Seen)));
+        assert!(many(2_047).is_ok() && many(2_048).is_err());
+    }
 
     #[test]
     fn keys_name_uids() {

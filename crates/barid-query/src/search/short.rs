@@ -55,6 +55,16 @@ pub fn parse_short_with(text: &str, options: ShortOptions) -> Result<SearchProgr
     Ok(parser.builder.finish(root))
 }
 
+/// Returns the keys of the short form, each with its colon, for completion.
+pub fn short_keys() -> impl Iterator<Item = &'static str> {
+    keys::KEYS.into_iter()
+}
+
+/// Returns the usual values of the key `is:`, for completion.
+pub fn short_states() -> impl Iterator<Item = &'static str> {
+    keys::STATES.into_iter()
+}
+
 /// Returns `true` if a word is a set of messages in IMAP. A single number, or several with commas,
 /// is more often a text, and a lone `*` is a pattern elsewhere.
 fn is_range(text: &str) -> bool {

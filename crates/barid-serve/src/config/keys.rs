@@ -97,7 +97,9 @@ pub const fn one(name: &'static str, keys: &'static [&'static str]) -> ConfigSec
     ConfigSection { name, is_repeated: false, keys }
 }
 
-const fn many(name: &'static str, keys: &'static [&'static str]) -> ConfigSection {
+/// Returns a section that may be repeated, in double brackets.
+#[must_use]
+pub const fn many(name: &'static str, keys: &'static [&'static str]) -> ConfigSection {
     ConfigSection { name, is_repeated: true, keys }
 }
 

@@ -27,7 +27,7 @@ pub use self::delivery::{
     AddressPattern, DeliverySettings, HeaderTest, Pattern, Rule, RuleCondition, SpamSettings,
 };
 pub use self::imap::{DisabledCapabilities, ImapSettings};
-pub use self::keys::{ANY_NAME, ConfigSection, SECTIONS, one};
+pub use self::keys::{ANY_NAME, ConfigSection, SECTIONS, many, one};
 pub use self::location::MailLocation;
 pub(crate) use self::mail::shared_by_users;
 pub use self::mail::{MailOwner, MailSettings};

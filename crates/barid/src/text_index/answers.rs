@@ -2,15 +2,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use barid_index::{Answer, Segment};
+use barid_index::{Answer, Doc, Segment};
 use barid_query::search::{KnownRows, Matcher, TextTest};
 use barid_vfs::on_threads;
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, RowIdentity, docs_of};
 use super::place::OpenSegments;
-use crate::limits::{INDEX_BEHIND_MIN, INDEX_WORTH_MIN, INDEXED_TEXTS_MAX};
+use crate::limits::{INDEX_BEHIND_MIN, INDEX_COVERED_ROWS, INDEX_WORTH_MIN, INDEXED_TEXTS_MAX};
 use crate::{Result, View};
 
 /// Knowledge of an index about the rows of a view, for each text of a program.
@@ -62,38 +61,64 @@ impl IndexAnswers {
 /// The answers of all segments for each text; `None` for a segment that cannot be read.
 type Found = Vec<Vec<Option<Answer>>>;
 
-/// Finds out which rows are covered and, on other threads meanwhile, asks all segments.
+/// Result of a task.
+enum Done {
+    Rows(Result<Vec<RowIdentity>>),
+    Docs(io::Result<Vec<Doc>>),
+    Answer(Option<Answer>),
+}
+
+/// Finds out which rows are covered, and asks all segments; on all cores.
 fn ask_all(
     view: &View,
     opened: &OpenSegments,
     tests: &[TextTest<'_>],
 ) -> (Result<Coverage>, Found) {
     let segments = opened.segments.len();
-    let count = segments * tests.len();
-    let (next, coverage) = (AtomicUsize::new(0), Mutex::new(None));
-    let run = || {
-        let mut found = Vec::new();
-        loop {
-            // The first task is the longest.
-            let Some(at) = next.fetch_add(1, Ordering::Relaxed).checked_sub(1) else {
-                let covered = Coverage::of(view, opened);
-                *coverage.lock().unwrap_or_else(PoisonError::into_inner) = Some(covered);
-                continue;
-            };
-            if at >= count {
-                return found;
-            }
+    let stretches = view.len().div_ceil(INDEX_COVERED_ROWS) as usize;
+    let (first_answer, count) =
+        (stretches + segments, stretches + segments + segments * tests.len());
+    let task = |at: usize| match at {
+        _ if at < stretches => {
+            let start = at as u32 * INDEX_COVERED_ROWS;
+            let end = view.len().min(start.saturating_add(INDEX_COVERED_ROWS));
+            Done::Rows(RowIdentity::of_rows(view, start..end))
+        }
+        _ if at < first_answer => Done::Docs(docs_of(opened, at - stretches)),
+        _ => {
+            let at = at - first_answer;
             let segment = opened.segment(at % segments);
-            found.push((at, segment.and_then(|segment| answer(segment, &tests[at / segments]))));
+            Done::Answer(segment.and_then(|segment| answer(segment, &tests[at / segments])))
         }
     };
-    let mut all = vec![vec![None; segments]; tests.len()];
-    let threads = view.options.thread_count().min(count + 1);
-    for (at, answer) in on_threads(threads, run).into_iter().flatten() {
-        all[at / segments][at % segments] = answer;
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut done = Vec::new();
+        loop {
+            // The answers are the longest tasks, so they are taken first.
+            let taken = next.fetch_add(1, Ordering::Relaxed);
+            let Some(at) = count.checked_sub(taken + 1) else { return done };
+            done.push((at, task(at)));
+        }
+    };
+    let threads = view.options.thread_count().min(count);
+    let mut done: Vec<(usize, Done)> = on_threads(threads, run).into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    let (mut rows, mut docs) = (Ok(Vec::with_capacity(view.len() as usize)), Vec::new());
+    let mut answers = vec![Vec::with_capacity(segments); tests.len()];
+    for (at, done) in done {
+        match done {
+            Done::Rows(found) => {
+                rows = rows.and_then(|mut rows| {
+                    rows.extend(found?);
+                    Ok(rows)
+                });
+            }
+            Done::Docs(found) => docs.push(found),
+            Done::Answer(answer) => answers[(at - first_answer) / segments].push(answer),
+        }
     }
-    let covered = coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (covered.unwrap_or_else(|| Coverage::of(view, opened)), all)
+    (rows.map(|rows| Coverage::new(view, opened, rows, docs)), answers)
 }
 
 fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {

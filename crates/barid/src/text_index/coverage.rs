@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
 use barid_cache::Core;
 use barid_index::{Doc, Segment};
@@ -44,6 +45,24 @@ pub(super) struct RowIdentity {
     pub(super) digest: u64,
 }
 
+impl RowIdentity {
+    /// Returns the identities of a stretch of rows.
+    pub(super) fn of_rows(view: &View, rows: Range<u32>) -> Result<Vec<Self>> {
+        let mut identities = Vec::with_capacity(rows.len());
+        let read = view.snapshot.cores(rows, &mut |_, core| {
+            identities.push(Self { uid: core.uid.get(), digest: digest_of(core) });
+        });
+        view.done(read)?;
+        Ok(identities)
+    }
+}
+
+/// Returns the documents of a segment; none if it is damaged.
+pub(super) fn docs_of(opened: &OpenSegments, number: usize) -> io::Result<Vec<Doc>> {
+    let docs = opened.segment(number).map_or(Ok(None), Segment::docs)?;
+    Ok(docs.unwrap_or_default())
+}
+
 /// Returns what a message is: the hash of its header, and the length of its body.
 pub(super) fn digest_of(core: &Core) -> u64 {
     let body_len = core.size.saturating_sub(core.header_len.into());
@@ -54,30 +73,37 @@ pub(super) fn digest_of(core: &Core) -> u64 {
 }
 
 impl Coverage {
-    /// Finds the documents of all rows. A document covers a row if its UID and what it is are the
-    /// same; after a renumbering, if no other row and no other document is the same.
+    /// Finds the documents of all rows.
     pub(super) fn of(view: &View, opened: &OpenSegments) -> Result<Self> {
-        let mut rows = Vec::with_capacity(view.len() as usize);
-        let read = view.snapshot.cores(0..view.len(), &mut |_, core| {
-            rows.push(RowIdentity { uid: core.uid.get(), digest: digest_of(core) });
-        });
-        view.done(read)?;
-        let (mut docs, mut unread) = (Vec::with_capacity(opened.segments.len()), None);
-        for number in 0..opened.segments.len() {
-            let read = opened.segment(number).map_or(Ok(None), Segment::docs);
-            docs.push(read.unwrap_or_else(|error| {
+        let rows = RowIdentity::of_rows(view, 0..view.len())?;
+        let docs = (0..opened.segments.len()).map(|number| docs_of(opened, number)).collect();
+        Ok(Self::new(view, opened, rows, docs))
+    }
+
+    /// Finds the documents of these rows, which are all, in these lists, which are of all segments.
+    /// A document covers a row if its UID and what it is are the same; after a renumbering, if no
+    /// other row and no other document is the same.
+    pub(super) fn new(
+        view: &View,
+        opened: &OpenSegments,
+        rows: Vec<RowIdentity>,
+        docs: Vec<io::Result<Vec<Doc>>>,
+    ) -> Self {
+        let mut unread = None;
+        let docs = docs.into_iter().enumerate().map(|(number, docs)| {
+            docs.unwrap_or_else(|error| {
                 unread = Some((number, error));
-                None
-            }));
-        }
-        let docs: Vec<Vec<Doc>> = docs.into_iter().map(Option::unwrap_or_default).collect();
+                Vec::new()
+            })
+        });
+        let docs: Vec<Vec<Doc>> = docs.collect();
         let mut coverage = Self { docs: vec![None; rows.len()], rows, unread };
         if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
             coverage.add_by_uid(opened, &docs);
         } else if docs.iter().all(|docs| !docs.is_empty()) {
             coverage.add_by_digest(&docs);
         }
-        Ok(coverage)
+        coverage
     }
 
     fn add_by_uid(&mut self, opened: &OpenSegments, docs: &[Vec<Doc>]) {

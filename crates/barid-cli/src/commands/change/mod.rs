@@ -12,6 +12,7 @@ pub(crate) mod locks;
 mod one_message;
 mod report;
 pub(crate) mod sync;
+pub(crate) mod tag;
 pub(crate) mod undo;
 
 use std::ffi::{OsStr, OsString};

@@ -17,6 +17,7 @@ use crate::output::table::{Align, Table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Flag,
+    Tag,
     Expunge,
     Append,
     Sync,
@@ -42,6 +43,7 @@ impl Verb {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Flag => "flag",
+            Self::Tag => "tag",
             Self::Expunge => "expunge",
             Self::Append => "append",
             Self::Sync => "sync",
@@ -100,7 +102,7 @@ impl Report {
         };
         let mut text = match verb {
             _ if self.is_nothing() => return format!("{name}: {found}{}", nothing(verb)),
-            Verb::Flag => {
+            Verb::Flag | Verb::Tag => {
                 format!("{} {}", did("flagged", "flag"), messages(changed.asked.into()))
             }
             Verb::Expunge => {
@@ -231,7 +233,7 @@ fn until(time: Option<Timestamp>) -> String {
 /// Returns the text for a command that had nothing to do.
 fn nothing(verb: Verb) -> &'static str {
     match verb {
-        Verb::Flag => "no message needs a change",
+        Verb::Flag | Verb::Tag => "no message needs a change",
         Verb::Expunge => "no message to expunge",
         Verb::Append => "no message was appended",
         Verb::Undo => "no message is missing",

@@ -1,15 +1,16 @@
 //! `barid watch`: prints a line for every change of a mailbox, as it happens.
 
 mod hook;
+mod watched;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use barid::vfs::OsVfs;
-use barid::{Mailbox, MailboxChange, Summary, Uid, WatchOptions, Watcher};
+use barid::{Mailbox, MailboxChange, Summary, Uid, WatchOptions};
 use clap::{Args, ValueHint};
 
 use crate::commands::change::locks::parse_time;
@@ -23,12 +24,14 @@ use crate::output::json::Json;
 use crate::output::table::width;
 use crate::signals;
 use hook::Hook;
+use watched::Watched;
 
 const EXAMPLES: &str = "\
 Examples:
   barid watch ~/Maildir
   barid watch --json ~/Maildir archive.mbox | jq -r 'select(.event == \"new\") | .subject'
   barid watch --exec 'notify-send \"$BARID_FROM\" \"$BARID_SUBJECT\"' ~/Maildir
+  barid watch --tree ~/mail                      every mailbox in a folder and below, new ones too
   barid watch --once --timeout 5m ~/Maildir      wait for the next change
 
 The command of --exec runs once for each change, one after the other, with `sh -c`. Its environment
@@ -43,8 +46,17 @@ Exit status: 0 after Ctrl-C or SIGTERM, 1 if nothing changed before --timeout.";
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     /// The mailboxes: paths, or FORMAT:PATH
-    #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present = "trees", value_name = "MAILBOX")]
+    #[arg(value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
+    /// Watch the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
+    ///
+    /// A mailbox that is made later is found within seconds; its messages are reported as new.
+    #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    trees: Vec<PathBuf>,
+    /// Add new messages to the text index of their mailbox, some hundred at a time
+    #[arg(long)]
+    index: bool,
     /// Run COMMAND for each change
     #[arg(long, value_name = "COMMAND")]
     exec: Option<OsString>,
@@ -75,27 +87,29 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         source: None,
         stop: Some(Arc::clone(&stop)),
     };
-    let mut watcher = Watcher::new(Arc::new(OsVfs), options);
+    let mut watched = Watched::new(options, Arc::clone(&stop));
     for name in &args.mailboxes {
-        let mailbox = context.open_with(&context.spec_on_disk(name)?, &|options| {
-            options.stop = Some(Arc::clone(&stop));
-        })?;
-        let number = watcher.add(mailbox);
-        if let Some(why) = watcher.why_polled(number) {
-            context.detail(&format!("{}: checked at intervals: {why}", name.display()));
-        }
+        watched.add(context, name, &context.spec_on_disk(name)?)?;
+    }
+    for dir in &args.trees {
+        watched.add_tree(context, dir)?;
     }
     signals::set_on_signal(&stop).context("signals cannot be caught")?;
     let mut teller = ChangePrinter::new(context, args, &stopped);
-    teller.begin(&watcher)?;
+    teller.begin(&watched)?;
     let mut outcome = Outcome::NothingMatched;
     while !stopped() {
         let left = args.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
-        for (number, changes) in watcher.next(left) {
+        let mut found = watched.next(left);
+        found.extend(watched.look_for_more(teller.context));
+        for (number, changes) in found {
             match changes {
                 Ok(changes) => {
                     outcome = Outcome::Done;
-                    teller.print_changes(&mut watcher, number, &changes)?;
+                    teller.print_changes(&mut watched, number, &changes)?;
+                    if args.index {
+                        watched.index(teller.context, number, &changes);
+                    }
                 }
                 Err(error) => report(teller.context, &error.into()),
             }
@@ -123,10 +137,10 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Prints a line with `--json` that the watch has started.
-    fn begin(&mut self, watcher: &Watcher) -> anyhow::Result<()> {
+    fn begin(&mut self, watched: &Watched) -> anyhow::Result<()> {
         if self.context.global.json {
-            for (number, name) in self.args.mailboxes.iter().enumerate() {
-                let status = watcher.mailbox(number).status();
+            for (number, name) in watched.names().iter().enumerate() {
+                let status = watched.mailbox(number).status();
                 let mut json = Json::line(self.context.out.buffer(), "watch");
                 json.key("mailbox").bytes(name.as_encoded_bytes());
                 json.key("event").str("watching");
@@ -142,16 +156,16 @@ impl<'a> ChangePrinter<'a> {
     /// damaged.
     fn print_changes(
         &mut self,
-        watcher: &mut Watcher,
+        watched: &mut Watched,
         number: usize,
         changes: &[MailboxChange],
     ) -> anyhow::Result<()> {
         for changes in changes.chunks(WATCH_ROWS) {
-            if let Err(error) = self.print_batch(number, watcher.mailbox(number), changes) {
-                watcher.heal(number, error)?;
+            if let Err(error) = self.print_batch(watched, number, changes) {
+                watched.heal(number, error)?;
                 self.context.out.buffer().clear();
                 self.hook.iter_mut().for_each(Hook::clear);
-                self.print_batch(number, watcher.mailbox(number), changes)?;
+                self.print_batch(watched, number, changes)?;
             }
             self.context.out.flush()?;
             self.run_hooks()?;
@@ -161,25 +175,25 @@ impl<'a> ChangePrinter<'a> {
 
     fn print_batch(
         &mut self,
+        watched: &Watched,
         number: usize,
-        mailbox: &Mailbox,
         changes: &[MailboxChange],
     ) -> barid::Result<()> {
+        let mailbox = watched.mailbox(number);
+        let of = (&*watched.names()[number], self.prefix_of(watched, number));
         let mut rows = Vec::new();
         for change in changes {
             match change {
-                MailboxChange::Renumbered(_) => {
-                    self.print_event(number, mailbox, "renumbered", None)
-                }
+                MailboxChange::Renumbered(_) => self.print_event(&of, mailbox, "renumbered", None),
                 MailboxChange::Expunged(uid) => {
-                    self.print_event(number, mailbox, "expunged", Some(*uid));
+                    self.print_event(&of, mailbox, "expunged", Some(*uid));
                 }
                 MailboxChange::Flags(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("flags"))),
                 MailboxChange::ModSeq(_) => {}
                 MailboxChange::New(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("new"))),
             }
         }
-        self.print_rows(number, mailbox, &rows)
+        self.print_rows(&of, mailbox, &rows)
     }
 
     fn run_hooks(&mut self) -> anyhow::Result<()> {
@@ -191,13 +205,18 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Prints a change without a message, or of a message that is gone.
-    fn print_event(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
-        let name = &self.args.mailboxes[number];
+    fn print_event(
+        &mut self,
+        (name, prefix): &(&OsStr, String),
+        mailbox: &Mailbox,
+        event: &str,
+        uid: Option<Uid>,
+    ) {
         let uidvalidity = mailbox.status().uidvalidity;
         if let Some(hook) = &mut self.hook {
             hook.push(event, name, uidvalidity, uid);
         }
-        let prefix = self.prefix(number, event);
+        let prefix = with_event(prefix, event);
         let out = self.context.out.buffer();
         if self.context.global.json {
             let mut json = json_line(out, name, event);
@@ -217,13 +236,12 @@ impl<'a> ChangePrinter<'a> {
 
     fn print_rows(
         &mut self,
-        number: usize,
+        (name, prefix): &(&OsStr, String),
         mailbox: &Mailbox,
         rows: &[(u32, &'static str)],
     ) -> barid::Result<()> {
-        let name = &self.args.mailboxes[number];
         let uidvalidity = mailbox.status().uidvalidity;
-        let prefixes = ["flags", "new"].map(|event| (event, self.prefix(number, event)));
+        let prefixes = ["flags", "new"].map(|event| (event, with_event(prefix, event)));
         let Context { width: cells, style, global, out, .. } = &mut *self.context;
         let cells = cells.map(|cells| cells.saturating_sub(width(&prefixes[0].1)));
         let mut line = MessageLine::new(cells, *style, mailbox.status().uidnext);
@@ -246,17 +264,20 @@ impl<'a> ChangePrinter<'a> {
         })
     }
 
-    /// Returns the start of a line: the mailbox if there are several, and the event.
-    fn prefix(&self, number: usize, event: &str) -> String {
-        let names = &self.args.mailboxes;
-        match names.len() {
-            1 => format!("{event:<10}  "),
-            _ => format!("{}  {event:<10}  ", visible(names[number].as_encoded_bytes())),
+    /// Returns the start of a line: the mailbox if there are several.
+    fn prefix_of(&self, watched: &Watched, number: usize) -> String {
+        match watched.names().len() {
+            1 if self.args.trees.is_empty() => String::new(),
+            _ => format!("{}  ", visible(watched.names()[number].as_encoded_bytes())),
         }
     }
 }
 
-fn json_line<'a>(out: &'a mut Vec<u8>, name: &OsString, event: &str) -> Json<'a> {
+fn with_event(prefix: &str, event: &str) -> String {
+    format!("{prefix}{event:<10}  ")
+}
+
+fn json_line<'a>(out: &'a mut Vec<u8>, name: &OsStr, event: &str) -> Json<'a> {
     let mut json = Json::line(out, "watch");
     json.key("mailbox").bytes(name.as_encoded_bytes());
     json.key("event").str(event);
@@ -264,7 +285,7 @@ fn json_line<'a>(out: &'a mut Vec<u8>, name: &OsString, event: &str) -> Json<'a>
 }
 
 /// Appends the line of an existing message (`docs/json.md`, type `watch`).
-fn write_json(out: &mut Vec<u8>, name: &OsString, event: &str, summary: &Summary<'_>) {
+fn write_json(out: &mut Vec<u8>, name: &OsStr, event: &str, summary: &Summary<'_>) {
     let mut json = json_line(out, name, event);
     json.key("uid").number(summary.uid.get().into());
     write_dates(&mut json, summary);

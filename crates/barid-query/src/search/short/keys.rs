@@ -12,8 +12,8 @@ use crate::search::{
     SearchKey, TextPattern, TextPlace,
 };
 
-/// The keys, for suggestions.
-const KEYS: [&str; 41] = [
+/// The keys, for suggestions and completion.
+pub(super) const KEYS: [&str; 41] = [
     "from:",
     "to:",
     "cc:",
@@ -55,6 +55,21 @@ const KEYS: [&str; 41] = [
     "user-agent:",
     "message-id:",
     "references:",
+];
+
+/// The usual states behind `is:`.
+pub(super) const STATES: [&str; 11] = [
+    "unread",
+    "read",
+    "flagged",
+    "unflagged",
+    "answered",
+    "unanswered",
+    "deleted",
+    "draft",
+    "recent",
+    "spam",
+    "ham",
 ];
 
 /// Header fields that are keys without `header:`; so are all whose names begin with `X-`.
