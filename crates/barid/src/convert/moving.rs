@@ -19,7 +19,9 @@ use super::text::{Digest, TextTreatment};
 use super::{ConvertEvent, ConvertOptions, ConvertReport, TellConvert, copy};
 use crate::limits::MOVE_NOTE_LEN_MAX;
 use crate::reading::{Large, MessageRead, ReadOutcome, read_each};
-use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, Result, View};
+use crate::{
+    ChangeOptions, ChangeRequest, Changed, Error, KeepExpunged, KeepLimits, Mailbox, Result, View,
+};
 
 /// Report of a move.
 #[derive(Debug, Default)]
@@ -31,8 +33,9 @@ pub struct Moved {
     pub found: u64,
     /// Result of the copy; `None` if there was nothing to copy.
     pub copied: Option<ConvertReport>,
-    /// Result of the expunge; `None` if there was nothing to expunge.
-    pub changed: Option<Changed>,
+    /// Results of the expunges: of all messages but the last one of a file, and of that one, which
+    /// is kept for [`Mailbox::undo`].
+    pub changed: Vec<Changed>,
     /// Messages whose proof failed, and which stay in the source; their copies stay, too.
     pub unproven: Vec<Uid>,
 }
@@ -48,8 +51,9 @@ impl Moved {
 ///
 /// With [`ConvertOptions::proof`] only messages that were read back and are the same leave the
 /// source; [`ConvertOptions::dedupe`] is not used. The expunged messages are not kept for
-/// [`Mailbox::undo`]: they are in the target. **Commit points:** the note; each batch of copied
-/// messages; the expunge.
+/// [`Mailbox::undo`], since they are in the target, but for the last one of a file: its end may come
+/// while it is moved. **Commit points:** the note; each batch of copied messages; the expunge, and
+/// that of the last message.
 ///
 /// # Errors
 /// [`Error::MoveRunning`]; [`Error::ConversionStopped`], after which the same call continues;
@@ -113,12 +117,13 @@ pub fn move_messages(
             moved.uids.iter().copied().partition(|(uid, _)| is_same(uid));
         moved.uids = same;
         moved.unproven.extend(changed.into_iter().map(|(uid, _)| uid));
-        let changed = expunge(source, &moved.uids, options);
-        moved.changed = Some(changed.map_err(|error| Error::NotRemoved {
+        let messages = moved.uids.len() as u64;
+        let expunged = expunge(source, &moved.uids, options, &mut moved.changed);
+        expunged.map_err(|error| Error::NotRemoved {
             path: source.path().to_owned(),
-            messages: moved.uids.len() as u64,
+            messages,
             source: Box::new(error),
-        })?);
+        })?;
     }
     plan.finish(source, uids, (&moved, &place))?;
     moved.uids.sort_unstable();
@@ -313,13 +318,30 @@ fn sync_names(target: &Mailbox) -> Result<()> {
 }
 
 /// Expunges the messages that are durable in the target.
+///
+/// Another program may be writing the last message of a file under a lock that readers do not take:
+/// what came after it was copied is kept with it.
 fn expunge(
     source: &mut Mailbox,
     moved: &[(Uid, Uid)],
     options: &ConvertOptions,
-) -> Result<Changed> {
-    let expunge = moved.iter().map(|(uid, _)| *uid).collect();
-    let request = ChangeRequest { expunge, ..ChangeRequest::default() };
-    let (stop, progress) = (options.stop.clone(), options.progress.clone());
-    source.change(&request, &ChangeOptions { stop, progress, ..ChangeOptions::default() })
+    changed: &mut Vec<Changed>,
+) -> Result<()> {
+    let last = match source.storage.names_messages() {
+        true => None,
+        false => source.len().checked_sub(1).map(|row| source.uid_of(row)).transpose()?,
+    };
+    let (growing, whole): (Vec<Uid>, Vec<Uid>) =
+        moved.iter().map(|(uid, _)| *uid).partition(|uid| Some(*uid) == last);
+    let keep_last = KeepExpunged::WherePossible(KeepLimits::default());
+    for (expunge, keep) in [(whole, KeepExpunged::No), (growing, keep_last)] {
+        if expunge.is_empty() {
+            continue;
+        }
+        let request = ChangeRequest { expunge, ..ChangeRequest::default() };
+        let (stop, progress) = (options.stop.clone(), options.progress.clone());
+        let how = ChangeOptions { stop, progress, keep_expunged: keep, ..ChangeOptions::default() };
+        changed.push(source.change(&request, &how)?);
+    }
+    Ok(())
 }

@@ -338,7 +338,7 @@ fn write_move(out: &mut Vec<u8>, pair: &Pair, moved: &Moved, started: Instant) {
     json.close(b']');
     write_losses(&mut json, &copied.map(|copied| copied.losses.clone()).unwrap_or_default());
     let copying = copied.map_or(0, |copied| copied.figures.barriers);
-    let expunging = moved.changed.as_ref().map_or(0, |changed| changed.figures.barriers);
+    let expunging: u64 = moved.changed.iter().map(|changed| changed.figures.barriers).sum();
     json.key("barriers").number(copying + expunging);
     json.key("elapsed_ms").millis(started.elapsed());
     json.end_line();
