@@ -232,7 +232,10 @@ impl Building<'_> {
             Ok(read) => read,
             Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
             // The file names are there; the texts are read again by the next.
-            Err(_) => return Ok(AttachmentTexts::Missing),
+            Err(error) => {
+                self.report().is_stopped |= matches!(error, Error::Stopped);
+                return Ok(AttachmentTexts::Missing);
+            }
         };
         let mut report = self.report();
         report.attachments_unread += u32::from(read.has_unread);
