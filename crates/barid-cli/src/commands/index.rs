@@ -22,14 +22,15 @@ use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
-  barid index archive.mbox          make searches for texts fast: read every message once
-  barid index status archive.mbox   what is indexed, and the size of the index
-  barid index remove archive.mbox   free its space
+  barid index archive.mbox                 make searches for texts fast: read every message once
+  barid index --attachments archive.mbox   the texts of PDF and office documents, too
+  barid index status archive.mbox          what is indexed, and the size of the index
+  barid index remove archive.mbox          free its space
 
 With an index, `barid search` finds any text, words and parts of words alike, without reading the
 mail. The first search that reads thousands of messages starts this command in the background, later
-ones add new messages. The index is a cache: it can be removed at any time, and answers are the same
-without it. With --no-index, a search neither uses nor extends it.";
+ones add new messages, without the texts of attachments. The index is a cache: it can be removed at
+any time, and answers are the same without it. With --no-index, a search neither uses nor extends it.";
 
 /// Index the texts of a mailbox, so that searches need not read it
 #[derive(Debug, Args)]

@@ -3,7 +3,8 @@
 //! Three passes, each over the messages that those before it could not answer: the fixed-size facts
 //! of the cache, the header fields of the cache, the messages themselves. The last two are shared
 //! among as many threads as there are cores, in stretches in mailbox order. A thread has one
-//! message in memory at a time; of a message that is too large for that, it reads no attachments.
+//! message in memory at a time; of a message that is too large for that, it reads no attachments,
+//! or one after the other where their texts are compared (`attached.rs`).
 
 mod attached;
 mod content;

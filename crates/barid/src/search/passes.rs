@@ -85,7 +85,9 @@ impl Passes<'_> {
     /// Returns the rows of these that have an attachment which could not be read when they were
     /// indexed, and whose answer may depend on it.
     pub(super) fn rows_of_unread(&self, rows: &[u32]) -> Result<Vec<u32>> {
-        let Some(index) = self.index else { return Ok(Vec::new()) };
+        let Some(index) = self.index.filter(|index| index.may_lack_unread()) else {
+            return Ok(Vec::new());
+        };
         let mut found = Vec::new();
         let mut scratch = Scratch::default();
         for row in rows.iter().copied().filter(|row| index.lacks_unread(*row)) {

@@ -45,7 +45,7 @@ impl IndexAnswers {
         let mut answers = Self {
             by_node: Vec::new(),
             uncovered,
-            without_attachments: coverage.uncovered(reader).len() as u32 - uncovered,
+            without_attachments: 0,
             of_attachments: Vec::new(),
             unread: BitSet::none(view.len()),
         };
@@ -67,6 +67,7 @@ impl IndexAnswers {
         tests: &[TextTest<'_>],
         reader: Option<u32>,
     ) {
+        self.without_attachments = coverage.uncovered(reader).len() as u32 - self.uncovered;
         let extracted = tests.iter().filter(|test| test.is_extracted);
         self.of_attachments = extracted.map(|test| test.node).collect();
         for (row, covered) in (0..).zip(coverage.docs()) {
@@ -75,6 +76,11 @@ impl IndexAnswers {
                 self.unread.insert(row);
             }
         }
+    }
+
+    /// Returns `true` if there may be rows that [`IndexAnswers::lacks_unread`].
+    pub(crate) fn may_lack_unread(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// Returns `true` if a text was not found in the attachments of a row of which one could not be
