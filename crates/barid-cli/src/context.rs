@@ -1,6 +1,6 @@
 //! The environment of every command: options, standard output, and messages to the user.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -12,13 +12,16 @@ use std::sync::atomic::AtomicBool;
 use barid::caches::{self, CacheRecovery};
 use barid::vfs::OsVfs;
 use barid::{
-    Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn, resolve_name,
+    AttachmentReader, Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn,
+    resolve_name,
 };
 
 use crate::config::UserConfig;
 use crate::dirs;
 use crate::exit::{WithHint, of_library};
 use crate::global::GlobalArgs;
+use crate::mail::extraction::DocumentReader;
+use crate::mail::query::QueryArgs;
 use crate::mail::standard_input::StandardInput;
 use crate::output::escape::visible;
 use crate::output::progress::ProgressLine;
@@ -43,6 +46,10 @@ pub(crate) struct Context {
     pub(crate) is_incomplete: Cell<bool>,
     /// `true` if a mailbox was or may have been changed: then the command is not retried.
     pub(crate) has_changed: Cell<bool>,
+    /// `true` if searches look into attachments.
+    reads_attachments: Cell<bool>,
+    /// The reader of these, once it was needed.
+    attachment_reader: OnceCell<Arc<DocumentReader>>,
     /// `true` if the terminal does not support escape sequences.
     is_dumb: bool,
     /// Columns of a line, if standard output is a terminal.
@@ -65,6 +72,8 @@ impl Context {
             out: Sink::new(),
             is_incomplete: Cell::new(false),
             has_changed: Cell::new(false),
+            reads_attachments: Cell::new(false),
+            attachment_reader: OnceCell::new(),
             is_dumb,
             global,
             config,
@@ -107,7 +116,31 @@ impl Context {
         options.read_only = self.global.read_only;
         options.full_check = self.global.full_check;
         options.use_index = !self.global.no_index;
+        options.attachments = self.attachment_reader();
         Ok(options)
+    }
+
+    /// Takes the options of a query that concern the mailboxes that are opened for it.
+    pub(crate) fn prepare(&self, query: QueryArgs) {
+        if query.reads_attachments() {
+            self.read_attachments();
+        }
+    }
+
+    /// Makes the mailboxes that are opened from now on look into attachments.
+    pub(crate) fn read_attachments(&self) {
+        self.reads_attachments.set(true);
+    }
+
+    /// Returns `true` if searches look into attachments.
+    pub(crate) fn reads_attachments(&self) -> bool {
+        self.reads_attachments.get()
+    }
+
+    fn attachment_reader(&self) -> Option<Arc<dyn AttachmentReader>> {
+        let make = || Arc::new(DocumentReader::new(self.cache_dir()));
+        let shared = || Arc::clone(self.attachment_reader.get_or_init(make));
+        self.reads_attachments().then(|| shared() as Arc<dyn AttachmentReader>)
     }
 
     /// Returns the folders for input that is too large for memory: those of the caches and of the
@@ -190,8 +223,8 @@ impl Context {
         work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
     ) -> anyhow::Result<(Mailbox, T)> {
         if is_stdin(spec) {
-            let mut mailbox =
-                StandardInput::read(&self.spool_folders(), None)?.into_any_mailbox(spec.format)?;
+            let input = StandardInput::read(&self.spool_folders(), None)?;
+            let mut mailbox = input.into_any_mailbox(spec.format, self.attachment_reader())?;
             let done = work(&mut mailbox)?;
             self.print_notes(&mailbox);
             return Ok((mailbox, done));

@@ -79,9 +79,6 @@ pub(crate) const FILE_NAME_LEN_MAX: usize = 200;
 /// Most names that are tried for one attachment.
 pub(crate) const FILE_NAMES_MAX: usize = 10_000;
 
-/// Length of quoted-printable without a line end from which it is decoded in pieces, in bytes.
-pub(crate) const ENCODED_PIECE_LEN: usize = 64 * 1024;
-
 /// Attachments whose texts are extracted before any of them is printed.
 pub(crate) const TEXTS_AT_ONCE: usize = 64;
 

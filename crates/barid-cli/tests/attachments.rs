@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Run, Running, World, send};
 
-const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
-const PDF: &[u8] = b"%PDF-1.4
+pub(crate) const DOCX: &str =
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+pub(crate) const PDF: &[u8] = b"%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
 3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R
@@ -29,7 +30,7 @@ trailer<</Root 1 0 R>>
 ";
 
 /// Returns a message with attachments: type, file name, and bytes.
-fn message(attachments: &[(&str, &str, &[u8])]) -> String {
+pub(crate) fn message(attachments: &[(&str, &str, &[u8])]) -> String {
     let mut message =
         "Subject: files\nContent-Type: multipart/mixed; boundary=B\n\n--B\n\nbody\n".to_owned();
     for (media_type, name, bytes) in attachments {
@@ -45,7 +46,7 @@ fn message(attachments: &[(&str, &str, &[u8])]) -> String {
     message + "--B--\n"
 }
 
-fn docx(text: &str) -> Vec<u8> {
+pub(crate) fn docx(text: &str) -> Vec<u8> {
     of_one("word/document.xml", &format!("<w:p><w:t>{text}</w:t></w:p>"))
 }
 
@@ -269,7 +270,7 @@ fn pdf() {
     assert_eq!((run.code, run.text().as_str()), (2, ""));
 }
 
-fn folder_of(program: &str) -> Option<String> {
+pub(crate) fn folder_of(program: &str) -> Option<String> {
     let program = barid_testkit::peers::program(program)?;
     Some(program.parent()?.to_str()?.to_owned())
 }
@@ -286,7 +287,7 @@ fn fake_reader(world: &World, code: &str) -> String {
 const SLEEPING: &str =
     "#include <time.h>\nint main() { for (;;) nanosleep(&(struct timespec){1, 0}, 0); }\n";
 
-fn with_pdfs(count: usize) -> (World, String, String) {
+pub(crate) fn with_pdfs(count: usize) -> (World, String, String) {
     let world = World::new();
     let folder = fake_reader(&world, SLEEPING);
     let parts = vec![("application/pdf", "a.pdf", PDF); count];
@@ -308,7 +309,7 @@ fn a_reader_that_hangs_is_killed() {
 }
 
 /// Returns the processes that a process has started.
-fn children(process: u32) -> Vec<String> {
+pub(crate) fn children(process: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let of_task = |task: std::io::Result<fs::DirEntry>| {
         fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()

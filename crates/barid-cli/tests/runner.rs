@@ -3,6 +3,7 @@
 
 mod added;
 mod asked;
+mod attachment_search;
 mod attachments;
 mod bad_input;
 mod bogofilter;

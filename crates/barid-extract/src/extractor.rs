@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barid_vfs::{FileType, Vfs, cores, on_threads};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Failure;
 use crate::document_type::{DocumentType, is_encrypted_office};
@@ -17,7 +18,7 @@ use crate::helper::{EXIT_CUT, EXIT_FAILED};
 use crate::limits::{HELPER_TIME_MAX, INPUT_LEN_MAX, PATH_FOLDERS_MAX, TEXT_LEN_MAX};
 use crate::plain::clean_charset;
 use crate::talk::{Answer, Running};
-use crate::text_cache::{TextCache, TextKey};
+use crate::text_cache::{READERS, TextCache, TextKey, program_id};
 
 /// An attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,14 @@ impl Extractor {
         let reader = self.pdf_reader.as_deref();
         let pdf_reader_id = reader.map(|reader| cache.program_id(reader)).unwrap_or_default();
         Self { cache: Some(cache), pdf_reader_id, ..self }
+    }
+
+    /// Returns the identity of all readers, not 0: another one may read another text in the same
+    /// attachment.
+    pub fn readers_id(&self, vfs: &dyn Vfs) -> u32 {
+        let pdf_reader = self.pdf_reader.as_deref().map(|path| program_id(vfs, path));
+        let hash = xxh3_64_with_seed(&pdf_reader.unwrap_or_default(), READERS.into());
+        (hash as u32).max(1)
     }
 
     /// Extracts the text of an attachment. Costs a process of a few milliseconds if its type has

@@ -36,7 +36,7 @@ const MAGIC: &[u8; 8] = b"bariXT01";
 /// Length of the fields of a record.
 const HEADER_LEN: usize = 60;
 /// Version of the readers of this crate: a change of it makes everything be read again.
-const READERS: u32 = 1;
+pub(crate) const READERS: u32 = 1;
 
 const KIND_WHOLE: u32 = 0;
 const KIND_CUT: u32 = 1;
@@ -63,6 +63,16 @@ impl TextKey {
     }
 }
 
+/// Returns the identity of a program: its path, size and time of change.
+pub(crate) fn program_id(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
+    let mut id = path.as_os_str().as_encoded_bytes().to_vec();
+    if let Ok(found) = vfs.metadata(path) {
+        id.extend(found.size.to_le_bytes());
+        id.extend(found.modified.unix_nanos.to_le_bytes());
+    }
+    id
+}
+
 /// A cache of texts in a folder, for any number of threads and processes.
 #[derive(Debug)]
 pub struct TextCache {
@@ -83,14 +93,9 @@ impl TextCache {
         Self { vfs, dir, len_max: TEXT_CACHE_LEN_MAX, files: Mutex::default() }
     }
 
-    /// Returns the identity of a program: its path, size and time of change.
+    /// Returns the identity of a program.
     pub(crate) fn program_id(&self, path: &Path) -> Vec<u8> {
-        let mut id = path.as_os_str().as_encoded_bytes().to_vec();
-        if let Ok(found) = self.vfs.metadata(path) {
-            id.extend(found.size.to_le_bytes());
-            id.extend(found.modified.unix_nanos.to_le_bytes());
-        }
-        id
+        program_id(&*self.vfs, path)
     }
 
     /// Removes the files of a folder; returns their number and their size in bytes.

@@ -9,8 +9,9 @@ use barid_vfs::le::{LeReader, PutLe};
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::doc::{AttachmentTexts, Doc};
 use crate::limits::{BUILDER_BYTES_MAX, DOC_BYTES_MAX, SEGMENT_DOCS_MAX};
-use crate::segment::{Doc, SegmentWriter};
+use crate::segment::SegmentWriter;
 use crate::terms::{GRAMS, TermSink, each_term};
 
 /// A segment that is being built.
@@ -22,6 +23,10 @@ pub struct Builder {
     kinds: [KindBuilder; TextKind::ALL.len()],
     /// Bytes up to which the current message may grow the segment.
     limit: usize,
+    /// The same for the texts of its attachments, once there is one.
+    attachments_limit: Option<usize>,
+    /// `true` if not all terms of its attachments are there.
+    is_attachments_open: bool,
 }
 
 /// A term of a kind of text.
@@ -78,27 +83,57 @@ impl Builder {
     pub fn begin(&mut self, digest: u64) {
         self.limit = self.bytes() + DOC_BYTES_MAX;
         let doc = self.docs.len() as u32;
-        self.docs.push(Doc { digest, is_open: false, has_more: false });
+        let attachments = AttachmentTexts::None;
+        self.docs.push(Doc { digest, is_open: false, has_more: false, attachments });
+        (self.attachments_limit, self.is_attachments_open) = (None, false);
         self.kinds.iter_mut().for_each(|kind| kind.doc = doc);
     }
 
     /// Adds a text of the current message, folded. A message of too many different terms is a
     /// candidate of every search.
     pub fn add(&mut self, kind: TextKind, text: &[u8]) {
-        let left = self.limit.saturating_sub(self.bytes());
-        let Some(doc) = self.docs.last_mut().filter(|doc| !doc.is_open) else { return };
+        if self.docs.last().is_none_or(|doc| doc.is_open) {
+            return;
+        }
+        let is_full = self.add_terms(kind, text, self.limit);
+        if let Some(doc) = self.docs.last_mut() {
+            doc.is_open = is_full;
+        }
+    }
+
+    /// Adds the text of an attachment of the current message, folded, after all of its other texts.
+    /// Too many different terms make it a candidate of searches in attachments only.
+    pub fn add_attachment(&mut self, text: &[u8]) {
+        let limit = self.bytes() + DOC_BYTES_MAX;
+        let limit = *self.attachments_limit.get_or_insert(limit);
+        if !self.is_attachments_open {
+            self.is_attachments_open = self.add_terms(TextKind::Attachment, text, limit);
+        }
+    }
+
+    /// Adds the terms of a text up to a limit of bytes in memory; returns `true` if it was reached.
+    fn add_terms(&mut self, kind: TextKind, text: &[u8], limit: usize) -> bool {
+        let left = limit.saturating_sub(self.bytes());
         let with_grams = has_grams(kind);
         let kind = &mut self.kinds[kind as usize];
         let mut sink = BoundedSink { limit: kind.bytes() + left, kind, is_full: false };
         each_term(text, with_grams, &mut sink);
-        doc.is_open = sink.is_full;
+        sink.is_full
     }
 
-    /// Ends a message; `has_more` says that it has a field that is not among its texts. Returns
-    /// `true` if the segment is to be written now.
-    pub fn end(&mut self, has_more: bool) -> bool {
+    /// Ends a message; `has_more` says that it has a field that is not among its texts, and
+    /// `attachments` which texts of attachments were added. Returns `true` if the segment is to be
+    /// written now.
+    pub fn end(&mut self, has_more: bool, attachments: AttachmentTexts) -> bool {
         if let Some(doc) = self.docs.last_mut() {
             doc.has_more = has_more;
+            doc.attachments = match attachments {
+                AttachmentTexts::There { is_open, has_unread } => AttachmentTexts::There {
+                    is_open: is_open || self.is_attachments_open,
+                    has_unread,
+                },
+                other => other,
+            };
         }
         self.kinds.iter_mut().for_each(KindBuilder::end_doc);
         self.docs.len() as u32 == SEGMENT_DOCS_MAX || self.bytes() >= BUILDER_BYTES_MAX
@@ -119,15 +154,16 @@ impl Builder {
         self.kinds.iter().map(KindBuilder::bytes).sum()
     }
 
-    /// Writes the segment to a new file. The rename to `path` is the commit point; nothing is
-    /// fsynced, as in every cache.
+    /// Writes the segment to a new file. `reader` is the identity of the programs that read
+    /// attachments, 0 if no texts of any were added. The rename to `path` is the commit point;
+    /// nothing is fsynced, as in every cache.
     ///
     /// # Errors
     /// Errors of the file system; there is no new file then.
-    pub fn write(self, vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+    pub fn write(self, vfs: &dyn Vfs, path: &Path, reader: u32) -> io::Result<()> {
         let docs = self.docs.len() as u32;
         let kinds = self.kinds;
-        SegmentWriter::write(vfs, path, &self.docs, |writer| {
+        SegmentWriter::write(vfs, path, (&self.docs, reader), |writer| {
             for (kind, builder) in TextKind::ALL.into_iter().zip(kinds) {
                 builder.write(kind, docs, writer)?;
             }
@@ -137,9 +173,9 @@ impl Builder {
 }
 
 /// Returns `true` if the boundaries of a kind of text are indexed. Those of others are verified at
-/// little cost, or seldom asked for.
+/// little cost, or seldom asked for; a candidate among attachments costs a process.
 pub(crate) fn has_grams(kind: TextKind) -> bool {
-    matches!(kind, TextKind::Body | TextKind::Header)
+    matches!(kind, TextKind::Body | TextKind::Header | TextKind::Attachment)
 }
 
 /// Adds terms up to a limit of bytes.

@@ -10,6 +10,7 @@
 
 mod build;
 mod codec;
+mod doc;
 mod find;
 pub mod limits;
 mod manifest;
@@ -19,7 +20,8 @@ mod segment;
 mod terms;
 
 pub use build::Builder;
+pub use doc::{AttachmentTexts, Doc};
 pub use find::Answer;
 pub use manifest::{Manifest, SegmentEntry};
 pub use merge::{Merged, merge};
-pub use segment::{Doc, Segment};
+pub use segment::Segment;

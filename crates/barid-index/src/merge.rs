@@ -10,8 +10,9 @@ use barid_vfs::le::LeReader;
 
 use crate::build::has_grams;
 use crate::codec::decode_into;
+use crate::doc::Doc;
 use crate::find::ListReader;
-use crate::segment::{Doc, Section, Segment, SegmentWriter, parts};
+use crate::segment::{Section, Segment, SegmentWriter, parts};
 
 /// A segment to merge, and the new numbers of its documents: ascending; `None` for one that is
 /// left out.
@@ -23,7 +24,9 @@ pub struct Merged<'s> {
     pub docs: Vec<Option<u32>>,
 }
 
-/// Writes one segment of the documents of several; `None` if one of them is damaged.
+/// Writes one segment of the documents of several; `None` if one of them is damaged. `reader` is
+/// the identity of the programs that read the attachments of all documents whose texts are
+/// [`AttachmentTexts::There`](crate::AttachmentTexts::There).
 ///
 /// Holds all terms with their documents in memory: several times the bytes of the segments.
 ///
@@ -34,8 +37,9 @@ pub fn merge(
     path: &Path,
     parts: &[Merged<'_>],
     docs: &[Doc],
+    reader: u32,
 ) -> io::Result<Option<()>> {
-    let written = SegmentWriter::write(vfs, path, docs, |writer| {
+    let written = SegmentWriter::write(vfs, path, (docs, reader), |writer| {
         for kind in TextKind::ALL {
             let merge = Merge::read(kind, parts)?.ok_or(io::ErrorKind::InvalidData)?;
             merge.write(kind, docs.len() as u32, writer)?;

@@ -14,6 +14,7 @@ use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::codec::encode;
+use crate::doc::Doc;
 use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX, BLOCKS_MAX, READ_LEN, SEGMENT_DOCS_MAX};
 use crate::packed::{pack, packed_len, unpack};
 use crate::terms::{END, PAIR};
@@ -33,17 +34,6 @@ const PACKED: Section = Section::Singles(TextKind::OpaqueHeader);
 const PACKED_BIT: u32 = 1 << 31;
 /// Checksum before each block.
 pub(crate) const BLOCK_HEAD_LEN: usize = 8;
-
-/// A message in a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doc {
-    /// Digest of the message, as the caller computes it.
-    pub digest: u64,
-    /// `true` if not all of its terms are there, so that it is a candidate of every search.
-    pub is_open: bool,
-    /// `true` if it has a field that is not among its texts, as the caller says.
-    pub has_more: bool,
-}
 
 /// The section of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +91,8 @@ pub(crate) struct SegmentWriter<'f> {
     offset: u64,
     /// Names the file: the seed of all checksums.
     seed: u64,
+    /// Identity of the programs that read attachments.
+    reader: u32,
     entries: Vec<BlockEntry>,
     open: Option<OpenBlock>,
     /// Lists of the shared terms so far, and their bytes in all.
@@ -123,15 +115,16 @@ struct OpenBlock {
 
 impl<'f> SegmentWriter<'f> {
     /// Writes a segment whose terms `write` passes: kind after kind, singles first, then shared
-    /// terms, then boundaries.
+    /// terms, then boundaries. `reader` is the identity of the programs that read attachments.
     pub(crate) fn write(
         vfs: &dyn Vfs,
         path: &Path,
-        docs: &[Doc],
+        (docs, reader): (&[Doc], u32),
         write: impl FnOnce(&mut SegmentWriter<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         atomic_replace(vfs, path, 0o600, false, |file| {
-            let mut writer = SegmentWriter::new(file, xxh3_64(path.as_os_str().as_encoded_bytes()));
+            let seed = xxh3_64(path.as_os_str().as_encoded_bytes());
+            let mut writer = SegmentWriter::new(file, seed, reader);
             writer.docs(docs)?;
             write(&mut writer)?;
             writer.finish(docs.len() as u32)
@@ -139,11 +132,12 @@ impl<'f> SegmentWriter<'f> {
         Ok(())
     }
 
-    fn new(file: &'f dyn File, seed: u64) -> Self {
+    fn new(file: &'f dyn File, seed: u64, reader: u32) -> Self {
         Self {
             file,
             offset: HEAD_LEN as u64,
             seed,
+            reader,
             entries: Vec::new(),
             open: None,
             lists: Vec::new(),
@@ -156,7 +150,7 @@ impl<'f> SegmentWriter<'f> {
             let mut bytes = Vec::with_capacity(some.len() * DOC_LEN);
             for doc in some {
                 bytes.put_u64(doc.digest);
-                bytes.put_u8(u8::from(doc.is_open) | u8::from(doc.has_more) << 1);
+                bytes.put_u8(doc.bits());
             }
             self.block(Section::Docs, 0, &[&bytes])?;
         }
@@ -285,7 +279,7 @@ impl<'f> SegmentWriter<'f> {
         head.put_u32(u32::from(self.has_pairs));
         head.put_u64(self.offset);
         head.put_u32(self.entries.len() as u32);
-        head.put_u32(0);
+        head.put_u32(self.reader);
         let checksum = xxh3_64_with_seed(&directory, xxh3_64(&head));
         head.put_u64(checksum);
         self.file.write_all_at(&head, 0)
@@ -347,6 +341,7 @@ pub struct Segment {
     pub(crate) file: Box<dyn File>,
     seed: u64,
     docs: u32,
+    reader: u32,
     pub(crate) has_pairs: bool,
     pub(crate) blocks: Vec<BlockEntry>,
     len: u64,
@@ -377,8 +372,8 @@ impl Segment {
         let blocks: Option<Vec<BlockEntry>> =
             directory.chunks_exact(ENTRY_LEN).map(BlockEntry::parse).collect();
         let len = parsed.directory_at + directory.len() as u64;
-        let Head { seed, docs, has_pairs, .. } = parsed;
-        Ok(blocks.map(|blocks| Self { file, seed, docs, has_pairs, blocks, len }))
+        let Head { seed, docs, reader, has_pairs, .. } = parsed;
+        Ok(blocks.map(|blocks| Self { file, seed, docs, reader, has_pairs, blocks, len }))
     }
 
     /// Returns the number of documents.
@@ -389,6 +384,11 @@ impl Segment {
     /// Returns `true` if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.docs == 0
+    }
+
+    /// Returns the identity of the programs that read attachments; 0 if no texts of any are there.
+    pub fn reader(&self) -> u32 {
+        self.reader
     }
 
     /// Returns the length of the file in bytes.
@@ -418,7 +418,7 @@ impl Segment {
             docs.extend(bytes.chunks_exact(DOC_LEN).filter_map(|row| {
                 let mut reader = LeReader(row);
                 let (digest, bits) = (reader.u64()?, reader.u8()?);
-                Some(Doc { digest, is_open: bits & 1 != 0, has_more: bits & 2 != 0 })
+                Some(Doc::of_bits(digest, bits))
             }));
             Some(())
         })?;
@@ -499,6 +499,7 @@ impl Segment {
 struct Head {
     seed: u64,
     docs: u32,
+    reader: u32,
     has_pairs: bool,
     directory_at: u64,
     blocks: u32,
@@ -515,12 +516,13 @@ impl Head {
         let has_pairs = reader.u32()? != 0;
         let directory_at = reader.u64()?;
         let blocks = reader.u32()?;
-        reader.u32()?;
+        let attachment_reader = reader.u32()?;
         let checksum = reader.u64()?;
         let is_bounded = docs <= SEGMENT_DOCS_MAX && blocks as usize <= BLOCKS_MAX;
         (is_known && is_bounded).then_some(Self {
             seed,
             docs,
+            reader: attachment_reader,
             has_pairs,
             directory_at,
             blocks,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use barid_index::{Answer, Builder, Doc, Merged, Segment, merge};
+use barid_index::{Answer, AttachmentTexts, Builder, Doc, Merged, Segment, merge};
 use barid_query::search::{TextKind, TextScope};
 use barid_vfs::MemVfs;
 use memchr::memmem;
@@ -118,9 +118,9 @@ fn build(messages: &[Message]) -> (MemVfs, Segment) {
     for (number, message) in messages.iter().enumerate() {
         builder.begin(number as u64);
         message.iter().for_each(|(kind, text)| builder.add(*kind, text));
-        builder.end(false);
+        builder.end(false, AttachmentTexts::None);
     }
-    builder.write(&vfs, Path::new("/segment")).unwrap();
+    builder.write(&vfs, Path::new("/segment"), 7).unwrap();
     let segment = Segment::open(&vfs, Path::new("/segment")).unwrap().unwrap();
     (vfs, segment)
 }
@@ -208,16 +208,38 @@ fn a_message_of_too_many_terms_is_a_candidate() {
     (0..2_000_000).for_each(|number| long.push_str(&format!("{number:X} ")));
     builder.begin(1);
     builder.add(TextKind::Body, long.as_bytes());
-    builder.end(false);
+    builder.end(false, AttachmentTexts::None);
     builder.begin(2);
     builder.add(TextKind::Body, b"B");
     builder.add(TextKind::Body, "F".repeat(10_000_000).as_bytes());
-    builder.end(false);
-    builder.write(&vfs, Path::new("/segment")).unwrap();
+    builder.end(false, AttachmentTexts::None);
+    builder.write(&vfs, Path::new("/segment"), 7).unwrap();
     let segment = Segment::open(&vfs, Path::new("/segment")).unwrap().unwrap();
     let docs = segment.docs().unwrap().unwrap();
     assert!(docs[0].is_open && !docs[1].is_open);
     assert!(segment.bytes() < 8 << 20);
+}
+
+#[test]
+fn an_attachment_of_too_many_terms_leaves_the_message_covered() {
+    let vfs = MemVfs::new();
+    let mut builder = Builder::default();
+    let mut long = String::new();
+    (0..2_000_000).for_each(|number| long.push_str(&format!("{number:X} ")));
+    for text in [&*long, "SHORT"] {
+        builder.begin(1);
+        builder.add(TextKind::Body, b"B");
+        builder.add_attachment(text.as_bytes());
+        builder.end(false, AttachmentTexts::There { is_open: false, has_unread: true });
+    }
+    builder.write(&vfs, Path::new("/segment"), 7).unwrap();
+    let segment = Segment::open(&vfs, Path::new("/segment")).unwrap().unwrap();
+    let docs = segment.docs().unwrap().unwrap();
+    let there = |is_open| AttachmentTexts::There { is_open, has_unread: true };
+    assert_eq!(docs.iter().map(|doc| doc.is_open).collect::<Vec<_>>(), [false, false]);
+    let attachments: Vec<_> = docs.iter().map(|doc| doc.attachments).collect();
+    assert_eq!(attachments, [there(true), there(false)]);
+    assert_eq!(segment.reader(), 7);
 }
 
 #[test]
@@ -237,16 +259,21 @@ fn merged_segments_answer_as_one() {
             for part in 0..parts.len() {
                 if (doc + part) % 7 != 3 {
                     merged[part].docs[doc] = Some(all.len() as u32);
-                    docs.push(Doc { digest: all.len() as u64, is_open: false, has_more: false });
+                    let has_unread = doc % 3 == 0;
+                    let there = AttachmentTexts::There { is_open: false, has_unread };
+                    let attachments =
+                        [AttachmentTexts::None, AttachmentTexts::Missing, there][doc % 3];
+                    let digest = all.len() as u64;
+                    docs.push(Doc { digest, is_open: false, has_more: doc % 2 == 0, attachments });
                     all.push(parts[part][doc].clone());
                 }
             }
         }
         let vfs = MemVfs::new();
-        merge(&vfs, Path::new("/merged"), &merged, &docs).unwrap().unwrap();
+        merge(&vfs, Path::new("/merged"), &merged, &docs, 9).unwrap().unwrap();
         let segment = Segment::open(&vfs, Path::new("/merged")).unwrap().unwrap();
         let (_vfs, whole) = build(&all);
-        assert_eq!(segment.docs().unwrap().unwrap(), docs);
+        assert_eq!((segment.docs().unwrap().unwrap(), segment.reader()), (docs, 9));
         for _ in 0..100 {
             let (scope, needle) = (scope(&mut random), needle(&mut random, &all));
             let (one, other) = (segment.find(scope, &needle), whole.find(scope, &needle));

@@ -254,6 +254,7 @@
 
 mod announcing;
 mod at_rest;
+mod attachments;
 pub mod caches;
 mod change;
 mod changes;
@@ -301,6 +302,7 @@ mod view;
 mod watch;
 
 pub use at_rest::{MailboxAtRest, MailboxFigures, at_rest, figures_at_rest, identity_of, renumber};
+pub use attachments::{AttachedMessage, AttachmentReader, AttachmentText, AttachmentToRead};
 pub use barid_cache::{CacheOptions, Error as CacheError, StoreKind};
 pub use barid_formats::{
     CreateOptions, FormatName, MailboxSpec, MboxLock, compression_of, default_format,

@@ -257,5 +257,8 @@ pub(crate) const INDEX_ASKED_MIN: usize = 32;
 pub(crate) const INDEX_ADDED_MESSAGES: u32 = 1024;
 pub(crate) const INDEX_ADDED_BYTES: u64 = 32 << 20;
 
+/// Length of quoted-printable without a line end from which it is decoded in pieces, in bytes.
+pub(crate) const ENCODED_PIECE_LEN: usize = 64 * 1024;
+
 /// Number of messages that a search reads from which on an index is worth its while.
 pub(crate) const INDEX_WORTH_MIN: usize = 2048;

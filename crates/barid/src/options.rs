@@ -12,6 +12,8 @@ use barid_kv::Compression;
 use barid_mailbox::Format;
 use barid_vfs::cores;
 
+use crate::attachments::AttachmentReader;
+
 /// A long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongOperation {
@@ -114,13 +116,17 @@ pub struct OpenOptions {
     /// `true` to answer searches for texts from the text index, where there is one. The answers are
     /// the same without it.
     pub use_index: bool,
+    /// Reader of the texts of attachments, which searches with `attachment:` then compare, and
+    /// indexes have. Without it, file names alone are compared.
+    pub attachments: Option<Arc<dyn AttachmentReader>>,
     /// Number of threads that may work; 0 for one per core.
     pub threads: usize,
     /// Timeout of waiting for other programs' locks of an mbox.
     pub lock_timeout: Duration,
     /// Locks that are taken to write an mbox, in this order.
     pub write_locks: Vec<MboxLock>,
-    /// Once `true`, the library stops waiting for locks of an mbox.
+    /// Once `true`, the library stops waiting for locks of an mbox, building an index, and reading
+    /// attachments.
     pub stop: Option<Arc<AtomicBool>>,
     /// Called with the progress of a scan.
     pub progress: Option<ProgressFn>,
@@ -139,12 +145,18 @@ impl OpenOptions {
             full_check: false,
             is_kept_open: false,
             use_index: true,
+            attachments: None,
             threads: 0,
             lock_timeout: MboxOptions::default().lock_timeout,
             write_locks: MboxLock::ALL.to_vec(),
             stop: None,
             progress: None,
         }
+    }
+
+    /// Returns the identity of the programs that read attachments; `None` if none do.
+    pub(crate) fn attachment_reader_id(&self) -> Option<u32> {
+        self.attachments.as_ref().map(|reader| reader.id())
     }
 
     /// Returns the number of threads that may work.
@@ -184,6 +196,7 @@ impl fmt::Debug for OpenOptions {
             .field("full_check", &self.full_check)
             .field("is_kept_open", &self.is_kept_open)
             .field("use_index", &self.use_index)
+            .field("attachments", &self.attachments)
             .field("threads", &self.threads)
             .field("lock_timeout", &self.lock_timeout)
             .field("write_locks", &self.write_locks)

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "what was compared is printed")]
 
 mod arena;
+mod attachment_search;
 mod blocked;
 mod cache_states;
 mod changing;

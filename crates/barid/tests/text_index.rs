@@ -204,7 +204,7 @@ fn assert_truth(pair: &Pair, words: usize) {
 }
 
 /// Opens a mailbox in memory.
-fn open(arena: &Arena, adjust: &dyn Fn(&mut OpenOptions)) -> Mailbox {
+pub(crate) fn open(arena: &Arena, adjust: &dyn Fn(&mut OpenOptions)) -> Mailbox {
     let mut options = arena.options();
     options.threads = 2;
     adjust(&mut options);
@@ -216,7 +216,7 @@ fn compare(arena: &Arena, programs: usize, seed: u64, what: &str) -> usize {
     Pair::new(&|adjust| open(arena, adjust), seed).compare(programs, what)
 }
 
-fn index_files(arena: &Arena) -> Vec<PathBuf> {
+pub(crate) fn index_files(arena: &Arena) -> Vec<PathBuf> {
     let cache = arena.root.join("cache");
     let mut files = Vec::new();
     let dir = arena.vfs.open_dir(&cache).unwrap();
@@ -232,7 +232,7 @@ fn index_files(arena: &Arena) -> Vec<PathBuf> {
 }
 
 /// Changes a byte of a file.
-fn damage(vfs: &dyn Vfs, path: &Path, random: &mut Rng) {
+pub(crate) fn damage(vfs: &dyn Vfs, path: &Path, random: &mut Rng) {
     let file = vfs.open(path, FileOptions::WRITE).unwrap();
     let len = file.metadata().unwrap().size;
     if len > 0 {
@@ -293,7 +293,7 @@ fn step(arena: &mut Arena, random: &mut Rng) -> String {
 }
 
 /// Removes the files of a folder: all of them, or all but the index.
-fn remove_files(vfs: &dyn Vfs, folder: &Path, all: bool) {
+pub(crate) fn remove_files(vfs: &dyn Vfs, folder: &Path, all: bool) {
     let Ok(dir) = vfs.open_dir(folder) else { return };
     let mut names = Vec::new();
     dir.list(&mut |name, _| names.push(String::from_utf8_lossy(name).into_owned())).unwrap();

@@ -22,14 +22,15 @@ use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
-  barid index archive.mbox          make searches for texts fast: read every message once
-  barid index status archive.mbox   what is indexed, and the size of the index
-  barid index remove archive.mbox   free its space
+  barid index archive.mbox                 make searches for texts fast: read every message once
+  barid index --attachments archive.mbox   the texts of PDF and office documents, too
+  barid index status archive.mbox          what is indexed, and the size of the index
+  barid index remove archive.mbox          free its space
 
 With an index, `barid search` finds any text, words and parts of words alike, without reading the
 mail. The first search that reads thousands of messages starts this command in the background, later
-ones add new messages. The index is a cache: it can be removed at any time, and answers are the same
-without it. With --no-index, a search neither uses nor extends it.";
+ones add new messages, without the texts of attachments. The index is a cache: it can be removed at
+any time, and answers are the same without it. With --no-index, a search neither uses nor extends it.";
 
 /// Index the texts of a mailbox, so that searches need not read it
 #[derive(Debug, Args)]
@@ -48,6 +49,9 @@ struct BuildArgs {
     /// The mailboxes: paths, or FORMAT:PATH
     #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
+    /// Also index the texts of attachments, for `attachment:` with --attachments
+    #[arg(long)]
+    attachments: bool,
     /// Give way to other processes, and print nothing
     #[arg(long, hide = true)]
     background: bool,
@@ -76,11 +80,23 @@ pub(crate) fn run(context: &mut Context, args: &IndexArgs) -> anyhow::Result<Out
         (Some(IndexCommand::Status(of)), _) => status(context, of),
         (Some(IndexCommand::Remove(of)), _) => remove(context, of),
         (None, Some(args)) if args.background => {
+            args.prepare(context);
             build_quietly(context, &args.mailboxes);
             Ok(Outcome::Done)
         }
-        (None, Some(args)) => build_all(context, &args.mailboxes),
+        (None, Some(args)) => {
+            args.prepare(context);
+            build_all(context, &args.mailboxes)
+        }
         (None, None) => Err(WithHint::error("no mailbox", "`barid index --help` has examples")),
+    }
+}
+
+impl BuildArgs {
+    fn prepare(&self, context: &Context) {
+        if self.attachments {
+            context.read_attachments();
+        }
     }
 }
 
@@ -115,6 +131,12 @@ fn build(context: &mut Context, mailbox: &OsStr, stop: Arc<AtomicBool>) -> anyho
     if report.unreadable > 0 {
         let messages = counted(report.unreadable.into(), "message");
         context.warn(&format!("{messages} could not be read; searches try them again"));
+    }
+    if report.attachments_unread > 0 {
+        let messages = counted(report.attachments_unread.into(), "message");
+        context.warn(&format!(
+            "attachments of {messages} could not be read: `barid attachments --text` says why"
+        ));
     }
     if report.is_stopped {
         let hint = "run it again: it goes on with the messages that are left";
@@ -166,6 +188,9 @@ pub(crate) fn build_in_background(context: &Context, mailboxes: &[MailboxSpec]) 
     if context.global.read_only {
         command.arg("--read-only");
     }
+    if context.reads_attachments() {
+        command.arg("--attachments");
+    }
     command.arg("--").args(names);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Ctrl-C is for this command, which is about to end.
@@ -184,6 +209,8 @@ fn name_of(spec: &MailboxSpec) -> io::Result<OsString> {
 }
 
 fn status(context: &mut Context, of: &IndexedMailbox) -> anyhow::Result<Outcome> {
+    // The texts that count are those that searches would read now.
+    context.read_attachments();
     let mailbox = context.open_on_disk(&of.mailbox)?;
     let status = mailbox.view().index_status()?.unwrap_or_default();
     print(context, &status, None);
@@ -208,6 +235,21 @@ fn is_busy() -> anyhow::Error {
     WithHint::error("another process is building this index", hint)
 }
 
+/// Describes which attachments are indexed.
+fn describe_attachments(status: &IndexStatus) -> String {
+    let IndexStatus { attachments, attachment_texts, attachments_unread, .. } = *status;
+    let of = counted(attachments.into(), "message");
+    match (attachment_texts, attachments_unread) {
+        (0, _) if attachments > 0 => format!("the names in {of}; --attachments adds the texts"),
+        (_, 0) => format!("the texts in {} of {of}", grouped(attachment_texts.into())),
+        (_, unread) => format!(
+            "the texts in {} of {of}, of which {} have one that could not be read",
+            grouped(attachment_texts.into()),
+            grouped(unread.into())
+        ),
+    }
+}
+
 fn print(context: &mut Context, status: &IndexStatus, built: Option<(&IndexReport, Instant)>) {
     let out = context.out.buffer();
     if context.global.json {
@@ -218,6 +260,9 @@ fn print(context: &mut Context, status: &IndexStatus, built: Option<(&IndexRepor
         json.key("segments").number(status.segments.into());
         json.key("bytes").number(status.bytes);
         json.key("opaque_bytes").number(status.opaque_bytes);
+        json.key("attachments").number(status.attachments.into());
+        json.key("attachment_texts").number(status.attachment_texts.into());
+        json.key("attachments_unread").number(status.attachments_unread.into());
         if let Some((report, started)) = built {
             json.key("added").number(report.added.into());
             json.key("unreadable").number(report.unreadable.into());
@@ -232,6 +277,9 @@ fn print(context: &mut Context, status: &IndexStatus, built: Option<(&IndexRepor
     row("indexed", format!("{} of {messages}", grouped(status.covered.into())));
     if status.read_always > 0 {
         row("read all the same", grouped(status.read_always.into()));
+    }
+    if status.attachments > 0 {
+        row("attachments", describe_attachments(status));
     }
     let opaque = size(status.opaque_bytes);
     row("size", format!("{} ({opaque} for fields that only programs read)", size(status.bytes)));

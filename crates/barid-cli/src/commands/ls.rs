@@ -59,7 +59,7 @@ pub(crate) struct LsArgs {
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is listed");
     let selection =
-        MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
+        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
     let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
         let unreadable = match args.rfc822_size {
             true => mailbox.fill_rfc822_sizes()?,

@@ -8,11 +8,11 @@ use barid::{CacheState, Mailbox, Status, Unfinished};
 use barid_extract::{Protections, protections};
 use clap::{Args, ValueHint};
 
-use crate::commands::attachments::pdf_reader;
 use crate::commands::change::locks::parse_time;
 use crate::commands::change::undo::warn_of_replaced;
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::mail::extraction::pdf_reader;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped, size};

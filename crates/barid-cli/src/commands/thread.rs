@@ -80,7 +80,7 @@ impl From<Algorithm> for ThreadAlgorithm {
 pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is shown");
     let selection =
-        MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
+        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
     let (mailbox, (threads, selected, rows)) = context.open_and(&args.mailbox, |mailbox| {
         let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;
         let rows = selected.as_ref().map(|selected| selected.rows(mailbox)).transpose()?;

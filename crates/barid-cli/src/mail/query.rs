@@ -16,6 +16,12 @@ pub(crate) struct QueryArgs {
     /// Compare the texts of a query without accents: Salaun finds Salaün, and Salaün Salaun
     #[arg(long)]
     fold_accents: bool,
+    /// Let `attachment:` also look into attachments: PDF, office documents, HTML and texts
+    ///
+    /// A process of its own reads each, as for `barid attachments --text`. With an index that
+    /// `barid index --attachments` has built, few are read.
+    #[arg(long)]
+    attachments: bool,
 }
 
 /// A query.
@@ -27,6 +33,11 @@ pub(crate) struct Query {
 }
 
 impl QueryArgs {
+    /// Returns `true` if the texts of attachments are searched.
+    pub(crate) fn reads_attachments(self) -> bool {
+        self.attachments
+    }
+
     /// Parses the words of a query for one mailbox.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use barid::query::{SearchKey, SearchNode, SearchProgram, looks_like_imap};
-use barid::{Flag, Mailbox, Uid, UidSet};
+use barid::query::{SearchKey, SearchNode, SearchProgram, TextPlace, looks_like_imap};
+use barid::{Flag, FoundMessages, Mailbox, Uid, UidSet};
 
 use super::query::QueryArgs;
 use super::uids::{SelectedUids, UidRanges};
@@ -31,6 +31,8 @@ pub(crate) struct SelectedMessages {
     pub(crate) selected: SelectedUids,
     /// Messages that a query could not read, with the errors.
     pub(crate) unreadable: Vec<(Uid, barid::Error)>,
+    /// Attachments that a query could not look into.
+    pub(crate) attachments: UnreadAttachments,
     /// `true` if a query found them.
     pub(crate) is_found: bool,
 }
@@ -61,13 +63,28 @@ impl Selector {
 }
 
 impl MessageSelection {
-    /// Parses the words of the command line.
+    /// Parses the words of the command line, before a mailbox is opened.
     ///
     /// # Errors
     ///
     /// Returns an error for an empty list, an empty word and an empty text in a query: these
     /// usually come from a command or variable with no output, and must not widen the choice.
     pub(crate) fn parse(
+        context: &Context,
+        words: &[String],
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<Self> {
+        context.prepare(query);
+        Self::parse_words(&context.config, words, query, selector)
+    }
+
+    /// Parses words as [`MessageSelection::parse`] does, for mailboxes that are opened as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`MessageSelection::parse`].
+    pub(crate) fn parse_words(
         config: &UserConfig,
         words: &[String],
         query: QueryArgs,
@@ -119,14 +136,14 @@ impl MessageSelection {
     ///
     /// As [`MessageSelection::parse`], for words.
     pub(crate) fn parse_optional(
-        config: &UserConfig,
+        context: &Context,
         words: &[String],
         query: QueryArgs,
         selector: Selector,
     ) -> anyhow::Result<Option<Self>> {
         match words.is_empty() {
             true => Ok(None),
-            false => Self::parse(config, words, query, selector).map(Some),
+            false => Self::parse(context, words, query, selector).map(Some),
         }
     }
 
@@ -136,12 +153,12 @@ impl MessageSelection {
     ///
     /// As [`MessageSelection::parse`].
     pub(crate) fn parse_one(
-        config: &UserConfig,
+        context: &Context,
         word: &str,
         query: QueryArgs,
         selector: Selector,
     ) -> anyhow::Result<Self> {
-        Self::parse(config, &[word.to_owned()], query, selector)
+        Self::parse(context, &[word.to_owned()], query, selector)
     }
 
     /// Returns `true` if messages are named by their UIDs.
@@ -189,11 +206,13 @@ impl MessageSelection {
 
 fn found(program: &SearchProgram, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
     let found = mailbox.search(program, &UidSet::new())?;
+    let attachments = UnreadAttachments::of(program, &found);
     let uids = found.rows.iter().map(|row| mailbox.uid_of(*row));
     let uids = uids.collect::<barid::Result<_>>()?;
     Ok(SelectedMessages {
         selected: SelectedUids { uids, ..Default::default() },
         unreadable: found.unreadable,
+        attachments,
         is_found: true,
     })
 }
@@ -223,8 +242,9 @@ impl SelectedMessages {
         unreadable.worse(Outcome::nothing_if(!self.selected.missing.is_empty()))
     }
 
-    /// Reports the messages that a query could not read.
+    /// Reports the messages that a query could not read, and the attachments.
     pub(crate) fn report_unreadable(&self, context: &Context, mailbox: &OsStr) -> Outcome {
+        self.attachments.report(context);
         for (uid, error) in &self.unreadable {
             let text = format!("{}: UID {uid}: {error}", mailbox.display());
             context.error_line("error", &visible(text.as_bytes()));
@@ -233,6 +253,52 @@ impl SelectedMessages {
             context.error_line("hint", &visible(hint.as_bytes()));
         }
         if self.unreadable.is_empty() { Outcome::Done } else { Outcome::Incomplete }
+    }
+}
+
+/// Attachments that a search did not look into.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnreadAttachments {
+    /// Number of messages with one that could not be read.
+    failed: u32,
+    /// `true` if nothing was found, and `attachment:` may have compared names only.
+    is_nothing_found: bool,
+}
+
+impl UnreadAttachments {
+    /// Returns those of a search.
+    pub(crate) fn of(program: &SearchProgram, found: &FoundMessages) -> Self {
+        let is_attachment = |node: &SearchNode| {
+            matches!(node, SearchNode::Key(SearchKey::Pattern(TextPlace::Attachment, _)))
+        };
+        let has_key = program.nodes().iter().any(is_attachment);
+        Self {
+            failed: found.attachments_unread,
+            is_nothing_found: has_key && found.rows.is_empty(),
+        }
+    }
+
+    /// Returns those of the searches of two mailboxes.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            failed: self.failed + other.failed,
+            is_nothing_found: self.is_nothing_found && other.is_nothing_found,
+        }
+    }
+
+    /// Reports them.
+    pub(crate) fn report(self, context: &Context) {
+        if self.failed > 0 {
+            let messages = counted(self.failed.into(), "message");
+            let have = if self.failed == 1 { "has" } else { "have" };
+            context.warn(&format!(
+                "{messages} {have} attachments that could not be read: `barid attachments --text` \
+                 says why"
+            ));
+        }
+        if self.is_nothing_found && !context.reads_attachments() {
+            context.note("no attachment has such a name; --attachments looks into them");
+        }
     }
 }
 
@@ -283,8 +349,12 @@ mod tests {
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         let selector = Selector::changing("nothing is changed");
-        let selection =
-            MessageSelection::parse(&UserConfig::default(), &words, QueryArgs::default(), selector);
+        let selection = MessageSelection::parse_words(
+            &UserConfig::default(),
+            &words,
+            QueryArgs::default(),
+            selector,
+        );
         let found = match &selection {
             Ok(MessageSelection::Uids(_)) => Ok("uids"),
             Ok(MessageSelection::Query(_)) => Ok("query"),

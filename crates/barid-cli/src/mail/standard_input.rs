@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::vfs::{File, MemVfs, OneFileVfs, OpenOptions as OpenFile, OsVfs, Vfs, create_unlinked};
-use barid::{FormatName, Mailbox, MailboxSpec, OpenOptions};
+use barid::{AttachmentReader, FormatName, Mailbox, MailboxSpec, OpenOptions};
 
 use crate::hint::WithHint;
 use crate::limits::{INPUT_PIECE_LEN, INPUT_WHOLE_LEN_MAX, SPOOL_FREE_PART};
@@ -61,22 +61,31 @@ impl StandardInput {
     /// Opens the mailbox on standard input, an mbox, which may be compressed.
     pub(crate) fn into_mailbox(self) -> anyhow::Result<Mailbox> {
         let format = MailboxSpec::parse("mbox:").format;
-        self.open(&|_| format)
+        self.open(&|_| format, None)
     }
 
     /// Opens the mailbox on standard input, in the format that is named, or else detected; what is
     /// not a mailbox is one message.
-    pub(crate) fn into_any_mailbox(self, format: Option<FormatName>) -> anyhow::Result<Mailbox> {
+    pub(crate) fn into_any_mailbox(
+        self,
+        format: Option<FormatName>,
+        attachments: Option<Arc<dyn AttachmentReader>>,
+    ) -> anyhow::Result<Mailbox> {
         let message = || FormatName::named("eml");
         let path = Path::new(MAILBOX_PATH);
-        self.open(&|vfs| match format {
+        let format = |vfs: &dyn Vfs| match format {
             // An empty mailbox has no mark.
             None if barid::detect(vfs, path).is_ok_and(|found| found.is_none()) => message(),
             format => format,
-        })
+        };
+        self.open(&format, attachments)
     }
 
-    fn open(self, format: &dyn Fn(&dyn Vfs) -> Option<FormatName>) -> anyhow::Result<Mailbox> {
+    fn open(
+        self,
+        format: &dyn Fn(&dyn Vfs) -> Option<FormatName>,
+        attachments: Option<Arc<dyn AttachmentReader>>,
+    ) -> anyhow::Result<Mailbox> {
         let path = Path::new(MAILBOX_PATH);
         let vfs = match self {
             Self::Spooled(file) => OneFileVfs::new(path, file),
@@ -88,7 +97,8 @@ impl StandardInput {
         };
         let vfs = vfs.map_err(of_stdin)?;
         let spec = MailboxSpec { format: format(&vfs), path: path.to_owned() };
-        let options = OpenOptions { read_only: true, ..OpenOptions::new(None, "/state".into()) };
+        let options =
+            OpenOptions { read_only: true, attachments, ..OpenOptions::new(None, "/state".into()) };
         Ok(Mailbox::open_in(Arc::new(vfs), &spec, &options)?)
     }
 }
@@ -212,14 +222,14 @@ mod tests {
         let file = create_unlinked(&OsVfs, &env::temp_dir()).unwrap();
         file.write_all_at(text, 0).unwrap();
         for input in [StandardInput::Whole(text.to_vec()), StandardInput::Spooled(file)] {
-            let mut mailbox = input.into_any_mailbox(None).unwrap();
+            let mut mailbox = input.into_any_mailbox(None, None).unwrap();
             assert_eq!(mailbox.uids().unwrap(), [1]);
             let message = mailbox.read(barid::Uid::MIN, ReadAs::Message).unwrap();
             assert_eq!(message.bytes, text);
         }
-        let empty = StandardInput::Whole(Vec::new()).into_any_mailbox(None).unwrap();
+        let empty = StandardInput::Whole(Vec::new()).into_any_mailbox(None, None).unwrap();
         assert_eq!(empty.len(), 0);
-        assert!(StandardInput::Whole(b"\0\x01x".to_vec()).into_any_mailbox(None).is_err());
+        assert!(StandardInput::Whole(b"\0\x01x".to_vec()).into_any_mailbox(None, None).is_err());
     }
 
     #[test]

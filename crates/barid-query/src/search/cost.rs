@@ -11,8 +11,11 @@ pub enum Cost {
     Message,
     /// The text of the whole message.
     Text,
+    /// The texts of its attachments, which programs for documents extract.
+    Attachments,
 }
 
 impl Cost {
-    pub(crate) const ALL: [Self; 4] = [Self::Facts, Self::Fields, Self::Message, Self::Text];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Facts, Self::Fields, Self::Message, Self::Text, Self::Attachments];
 }

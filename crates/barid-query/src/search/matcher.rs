@@ -11,7 +11,7 @@ use super::fold::Needle;
 use super::header::{push_addresses, push_subject, push_value};
 use super::normal::{children, normal};
 use super::number_set::ranges_contain;
-use super::pattern_test::{PatternTest, search_parts};
+use super::pattern_test::{PatternTest, search_attachments, search_parts};
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
 use super::texts::{TextKind, TextScope, TextTest};
@@ -101,7 +101,7 @@ impl Matcher {
     /// Returns `true` if there are keys of this cost.
     #[must_use]
     pub fn asks(&self, cost: Cost) -> bool {
-        self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
+        self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.asks(cost)))
     }
 
     pub(super) fn nodes(&self) -> &[Op] {
@@ -115,7 +115,11 @@ impl Matcher {
             Op::Test(test) => {
                 let (scope, needle, is_exact) = test.text()?;
                 let needle = needle.folded();
-                (!needle.is_empty()).then(|| TextTest::new(node, scope, needle, is_exact))
+                let is_extracted = test.asks(Cost::Attachments);
+                (!needle.is_empty()).then(|| TextTest {
+                    is_extracted,
+                    ..TextTest::new(node, scope, needle, is_exact)
+                })
             }
             Op::Join(_) => None,
         })
@@ -177,12 +181,14 @@ impl Matcher {
     ) -> bool {
         let tests = || {
             self.nodes.iter().enumerate().filter_map(|(at, op)| match op {
-                Op::Test(test) if test.cost() == cost && needed[at] => Some((at, &**test)),
+                Op::Test(test) if test.asks(cost) && needed[at] => Some((at, &**test)),
                 _ => None,
             })
         };
-        if cost == Cost::Text {
-            return ask_texts(tests().collect(), view, values, buffers);
+        match cost {
+            Cost::Text => return ask_texts(tests().collect(), view, values, buffers),
+            Cost::Attachments => return ask_attachments(tests().collect(), view, values),
+            Cost::Facts | Cost::Fields | Cost::Message => {}
         }
         let mut any = false;
         for (at, test) in tests() {
@@ -258,21 +264,43 @@ fn ask_texts(
     if !wants.is_empty() {
         scan(message, &mut wants, buffers);
     }
-    let patterns = tests.iter().filter_map(|(_, test)| match test {
-        Test::Pattern(pattern) => Some(&**pattern),
-        _ => None,
-    });
-    let patterns: Vec<&PatternTest> = patterns.collect();
+    let patterns = patterns(&tests);
     let mut of_patterns = search_parts(message, &patterns).into_iter();
     let mut found = wants.iter();
     for (at, test) in tests {
         values[at] = match test {
             Test::Attachment => Some(has_attachment(message)),
-            Test::Pattern(_) => of_patterns.next(),
+            // Where no file name has it, the texts of attachments are asked.
+            Test::Pattern(pattern) => {
+                of_patterns.next().filter(|is_found| *is_found || !pattern.is_in_attachments())
+            }
             _ => found.next().map(|want| want.is_found),
         };
     }
     true
+}
+
+fn ask_attachments(
+    tests: Vec<(usize, &Test)>,
+    view: &mut dyn SearchView,
+    values: &mut [Option<bool>],
+) -> bool {
+    if tests.is_empty() {
+        return false;
+    }
+    let Some(found) = search_attachments(view, &patterns(&tests)) else { return false };
+    for ((at, _), found) in tests.iter().zip(found) {
+        values[*at] = Some(found);
+    }
+    true
+}
+
+fn patterns<'t>(tests: &[(usize, &'t Test)]) -> Vec<&'t PatternTest> {
+    let pattern = |(_, test): &(usize, &'t Test)| match test {
+        Test::Pattern(pattern) => Some(&**pattern),
+        _ => None,
+    };
+    tests.iter().filter_map(pattern).collect()
 }
 
 impl Test {
@@ -333,7 +361,8 @@ impl Test {
             }
             Self::Pattern(pattern) => {
                 let (scope, needle) = pattern.required()?;
-                return Some((scope, needle, false));
+                // File names alone are not all that an index has of attachments.
+                return Some((scope, needle, pattern.is_in_attachments() && pattern.is_plain()));
             }
             _ => return None,
         };
@@ -348,6 +377,15 @@ impl Test {
             Self::Pattern(pattern) => pattern.cost(),
             _ => Cost::Facts,
         }
+    }
+
+    /// Returns `true` if it is asked at this cost: at its own, or later.
+    fn asks(&self, cost: Cost) -> bool {
+        let is_in_attachments = || match self {
+            Self::Pattern(pattern) => pattern.is_in_attachments(),
+            _ => false,
+        };
+        self.cost() == cost || cost == Cost::Attachments && is_in_attachments()
     }
 
     /// Returns the answer for a message, if the view can provide it; texts are evaluated together.

@@ -45,6 +45,7 @@ pub use result::{ReturnOptions, SearchResult};
 pub use rows::BitSet;
 pub use short::{ShortOptions, parse_short, parse_short_with, short_keys, short_states};
 pub use texts::{
-    TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest, each_folded_text,
+    FoldedMessage, TEXTS_VERSION, TakeText, TextBuffers, TextKind, TextScope, TextTest,
+    each_folded_text,
 };
 pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

@@ -29,8 +29,12 @@ pub(crate) struct PatternTest {
 enum Place {
     Field(CachedField, Line),
     Header(String),
-    Text { in_headers: bool },
+    Text {
+        in_headers: bool,
+    },
     FileName,
+    /// The file names, and the texts of attachments.
+    Attachment,
     MediaType,
 }
 
@@ -48,7 +52,9 @@ impl PatternTest {
             TextPlace::Header(name) => TextScope::of_header(name),
             TextPlace::Body => Some(TextScope::Kind(TextKind::Body)),
             TextPlace::Text => Some(TextScope::Message),
-            TextPlace::FileName | TextPlace::Attachment => None,
+            TextPlace::FileName | TextPlace::Attachment => {
+                Some(TextScope::Kind(TextKind::Attachment))
+            }
         };
         let place = match place {
             TextPlace::Address(field) => Place::Field((*field).into(), address_line),
@@ -59,7 +65,8 @@ impl PatternTest {
             },
             TextPlace::Body => Place::Text { in_headers: false },
             TextPlace::Text => Place::Text { in_headers: true },
-            TextPlace::FileName | TextPlace::Attachment => Place::FileName,
+            TextPlace::FileName => Place::FileName,
+            TextPlace::Attachment => Place::Attachment,
         };
         let required = pattern.required_texts().into_iter().max_by_key(String::len);
         let required = required.map(|text| Needle::of_folded(text.as_bytes()));
@@ -79,8 +86,20 @@ impl PatternTest {
         match self.place {
             Place::Field(..) => Cost::Fields,
             Place::Header(_) => Cost::Message,
-            Place::Text { .. } | Place::FileName | Place::MediaType => Cost::Text,
+            Place::Text { .. } | Place::FileName | Place::Attachment | Place::MediaType => {
+                Cost::Text
+            }
         }
+    }
+
+    /// Returns `true` if the texts of attachments are asked where no file name decides.
+    pub(crate) fn is_in_attachments(&self) -> bool {
+        matches!(self.place, Place::Attachment)
+    }
+
+    /// Returns `true` if [`PatternTest::required`] is all that a text must contain.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(&self.finder, Finder::Pattern(finder) if finder.is_plain())
     }
 
     /// Returns a text that the pattern requires, and the texts of an index in which it is; `None`
@@ -104,7 +123,7 @@ impl PatternTest {
                 };
                 Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
             }
-            Place::Text { .. } | Place::FileName | Place::MediaType => None,
+            Place::Text { .. } | Place::FileName | Place::Attachment | Place::MediaType => None,
         }
     }
 
@@ -162,7 +181,7 @@ pub(crate) fn search_parts(message: &[u8], tests: &[&PatternTest]) -> Vec<bool> 
             let (name, kind) = (file_name(part), media_type(part));
             for (test, found) in tests.iter().zip(&mut found) {
                 let text = match test.place {
-                    Place::FileName => name.as_deref(),
+                    Place::FileName | Place::Attachment => name.as_deref(),
                     Place::MediaType => Some(&*kind),
                     _ => None,
                 };
@@ -172,4 +191,21 @@ pub(crate) fn search_parts(message: &[u8], tests: &[&PatternTest]) -> Vec<bool> 
         }
     }
     found
+}
+
+/// Returns which of the tests match a text of an attachment; `None` if the view does not know the
+/// texts. Each text is made ready once for all tests.
+pub(crate) fn search_attachments(
+    view: &mut dyn SearchView,
+    tests: &[&PatternTest],
+) -> Option<Vec<bool>> {
+    let mut found = vec![false; tests.len()];
+    let is_known = view.attachment_texts(&mut |text| {
+        let text = PatternText::new(Cow::Borrowed(text));
+        for (test, found) in tests.iter().zip(&mut found) {
+            *found = *found || test.is_in_text(&text);
+        }
+        !found.iter().all(|found| *found)
+    });
+    is_known.then_some(found)
 }

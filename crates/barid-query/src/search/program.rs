@@ -37,7 +37,8 @@ pub enum TextPlace {
     Text,
     /// The file name of a part.
     FileName,
-    /// The file name of a part. Later also its text, where it can be extracted.
+    /// The file name of a part, and the text of an attachment, where the view has it
+    /// ([`super::SearchView::attachment_texts`]).
     Attachment,
 }
 

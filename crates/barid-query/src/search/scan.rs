@@ -58,19 +58,35 @@ pub(crate) enum MessageText<'m> {
 }
 
 /// Visits the texts of a message until `visit` returns `false`: headers, and the bodies that are
-/// text, in the order of the message.
-pub(crate) fn each_text(message: &[u8], visit: &mut dyn FnMut(MessageText<'_>) -> bool) {
+/// text, in the order of the message. Returns the structure, if it was needed.
+pub(crate) fn each_text(
+    message: &[u8],
+    visit: &mut dyn FnMut(MessageText<'_>) -> bool,
+) -> Option<BodyStructure> {
     let root = Root::of(message);
     let body = &message[root.body_at..];
     if !visit(MessageText::Header { raw: &message[..root.body_at], is_root: true }) {
-        return;
+        return None;
     }
     match root.kind() {
         RootKind::NoText => {}
         RootKind::Text if body.is_ascii() => drop(visit(MessageText::Ascii(body))),
         RootKind::Text => drop(visit(MessageText::Text(&decode_plain(body)))),
-        RootKind::Other => each_text_of_parts(message, &body_structure(message).0, visit),
+        RootKind::Other => {
+            let structure = body_structure(message).0;
+            each_text_of_parts(message, &structure, visit);
+            return Some(structure);
+        }
     }
+    None
+}
+
+/// Returns the structure of a message whose structure [`each_text`] did not need, if it may have a
+/// file name or be an attachment.
+pub(crate) fn structure_of_file(message: &[u8]) -> Option<BodyStructure> {
+    let root = Root::of(message);
+    let may_be_file = root.kind() == RootKind::NoText || root.may_be_file();
+    may_be_file.then(|| body_structure(message).0)
 }
 
 /// Visits the texts of all parts except the header of the first.
@@ -167,6 +183,13 @@ enum RootKind {
 }
 
 impl Root<'_> {
+    /// Returns `true` if a part of text may have a file name or be an attachment.
+    fn may_be_file(&self) -> bool {
+        let has_name =
+            |field: &[u8]| field.windows(4).any(|four| four.eq_ignore_ascii_case(b"name"));
+        self.has_disposition || self.content_type.is_some_and(has_name)
+    }
+
     fn kind(&self) -> RootKind {
         let as_it_stands = self.encoding.is_none_or(|encoding| {
             [&b"7bit"[..], b"8bit", b"binary"]

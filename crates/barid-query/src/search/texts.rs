@@ -3,15 +3,18 @@
 //! They are made by the code with which a search reads messages: a text that a key finds is in one
 //! of them, and a text that is in one of them is found.
 
+use barid_message::{attachments, file_name};
+use barid_types::BodyStructure;
+
 use super::fold::{fold_into, push_upper};
 use super::header::{push_addresses, push_field, push_subject, searched_fields};
-use super::scan::{Buffers, MessageText, each_text};
+use super::scan::{Buffers, MessageText, each_text, structure_of_file};
 use super::view::{CachedField, FieldText, MessageView, SearchView};
 use super::{AddressField, Facts};
 
 /// Version of the texts: changed whenever the same message gives other texts, since an index of the
 /// old ones answers for other texts than a search compares.
-pub const TEXTS_VERSION: u32 = 1;
+pub const TEXTS_VERSION: u32 = 2;
 
 /// A kind of text of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +34,13 @@ pub enum TextKind {
     To,
     /// The Cc addresses.
     Cc,
+    /// The file name of a part, or the text of an attachment.
+    Attachment,
 }
 
 impl TextKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Body,
         Self::Header,
         Self::OpaqueHeader,
@@ -43,6 +48,7 @@ impl TextKind {
         Self::From,
         Self::To,
         Self::Cc,
+        Self::Attachment,
     ];
 }
 
@@ -108,25 +114,62 @@ pub type TakeText<'t> = dyn FnMut(TextKind, &[u8]) + 't;
 #[derive(Debug, Default)]
 pub struct TextBuffers(Buffers);
 
+impl TextBuffers {
+    /// Returns the text of an attachment folded, as [`each_folded_text`] folds others. O(length).
+    pub fn fold(&mut self, text: &str) -> &[u8] {
+        self.0.trim();
+        fold_into(text, &mut self.0.folded);
+        &self.0.folded
+    }
+}
+
+/// Properties of a message that its texts do not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoldedMessage {
+    /// `true` if it has a Content-Length, which searches see and indexes do not.
+    pub has_length: bool,
+    /// `true` if it has attachments ([`barid_message::attachments`]), whose texts are not among
+    /// those that were passed.
+    pub has_attachments: bool,
+}
+
 /// Passes every text of a message, folded as search texts are: in titlecase, decomposed, in UTF-8
 /// (RFC 5051). Nothing is found across two of them, but for a text with a line end, which can
 /// begin in one header field and end in the next.
 ///
-/// Returns `true` if the message has a Content-Length, which searches see and indexes do not.
+/// Of attachments the file names are passed; [`TextBuffers::fold`] folds their texts.
 pub fn each_folded_text(
     message: &[u8],
     buffers: &mut TextBuffers,
     take: &mut TakeText<'_>,
-) -> bool {
+) -> FoldedMessage {
     let TextBuffers(buffers) = buffers;
     let mut has_length = false;
-    each_text(message, &mut |text| {
+    let structure = each_text(message, &mut |text| {
         has_length |= take_text(text, buffers, take);
         true
     });
     envelope_texts(message, buffers, take);
+    let mut has_attachments = false;
+    if let Some(root) = &structure.or_else(|| structure_of_file(message)) {
+        has_attachments = !attachments(root).is_empty();
+        file_names(root, buffers, take);
+    }
     buffers.trim();
-    has_length
+    FoldedMessage { has_length, has_attachments }
+}
+
+/// Passes the file names of all parts.
+fn file_names(root: &BodyStructure, buffers: &mut Buffers, take: &mut TakeText<'_>) {
+    let mut open = vec![root];
+    while let Some(part) = open.pop() {
+        if let Some(name) = file_name(part) {
+            buffers.folded.clear();
+            fold_into(&name, &mut buffers.folded);
+            take(TextKind::Attachment, &buffers.folded);
+        }
+        open.extend(&part.parts);
+    }
 }
 
 /// Passes a text; returns `true` if it is a header with a Content-Length.
@@ -230,6 +273,9 @@ pub struct TextTest<'m> {
     /// `true` if it may hold for messages with a Content-Length whatever an index knows
     /// ([`each_folded_text`]).
     pub may_be_length: bool,
+    /// `true` if it also compares the texts of attachments, where a view has them; the scope is
+    /// [`TextKind::Attachment`] then.
+    pub is_extracted: bool,
 }
 
 impl<'m> TextTest<'m> {
@@ -238,7 +284,7 @@ impl<'m> TextTest<'m> {
             TextScope::Message | TextScope::Kind(TextKind::Header) => may_be_content_length(needle),
             TextScope::Kind(_) => false,
         };
-        Self { node, scope, needle, is_exact, may_be_length }
+        Self { node, scope, needle, is_exact, may_be_length, is_extracted: false }
     }
 }
 
@@ -256,8 +302,9 @@ mod tests {
         for text in ["BUDGET", "LENGTHS", "LENGTH: 12 X", "X123", "CONTENT-TYPE"] {
             assert!(!may_be_content_length(text.as_bytes()), "{text}");
         }
-        let has_length =
-            |message: &[u8]| each_folded_text(message, &mut TextBuffers::default(), &mut |_, _| {});
+        let has_length = |message: &[u8]| {
+            each_folded_text(message, &mut TextBuffers::default(), &mut |_, _| {}).has_length
+        };
         assert!(has_length(b"A: b\ncontent-length: 5\n\nx"));
         assert!(!has_length(b"A: b\n\nContent-Length: 5\n"));
     }
@@ -290,5 +337,44 @@ mod tests {
         assert_eq!(of(TextKind::From), ["ANN <A@B>"]);
         assert_eq!(of(TextKind::Header)[1], "SUBJECT: CAFE\u{301} NOW\n");
         assert!(of(TextKind::To).is_empty());
+    }
+
+    #[test]
+    fn file_names_of_all_parts_are_texts() {
+        let check = |message: &str, has_attachments: bool, expected: &[&str]| {
+            let mut names = Vec::new();
+            let mut take = |kind, text: &[u8]| {
+                if kind == TextKind::Attachment {
+                    names.push(String::from_utf8(text.to_vec()).unwrap());
+                }
+            };
+            let buffers = &mut TextBuffers::default();
+            let found = each_folded_text(message.as_bytes(), buffers, &mut take);
+            assert_eq!(
+                (found.has_attachments, &*names),
+                (has_attachments, &*expected.to_strings())
+            );
+        };
+        check("Subject: a\n\nname=\"b\"\n", false, &[]);
+        check("Content-Type: text/plain; NAME=\"b.txt\"\n\nx\n", false, &["B.TXT"]);
+        check("Content-Disposition: attachment; filename=b.c\n\nx\n", true, &["B.C"]);
+        check("Content-Type: image/png; name*=utf-8''%C3%A9\n\nx\n", true, &["E\u{301}"]);
+        check(
+            "Content-Type: multipart/mixed; boundary=b; name=m\n\n--b\n\n--b\n\
+             Content-Type: text/plain; name=t\n\n--b\n\
+             Content-Disposition: attachment; filename=f\n\n--b--\n",
+            true,
+            &["M", "F", "T"],
+        );
+    }
+
+    trait ToStrings {
+        fn to_strings(&self) -> Vec<String>;
+    }
+
+    impl ToStrings for [&str] {
+        fn to_strings(&self) -> Vec<String> {
+            self.iter().map(ToString::to_string).collect()
+        }
     }
 }

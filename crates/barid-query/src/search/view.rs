@@ -154,6 +154,14 @@ pub trait SearchView {
     fn message(&mut self) -> Option<&[u8]> {
         None
     }
+
+    /// Passes the texts of the attachments to `take` until it returns `false`. Returns `false` if
+    /// they are unknown. A view with the message that does not extract texts passes none, and
+    /// `true`: then the file names decide.
+    fn attachment_texts(&mut self, take: &mut dyn FnMut(&str) -> bool) -> bool {
+        let _ = take;
+        self.message().is_some()
+    }
 }
 
 /// A view with the facts of a message only.

@@ -3,8 +3,10 @@
 //! Three passes, each over the messages that those before it could not answer: the fixed-size facts
 //! of the cache, the header fields of the cache, the messages themselves. The last two are shared
 //! among as many threads as there are cores, in stretches in mailbox order. A thread has one
-//! message in memory at a time; of a message that is too large for that, it reads no attachments.
+//! message in memory at a time; of a message that is too large for that, it reads no attachments,
+//! or one after the other where their texts are compared (`attached.rs`).
 
+mod attached;
 mod content;
 mod passes;
 mod threads;
@@ -28,6 +30,9 @@ pub struct FoundMessages {
     pub rows: Vec<u32>,
     /// Messages that could not be read, and the errors. They do not match, negated or not.
     pub unreadable: Vec<(Uid, Error)>,
+    /// Number of messages that have an attachment which could not be read, and on whose text the
+    /// answer may depend. They are compared as without it.
+    pub attachments_unread: u32,
     /// `true` if many messages were read that a text index would have answered for
     /// ([`View::index_texts`]), and too many for this search to index them.
     pub index_missing: bool,
@@ -93,12 +98,14 @@ impl View {
         let turn = Mutex::default();
         let mut passes = Passes { view: self, matcher, index: None, turn: &turn };
         let (mut rows, mut unknown) = passes.facts()?;
+        let mut attachments_unread = Vec::new();
         let index = match self.options.use_index && unknown.len() >= INDEX_ASKED_MIN {
             true => IndexAnswers::of(self, matcher)?,
             false => None,
         };
         if index.is_some() {
             passes.index = index.as_ref();
+            attachments_unread = passes.rows_of_unread(&unknown)?;
             let more = passes.indexed_rows(unknown)?;
             rows.extend(more.rows);
             unknown = more.unknown;
@@ -116,14 +123,18 @@ impl View {
             self.keep_restart_points();
             rows.extend(more.rows);
             unreadable = more.unreadable;
+            attachments_unread.extend(more.attachments_unread);
         }
         if has_read && index.as_ref().is_some_and(IndexAnswers::is_behind) {
             // The answer stands; an index that cannot be extended is tried again by the next.
-            let _ = self.index_texts(INDEX_ADDED_BY_SEARCH);
+            let _ = self.extend_index(INDEX_ADDED_BY_SEARCH, None);
         }
         // Each pass gives its rows in order.
         rows.sort_unstable();
-        Ok(FoundMessages { rows, unreadable, index_missing })
+        attachments_unread.sort_unstable();
+        attachments_unread.dedup();
+        let attachments_unread = attachments_unread.len() as u32;
+        Ok(FoundMessages { rows, unreadable, attachments_unread, index_missing })
     }
 
     /// Returns `true` if a text index is worth its while for messages that are read.

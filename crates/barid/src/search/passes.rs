@@ -6,11 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use barid_cache::{Core, Record};
 use barid_mailbox::ReadAs;
 use barid_query::search::{
-    CachedField, Cost, Facts, FactsView, FieldText, Matcher, MessageView, Scratch, SearchView,
+    CachedField, Cost, Facts, FactsView, FieldText, Matcher, Scratch, SearchView,
 };
-use barid_types::Uid;
+use barid_types::{BodyStructure, Uid};
 use barid_vfs::on_threads;
 
+use super::attached::AttachedView;
+use crate::attachments::AttachmentSource;
 use crate::large::{is_too_large, keeps_texts};
 use crate::limits::{
     SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_HEADER_LEN_SURE, SEARCH_LARGE_LEN,
@@ -28,6 +30,8 @@ pub(super) struct PassResult {
     pub(super) unknown: Vec<u32>,
     /// Messages that could not be read, and the errors.
     pub(super) unreadable: Vec<(Uid, Error)>,
+    /// Rows whose answer may depend on an attachment that could not be read, ascending.
+    pub(super) attachments_unread: Vec<u32>,
 }
 
 impl PassResult {
@@ -78,6 +82,25 @@ impl Passes<'_> {
         Ok(outcome)
     }
 
+    /// Returns the rows of these that have an attachment which could not be read when they were
+    /// indexed, and whose answer may depend on it.
+    pub(super) fn rows_of_unread(&self, rows: &[u32]) -> Result<Vec<u32>> {
+        let Some(index) = self.index.filter(|index| index.may_lack_unread()) else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        let mut scratch = Scratch::default();
+        for row in rows.iter().copied().filter(|row| index.lacks_unread(*row)) {
+            let facts = self.facts_of(row, &self.view.snapshot.core(row)?);
+            let mut view = self.indexed(row, FactsView(facts));
+            view.hides_unread = true;
+            if self.matcher.matches(&mut view, &mut scratch).is_none() {
+                found.push(row);
+            }
+        }
+        Ok(found)
+    }
+
     /// Matches the fixed-size facts of rows.
     fn facts_of_rows(&self, rows: Vec<u32>, outcome: &mut PassResult) -> Result<()> {
         if !self.matcher.asks(Cost::Facts) {
@@ -99,7 +122,7 @@ impl Passes<'_> {
 
     /// Returns a view of a row that asks the text index first.
     fn indexed<V>(&self, row: u32, view: V) -> IndexedView<'_, V> {
-        IndexedView { index: self.index, row, view }
+        IndexedView { index: self.index, row, hides_unread: false, view }
     }
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {
@@ -163,7 +186,7 @@ impl Passes<'_> {
         outcome: &mut PassResult,
     ) -> Result<()> {
         let core = self.view.snapshot.core(row)?;
-        // Attachments are not searched, so a large message is read without them.
+        // A large message is read without its attachments; these are read one by one.
         let is_large = core.size > SEARCH_LARGE_LEN;
         let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let mut facts = self.facts_of(row, &core);
@@ -177,10 +200,26 @@ impl Passes<'_> {
                 return Ok(());
             }
         }
-        let view = &mut self.indexed(row, MessageView::new(facts, &reader.bytes));
+        let (bytes, whole) = (&reader.bytes, reader.whole.as_ref());
+        let source = AttachmentSource { view: self.view, uid: core.uid, bytes, whole };
+        let mut view = self.indexed(row, AttachedView::new(facts, source));
+        let matches = self.matcher.matches(&mut view, scratch);
+        match view.view.error {
+            None => {}
+            Some(Error::NoSuchMessage { .. }) => return Ok(()),
+            Some(error @ (Error::Cache(_) | Error::Superseded { .. } | Error::Stopped)) => {
+                return Err(error);
+            }
+            Some(error) => {
+                outcome.unreadable.push((core.uid, error));
+                return Ok(());
+            }
+        }
+        if view.view.has_unread {
+            outcome.attachments_unread.push(row);
+        }
         // The view of a message can answer everything.
-        let matches = self.matcher.matches(view, scratch).unwrap_or_default();
-        outcome.add(row, Some(matches));
+        outcome.add(row, Some(matches.unwrap_or_default()));
         Ok(())
     }
 
@@ -223,6 +262,7 @@ impl Passes<'_> {
             all.rows.extend(outcome.rows);
             all.unknown.extend(outcome.unknown);
             all.unreadable.extend(outcome.unreadable);
+            all.attachments_unread.extend(outcome.attachments_unread);
         }
         Ok(all)
     }
@@ -265,6 +305,8 @@ impl SearchView for RecordView<'_> {
 struct IndexedView<'a, V> {
     index: Option<&'a IndexAnswers>,
     row: u32,
+    /// `true` to know nothing from attachments of which one could not be read.
+    hides_unread: bool,
     view: V,
 }
 
@@ -274,7 +316,10 @@ impl<V: SearchView> SearchView for IndexedView<'_, V> {
     }
 
     fn indexed(&mut self, node: usize) -> Option<bool> {
-        self.index?.known(node)?.of(self.row)
+        let index = self.index?;
+        let is_hidden = self.hides_unread && index.is_of_attachments(node);
+        // A text that was found in another attachment is there all the same.
+        index.known(node)?.of(self.row).filter(|known| *known || !is_hidden)
     }
 
     fn any_field(
@@ -288,6 +333,10 @@ impl<V: SearchView> SearchView for IndexedView<'_, V> {
     fn message(&mut self) -> Option<&[u8]> {
         self.view.message()
     }
+
+    fn attachment_texts(&mut self, take: &mut dyn FnMut(&str) -> bool) -> bool {
+        self.view.attachment_texts(take)
+    }
 }
 
 /// Reads the texts of one message after another.
@@ -296,18 +345,22 @@ pub(crate) struct MessageReader {
     name: Vec<u8>,
     /// The message that was read last.
     pub(crate) bytes: Vec<u8>,
+    /// Its structure, if it is too large, so that `bytes` is only the part that is searched.
+    pub(crate) whole: Option<BodyStructure>,
 }
 
 impl MessageReader {
     /// Reads a row into the buffer; of a message that is too large, only the part that is searched.
     /// Returns its RFC822.SIZE then.
     pub(crate) fn read(&mut self, view: &View, row: u32) -> Result<Option<u64>> {
-        let Self { name, bytes } = self;
+        let Self { name, bytes, whole } = self;
+        *whole = None;
         bytes.clear();
         bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
         match view.read_row(row, ReadAs::Message, name, bytes) {
             Err(error) if is_too_large(&error) => {
-                *bytes = view.reduced_row(row, &keeps_texts)?.bytes;
+                let reduced = view.reduced_row(row, &keeps_texts)?;
+                (*bytes, *whole) = (reduced.bytes, Some(reduced.structure));
                 view.row_rfc822_size(row).map(Some)
             }
             read => read.map(|_| None),

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use barid_index::{Answer, Doc, Segment};
-use barid_query::search::{KnownRows, Matcher, TextTest};
+use barid_index::{Answer, AttachmentTexts, Doc, Segment};
+use barid_query::search::{BitSet, Cost, KnownRows, Matcher, TextTest};
 use barid_vfs::on_threads;
 
 use super::coverage::{Coverage, RowIdentity, docs_of};
@@ -19,6 +19,12 @@ pub(crate) struct IndexAnswers {
     by_node: Vec<Option<KnownRows>>,
     /// Number of rows that the index does not cover.
     uncovered: u32,
+    /// Number of covered rows without the texts of attachments that the program asks for.
+    without_attachments: u32,
+    /// Nodes that compare the texts of attachments.
+    of_attachments: Vec<usize>,
+    /// Rows with an attachment that could not be read when they were indexed.
+    unread: BitSet,
 }
 
 impl IndexAnswers {
@@ -33,13 +39,59 @@ impl IndexAnswers {
         let (coverage, found) = ask_all(view, &opened, &tests);
         let coverage = coverage?;
         let uncovered = view.len() - coverage.covered();
-        let mut answers = Self { by_node: Vec::new(), uncovered };
+        let reader = view.options.attachment_reader_id();
+        let reader = reader.filter(|_| matcher.asks(Cost::Attachments));
+        let mut answers = Self {
+            by_node: Vec::new(),
+            uncovered,
+            without_attachments: 0,
+            of_attachments: Vec::new(),
+            unread: BitSet::none(view.len()),
+        };
+        if reader.is_some() {
+            answers.add_attachments(&coverage, &tests, reader);
+        }
         for (test, found) in tests.iter().zip(found) {
-            let known = known_rows(view.len(), &coverage, &found, test);
+            let known = known_rows(&coverage, &found, test, reader);
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
             answers.by_node[test.node] = Some(known);
         }
         Ok(Some(answers))
+    }
+
+    /// Notes the tests of the texts of attachments, and the rows with one that could not be read.
+    fn add_attachments(
+        &mut self,
+        coverage: &Coverage,
+        tests: &[TextTest<'_>],
+        reader: Option<u32>,
+    ) {
+        self.without_attachments = coverage.uncovered(reader).len() as u32 - self.uncovered;
+        let extracted = tests.iter().filter(|test| test.is_extracted);
+        self.of_attachments = extracted.map(|test| test.node).collect();
+        for (row, covered) in (0..).zip(coverage.docs()) {
+            let texts = covered.map(|covered| covered.attachments(reader));
+            if matches!(texts, Some(AttachmentTexts::There { has_unread: true, .. })) {
+                self.unread.insert(row);
+            }
+        }
+    }
+
+    /// Returns `true` if there may be rows that [`IndexAnswers::lacks_unread`].
+    pub(crate) fn may_lack_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Returns `true` if a text was not found in the attachments of a row of which one could not be
+    /// read when it was indexed.
+    pub(crate) fn lacks_unread(&self, row: u32) -> bool {
+        let lacks = |node: &usize| self.known(*node).and_then(|known| known.of(row)) == Some(false);
+        self.unread.contains(row) && self.of_attachments.iter().any(lacks)
+    }
+
+    /// Returns `true` if a node compares the texts of attachments.
+    pub(crate) fn is_of_attachments(&self, node: usize) -> bool {
+        self.of_attachments.contains(&node)
     }
 
     /// Returns `true` if so many messages are not covered that a search is to index some.
@@ -49,7 +101,7 @@ impl IndexAnswers {
 
     /// Returns `true` if more messages are not covered than a few searches add.
     pub(crate) fn is_far_behind(&self) -> bool {
-        self.uncovered as usize >= INDEX_WORTH_MIN
+        (self.uncovered + self.without_attachments) as usize >= INDEX_WORTH_MIN
     }
 
     /// Returns what is known of a node.
@@ -126,19 +178,30 @@ fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {
     found.ok().flatten()
 }
 
-/// Translates documents into rows.
+/// Translates documents into rows; `reader` reads the attachments, if that is wanted.
 fn known_rows(
-    rows: u32,
     coverage: &Coverage,
     found: &[Option<Answer>],
     test: &TextTest<'_>,
+    reader: Option<u32>,
 ) -> KnownRows {
-    let mut known = KnownRows::nothing(rows);
+    let mut known = KnownRows::nothing(coverage.docs().len() as u32);
     for (row, covered) in (0..).zip(coverage.docs()) {
         let Some(covered) = covered else { continue };
         let Some(Some(answer)) = found.get(covered.segment as usize) else { continue };
-        let is_open = covered.is_open || test.may_be_length && covered.has_more;
-        if test.is_exact && answer.certain.contains(covered.doc) {
+        let mut is_open = covered.is_open || test.may_be_length && covered.has_more;
+        let mut is_exact = test.is_exact;
+        if test.is_extracted {
+            // File names are there always. Among the terms may be texts that are not compared.
+            is_exact &= reader.is_some();
+            match covered.attachments(reader) {
+                _ if reader.is_none() => {}
+                AttachmentTexts::None => {}
+                AttachmentTexts::Missing => continue,
+                AttachmentTexts::There { is_open: are_open, .. } => is_open |= are_open,
+            }
+        }
+        if is_exact && answer.certain.contains(covered.doc) {
             known.yes.insert(row);
         } else if !is_open && !answer.possible.contains(covered.doc) {
             known.no.insert(row);

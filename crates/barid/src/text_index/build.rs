@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use barid_index::{Builder, Manifest, SegmentEntry};
+use barid_index::{AttachmentTexts, Builder, Manifest, SegmentEntry};
 use barid_query::search::{TextBuffers, each_folded_text};
+use barid_types::Uid;
 use barid_vfs::on_threads;
 
 use super::coverage::Coverage;
 use super::place::{OpenSegments, index_error};
+use crate::attachments::{AttachmentReader, AttachmentSource};
 use crate::limits::{
     INDEX_ADDED_BYTES, INDEX_ADDED_MESSAGES, INDEX_ROWS, INDEX_ROWS_ALONE, SEARCH_LARGE_LEN,
 };
@@ -43,6 +45,10 @@ pub struct IndexReport {
     pub added: u32,
     /// Number of messages that could not be read; searches try them again.
     pub unreadable: u32,
+    /// Number of added messages the texts of whose attachments were added.
+    pub attachment_texts: u32,
+    /// Number of added messages with an attachment that could not be read.
+    pub attachments_unread: u32,
     /// `true` if another process is building the index, so that nothing was done.
     pub is_busy: bool,
     /// `true` if it was stopped before all messages were added.
@@ -50,9 +56,10 @@ pub struct IndexReport {
 }
 
 impl View {
-    /// Adds messages to the text index, the oldest first, of those that it does not cover. Each
-    /// segment that is full is published at once, so what is done stays if the process is killed;
-    /// `OpenOptions::stop` ends the work after the current message.
+    /// Adds messages to the text index, the oldest first, of those that it does not cover. With
+    /// `OpenOptions::attachments` the texts of attachments are added, and messages without them
+    /// count as not covered. Each segment that is full is published at once, so what is done stays
+    /// if the process is killed; `OpenOptions::stop` ends the work after the current message.
     ///
     /// Reads the messages, and with [`IndexAmount::All`] what is indexed already, to write anew
     /// what is damaged. Each thread holds a segment of up to 46 MB in memory, and writes it.
@@ -61,6 +68,15 @@ impl View {
     /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache;
     /// [`Error::TextIndex`].
     pub fn index_texts(&self, amount: IndexAmount) -> Result<IndexReport> {
+        self.extend_index(amount, self.options.attachments.as_deref())
+    }
+
+    /// Adds messages as [`View::index_texts`] does, with the texts that `reader` gives.
+    pub(crate) fn extend_index(
+        &self,
+        amount: IndexAmount,
+        reader: Option<&dyn AttachmentReader>,
+    ) -> Result<IndexReport> {
         self.check_read()?;
         if !self.place.on_disk {
             return Err(Error::NoCacheForIndex { path: self.path().to_owned() });
@@ -86,10 +102,11 @@ impl View {
                 (messages as usize, i64::try_from(bytes).unwrap_or(i64::MAX))
             }
         };
-        let mut rows = coverage.uncovered();
+        let mut rows = coverage.uncovered(reader.map(AttachmentReader::id));
         rows.truncate(messages);
         let building = Building {
             view: self,
+            reader,
             coverage: &coverage,
             rows: &rows,
             next: AtomicUsize::new(0),
@@ -109,6 +126,8 @@ impl View {
 /// The building of an index.
 struct Building<'a> {
     view: &'a View,
+    /// Reads the attachments.
+    reader: Option<&'a dyn AttachmentReader>,
     coverage: &'a Coverage,
     rows: &'a [u32],
     /// The first of `rows` that no thread has taken.
@@ -166,7 +185,7 @@ impl Building<'_> {
 
     /// Indexes a message; returns `true` if the segment is full.
     fn index(&self, row: u32, indexer: &mut Indexer) -> Result<bool> {
-        let Indexer { reader, buffers, builder, uids } = indexer;
+        let Indexer { reader, buffers, builder, uids, .. } = indexer;
         let size = self.view.snapshot.core(row)?.size;
         let is_large = size > SEARCH_LARGE_LEN;
         let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
@@ -188,9 +207,43 @@ impl Building<'_> {
         let identity = self.coverage.rows[row as usize];
         builder.begin(identity.digest);
         let mut take = |kind, text: &[u8]| builder.add(kind, text);
-        let has_length = each_folded_text(&reader.bytes, buffers, &mut take);
+        let found = each_folded_text(&reader.bytes, buffers, &mut take);
         uids.push(identity.uid);
-        Ok(builder.end(has_length))
+        let attachments = match found.has_attachments {
+            true => self.add_attachments(identity.uid, indexer)?,
+            false => AttachmentTexts::None,
+        };
+        Ok(indexer.builder.end(found.has_length, attachments))
+    }
+
+    /// Adds the texts of the attachments of the message that was read.
+    fn add_attachments(&self, uid: u32, indexer: &mut Indexer) -> Result<AttachmentTexts> {
+        let Indexer { reader, buffers, builder, .. } = indexer;
+        let (Some(extractor), Some(uid)) = (self.reader, Uid::new(uid)) else {
+            return Ok(AttachmentTexts::Missing);
+        };
+        let (bytes, whole) = (&*reader.bytes, reader.whole.as_ref());
+        let source = AttachmentSource { view: self.view, uid, bytes, whole };
+        let read = source.each_text(extractor, &mut |text| {
+            builder.add_attachment(buffers.fold(text));
+            true
+        });
+        let read = match read {
+            Ok(read) => read,
+            Err(error @ (Error::Cache(_) | Error::Superseded { .. })) => return Err(error),
+            // The file names are there; the texts are read again by the next.
+            Err(error) => {
+                self.report().is_stopped |= matches!(error, Error::Stopped);
+                return Ok(AttachmentTexts::Missing);
+            }
+        };
+        let mut report = self.report();
+        report.attachments_unread += u32::from(read.has_unread);
+        if read.may_change {
+            return Ok(AttachmentTexts::Missing);
+        }
+        report.attachment_texts += 1;
+        Ok(AttachmentTexts::There { is_open: false, has_unread: read.has_unread })
     }
 
     /// Writes the segment of a thread, and adds it to the manifest.
@@ -203,7 +256,8 @@ impl Building<'_> {
         let name = place.new_segment()?;
         let entry = SegmentEntry { name, uids: std::mem::take(&mut indexer.uids) };
         let added = builder.len();
-        write(&place.segment_path(entry.name), |path| builder.write(&*place.vfs, path))?;
+        let reader = self.reader.map_or(0, AttachmentReader::id);
+        write(&place.segment_path(entry.name), |path| builder.write(&*place.vfs, path, reader))?;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         manifest.segments.push(entry);
         write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;

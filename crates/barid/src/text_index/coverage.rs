@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use barid_cache::Core;
-use barid_index::{Doc, Segment};
+use barid_index::{AttachmentTexts, Doc, Segment};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::place::OpenSegments;
@@ -17,6 +17,8 @@ pub(crate) struct Coverage {
     docs: Vec<Option<CoveredDoc>>,
     /// The identity of each row.
     pub(super) rows: Vec<RowIdentity>,
+    /// Identity of the programs that read attachments, if they are to be read.
+    reader: Option<u32>,
     /// A segment whose documents cannot be read now: it covers nothing, and is not damaged.
     pub(super) unread: Option<(usize, io::Error)>,
 }
@@ -30,11 +32,38 @@ pub(crate) struct CoveredDoc {
     pub(crate) is_open: bool,
     /// `true` if the message has a field that is in no text of the index.
     pub(crate) has_more: bool,
+    /// The texts of its attachments.
+    attachments: AttachmentTexts,
+    /// Identity of the programs that read them.
+    reader: u32,
 }
 
 impl CoveredDoc {
-    fn new(segment: u32, doc: u32, known: &Doc) -> Self {
-        Self { segment, doc, is_open: known.is_open, has_more: known.has_more }
+    fn new(opened: &OpenSegments, segment: u32, doc: u32, known: &Doc) -> Self {
+        let Doc { is_open, has_more, attachments, .. } = *known;
+        let reader = opened.segment(segment as usize).map_or(0, Segment::reader);
+        Self { segment, doc, is_open, has_more, attachments, reader }
+    }
+
+    /// Returns which texts of its attachments are there for a reader, or as any reader gave them.
+    pub(crate) fn attachments(&self, reader: Option<u32>) -> AttachmentTexts {
+        match self.attachments {
+            AttachmentTexts::There { .. } if reader.is_some_and(|reader| reader != self.reader) => {
+                AttachmentTexts::Missing
+            }
+            attachments => attachments,
+        }
+    }
+
+    /// Returns `true` if it counts instead of an older document of the message: one with the texts
+    /// that the reader gives is the best, one with those of another reader the second best.
+    fn replaces(&self, other: &Self, reader: Option<u32>) -> bool {
+        let rank = |doc: &Self| match (doc.attachments(reader), doc.attachments) {
+            (AttachmentTexts::There { .. }, _) => 2,
+            (_, AttachmentTexts::There { .. }) => 1,
+            _ => 0,
+        };
+        rank(self) > 0 && rank(self) >= rank(other)
     }
 }
 
@@ -82,7 +111,8 @@ impl Coverage {
 
     /// Finds the documents of these rows, which are all, in these lists, which are of all segments.
     /// A document covers a row if its UID and what it is are the same; after a renumbering, if no
-    /// other row and no other document is the same.
+    /// other row and no other document is the same. Of several the one with the texts of its
+    /// attachments counts, best those of `OpenOptions::attachments`.
     pub(super) fn new(
         view: &View,
         opened: &OpenSegments,
@@ -97,11 +127,12 @@ impl Coverage {
             })
         });
         let docs: Vec<Vec<Doc>> = docs.collect();
-        let mut coverage = Self { docs: vec![None; rows.len()], rows, unread };
+        let reader = view.options.attachment_reader_id();
+        let mut coverage = Self { docs: vec![None; rows.len()], rows, reader, unread };
         if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
             coverage.add_by_uid(opened, &docs);
         } else if docs.iter().all(|docs| !docs.is_empty()) {
-            coverage.add_by_digest(&docs);
+            coverage.add_by_digest(opened, &docs);
         }
         coverage
     }
@@ -118,7 +149,11 @@ impl Coverage {
                 };
                 match self.rows.get(row) {
                     Some(known) if known.uid == *uid && known.digest == doc.digest => {
-                        self.docs[row].get_or_insert(CoveredDoc::new(number, at, doc));
+                        let new = CoveredDoc::new(opened, number, at, doc);
+                        let known = self.docs[row].get_or_insert(new);
+                        if new.replaces(known, self.reader) {
+                            *known = new;
+                        }
                         row += 1;
                     }
                     Some(_) => {}
@@ -128,7 +163,7 @@ impl Coverage {
         }
     }
 
-    fn add_by_digest(&mut self, docs: &[Vec<Doc>]) {
+    fn add_by_digest(&mut self, opened: &OpenSegments, docs: &[Vec<Doc>]) {
         // Row, or `None` for several.
         let mut row_of: HashMap<u64, Option<usize>> = HashMap::with_capacity(self.rows.len());
         for (row, identity) in self.rows.iter().enumerate() {
@@ -142,7 +177,7 @@ impl Coverage {
             for (doc, at) in docs.iter().zip(0..) {
                 let row = row_of.get(&doc.digest).copied().flatten();
                 if let Some(row) = row.filter(|_| seen[&doc.digest] == 1) {
-                    self.docs[row] = Some(CoveredDoc::new(segment, at, doc));
+                    self.docs[row] = Some(CoveredDoc::new(opened, segment, at, doc));
                 }
             }
         }
@@ -153,10 +188,20 @@ impl Coverage {
         &self.docs
     }
 
-    /// Returns the rows that are not covered, ascending.
-    pub(super) fn uncovered(&self) -> Vec<u32> {
+    /// Returns the rows that are not covered, ascending; for a reader of attachments also those
+    /// whose attachments it has not read.
+    pub(super) fn uncovered(&self, reader: Option<u32>) -> Vec<u32> {
+        let lacks = |doc: &CoveredDoc| {
+            reader.is_some() && doc.attachments(reader) == AttachmentTexts::Missing
+        };
         let rows = self.docs.iter().zip(0..);
-        rows.filter(|(doc, _)| doc.is_none()).map(|(_, row)| row).collect()
+        rows.filter(|(doc, _)| doc.as_ref().is_none_or(lacks)).map(|(_, row)| row).collect()
+    }
+
+    /// Returns the number of covered rows whose attachments have this state for the reader.
+    pub(super) fn with_attachments(&self, is: impl Fn(AttachmentTexts) -> bool) -> u32 {
+        let docs = self.docs.iter().flatten();
+        docs.filter(|doc| is(doc.attachments(self.reader))).count() as u32
     }
 
     /// Returns the number of rows that are covered.

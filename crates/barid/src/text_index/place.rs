@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use barid_index::{Manifest, Segment};
+use barid_index::{AttachmentTexts, Manifest, Segment};
 use barid_query::search::TextKind;
 use barid_vfs::{File, LockKind, LockMode, OpenOptions};
 
@@ -32,6 +32,13 @@ pub struct IndexStatus {
     pub bytes: u64,
     /// Bytes of terms and lists of header fields that only programs read.
     pub opaque_bytes: u64,
+    /// Number of covered messages that have attachments.
+    pub attachments: u32,
+    /// Number of those the texts of whose attachments are indexed, as `OpenOptions::attachments`
+    /// reads them; without it, as any reader has read them.
+    pub attachment_texts: u32,
+    /// Number of those with an attachment that could not be read.
+    pub attachments_unread: u32,
 }
 
 /// The open segments of a mailbox.
@@ -173,6 +180,12 @@ impl View {
         let coverage = Coverage::of(self, &opened)?;
         status.covered = coverage.covered();
         status.read_always = coverage.open();
+        status.attachments = coverage.with_attachments(|texts| texts != AttachmentTexts::None);
+        status.attachment_texts =
+            coverage.with_attachments(|texts| matches!(texts, AttachmentTexts::There { .. }));
+        status.attachments_unread = coverage.with_attachments(|texts| {
+            matches!(texts, AttachmentTexts::There { has_unread: true, .. })
+        });
         Ok(Some(status))
     }
 }

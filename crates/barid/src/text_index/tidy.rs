@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
-use barid_index::{Doc, Manifest, Merged, Segment, SegmentEntry, merge};
+use barid_index::{AttachmentTexts, Doc, Manifest, Merged, Segment, SegmentEntry, merge};
 
 use super::build::write;
 use super::coverage::Coverage;
@@ -159,21 +159,29 @@ impl View {
             let row = coverage.rows.binary_search_by_key(&uid, |identity| identity.uid);
             row.is_ok_and(|row| coverage.rows[row].digest == digest)
         };
-        // The documents of all that are not expunged, in the order of their UIDs.
+        // The texts of attachments are those of the newest reader.
+        let mut readers = small.iter().map(|small| small.segment.reader());
+        let reader = readers.rfind(|reader| *reader != 0).unwrap_or_default();
+        // The documents of all that are not expunged, in the order of their UIDs; of a message
+        // those with texts of attachments first.
         let mut all = Vec::new();
-        for (part, SmallSegment { uids, docs, .. }) in small.iter().enumerate() {
+        for (part, SmallSegment { uids, docs, segment }) in small.iter().enumerate() {
             let there = uids.iter().zip(docs).zip(0..);
             let there = there.filter(|((uid, doc), _)| is_there(**uid, doc.digest));
-            all.extend(there.map(|((uid, _), doc)| (*uid, part, doc)));
+            all.extend(there.map(|((uid, doc), at)| {
+                let doc = with_reader(doc, segment, reader);
+                let is_without = doc.attachments == AttachmentTexts::Missing;
+                (*uid, is_without, part, at, doc)
+            }));
         }
-        all.sort_unstable();
-        all.dedup_by_key(|(uid, _, _)| *uid);
+        all.sort_unstable_by_key(|(uid, is_without, part, at, _)| (*uid, *is_without, *part, *at));
+        all.dedup_by_key(|(uid, ..)| *uid);
         let unnumbered = |small: &SmallSegment<'_>| vec![None; small.docs.len()];
         let mut numbers: Vec<Vec<Option<u32>>> = small.iter().map(unnumbered).collect();
         let mut docs: Vec<Doc> = Vec::with_capacity(all.len());
-        for ((_, part, doc), new) in all.iter().zip(0..) {
-            numbers[*part][*doc] = Some(new);
-            docs.push(small[*part].docs[*doc]);
+        for ((_, _, part, at, doc), new) in all.iter().zip(0..) {
+            numbers[*part][*at] = Some(new);
+            docs.push(*doc);
         }
         if docs.is_empty() {
             return Ok(None);
@@ -181,10 +189,10 @@ impl View {
         let parts = small.iter().zip(numbers);
         let parts = parts.map(|(small, docs)| Merged { segment: &small.segment, docs });
         let parts: Vec<Merged<'_>> = parts.collect();
-        let uids = all.iter().map(|(uid, _, _)| *uid).collect();
+        let uids = all.iter().map(|(uid, ..)| *uid).collect();
         let entry = SegmentEntry { name: self.place.new_segment()?, uids };
         let path = self.place.segment_path(entry.name);
-        let written = merge(&*self.place.vfs, &path, &parts, &docs);
+        let written = merge(&*self.place.vfs, &path, &parts, &docs, reader);
         Ok(written.map_err(|error| index_error(&path, error))?.map(|()| entry))
     }
 }
@@ -194,6 +202,16 @@ struct SmallSegment<'e> {
     uids: &'e [u32],
     segment: Segment,
     docs: Vec<Doc>,
+}
+
+/// Returns a document of a segment as one of a segment of another reader of attachments: the texts
+/// that were read by another are among its terms, and do not count.
+fn with_reader(doc: &Doc, segment: &Segment, reader: u32) -> Doc {
+    let attachments = match doc.attachments {
+        AttachmentTexts::There { .. } if segment.reader() != reader => AttachmentTexts::Missing,
+        attachments => attachments,
+    };
+    Doc { attachments, ..*doc }
 }
 
 /// Gives documents without a message the UID of the one before them: it is covered once, by the

@@ -2,7 +2,6 @@
 
 mod names;
 mod pattern;
-mod pieces;
 mod save;
 mod text;
 
@@ -13,12 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::fetch::{FetchItem, FetchItems, Fetched};
 use barid::message::{Attachment, attachments};
-use barid::{Mailbox, Uid};
+use barid::{AttachedMessage, Mailbox, Uid};
 use clap::{Args, ValueHint};
 
 use self::pattern::Pattern;
-use self::pieces::AttachedMessage;
-pub(crate) use self::text::pdf_reader;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
 use crate::mail::query::QueryArgs;
@@ -95,7 +92,7 @@ trait Work {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &mut AttachedMessage<'_>,
+        message: &AttachedMessage,
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome>;
 
@@ -107,8 +104,11 @@ trait Work {
 
 /// Lists attachments, or works on them.
 pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Result<Outcome> {
+    let selector = Selector::reading("nothing is listed");
+    let selection =
+        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
     let mut mailbox = context.open(&args.mailbox)?;
-    let (uids, outcome) = select(context, args, &mut mailbox)?;
+    let (uids, outcome) = select(context, args, &mut mailbox, selection.as_ref())?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut work: Box<dyn Work> = match &args.save {
         Some(dir) => Box::new(save::Saving::new(dir)?),
@@ -141,10 +141,8 @@ fn select(
     context: &Context,
     args: &AttachmentsArgs,
     mailbox: &mut Mailbox,
+    selection: Option<&MessageSelection>,
 ) -> anyhow::Result<(Vec<Uid>, Outcome)> {
-    let selector = Selector::reading("nothing is listed");
-    let selection =
-        MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
     let Some(messages) = selection else {
         let all = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
         return Ok((all, Outcome::Done));
@@ -165,7 +163,7 @@ fn of_message(
     (mailbox, uid): (&mut Mailbox, Uid),
     work: &mut dyn Work,
 ) -> anyhow::Result<Outcome> {
-    let mut message = match AttachedMessage::read(mailbox, uid) {
+    let message = match mailbox.attached_message(uid) {
         Ok(message) => message,
         Err(error) => {
             report(context, &anyhow::Error::new(error).context(format!("UID {uid}")));
@@ -177,7 +175,7 @@ fn of_message(
         if !args.wants(&attachment) {
             continue;
         }
-        let done = work.attachment(context, &mut message, &attachment);
+        let done = work.attachment(context, &message, &attachment);
         outcome = outcome.worse(reported(context, uid, &attachment, done)?);
     }
     Ok(outcome)

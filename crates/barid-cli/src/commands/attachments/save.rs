@@ -4,11 +4,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use barid::AttachedMessage;
 use barid::message::Attachment;
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
 use super::names::{TriedNames, safe_name};
-use super::pieces::AttachedMessage;
 use super::{Work, title, write_keys};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -57,34 +57,38 @@ impl Work for Saving {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &mut AttachedMessage<'_>,
+        message: &AttachedMessage,
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome> {
-        let fallback = format!("{}-{}", message.uid, attachment.number);
+        let fallback = format!("{}-{}", message.uid(), attachment.number);
         let name = safe_name(attachment.name.as_deref(), &fallback, &attachment.media_type);
         let (path, file) = self.create(&name)?;
-        let mut len = 0;
-        let written = message.read_part(&attachment.number, &mut |bytes| {
-            file.write_all_at(bytes, len).map_err(|error| at(&path, error))?;
+        let (mut len, mut written) = (0, Ok(()));
+        let read = message.read_part(&attachment.number, &mut |bytes| {
+            written = file.write_all_at(bytes, len);
             len += bytes.len() as u64;
-            Ok(())
+            written.is_ok()
         });
-        let is_known = match written {
-            Ok(is_known) => is_known,
-            Err(error) => {
+        let is_known = match (read, written) {
+            (Ok(is_known), Ok(())) => is_known,
+            (read, written) => {
+                let error = match written {
+                    Err(error) => at(&path, error),
+                    Ok(()) => read.err().map_or_else(|| anyhow::anyhow!("not read"), Into::into),
+                };
                 // Half an attachment would be taken for a whole one.
                 let _ = OsVfs.remove_file(&path);
                 return Err(error);
             }
         };
         if !is_known {
-            let title = title(message.uid, attachment);
+            let title = title(message.uid(), attachment);
             context.warn(&format!("{title}: unknown transfer encoding, saved without decoding"));
         }
         let out = context.out.buffer();
         if context.global.json {
             let mut json = Json::line(out, "attachment");
-            write_keys(&mut json, message.uid, attachment);
+            write_keys(&mut json, message.uid(), attachment);
             json.key("path").bytes(path.as_os_str().as_encoded_bytes());
             json.key("bytes").number(len);
             json.end_line();

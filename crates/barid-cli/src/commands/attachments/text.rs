@@ -1,39 +1,20 @@
 //! Printing the text of attachments.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid::Uid;
-use barid::message::{Attachment, parameter};
-use barid::vfs::OsVfs;
+use barid::message::Attachment;
+use barid::{AttachedMessage, Uid};
 use barid_extract::limits::INPUT_LEN_MAX;
-use barid_extract::{
-    AttachmentPart, ExtractOutcome, Extractor, Failure, TextCache, find_pdf_reader,
-};
+use barid_extract::{AttachmentPart, ExtractOutcome, Extractor, Failure};
 
-use super::pieces::AttachedMessage;
 use super::{Work, title, write_keys};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
+use crate::mail::extraction::{extractor, part_of};
 use crate::output::escape::{Space, visible, write_visible_str};
 use crate::output::json::Json;
-
-/// Returns an extractor whose helpers are this program, with the cache of texts if caches are used.
-fn extractor(context: &Context) -> Extractor {
-    // The program that runs, even if a newer one has been installed meanwhile.
-    let extractor = Extractor::new(PathBuf::from("/proc/self/exe"), pdf_reader());
-    match context.cache_dir() {
-        Some(dir) => extractor.remembering(Arc::new(TextCache::new(Arc::new(OsVfs), dir))),
-        None => extractor,
-    }
-}
-
-/// Returns the reader of PDF that is installed.
-pub(crate) fn pdf_reader() -> Option<PathBuf> {
-    find_pdf_reader(&OsVfs, &std::env::var_os("PATH")?)
-}
 
 /// Prints texts in order; several are extracted at once.
 pub(super) struct Printing {
@@ -51,7 +32,7 @@ pub(super) struct Printing {
 impl Printing {
     /// Creates the work, which ends once `stop` is `true`.
     pub(super) fn new(context: &Context, stop: Arc<AtomicBool>) -> Self {
-        let extractor = extractor(context).stopped_by(stop);
+        let extractor = extractor(context.cache_dir()).stopped_by(stop);
         let (waiting, parts) = (Vec::new(), Vec::new());
         Self { extractor, waiting, parts, len: 0, follows: false, has_hinted: false }
     }
@@ -134,27 +115,13 @@ impl Work for Printing {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &mut AttachedMessage<'_>,
+        message: &AttachedMessage,
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome> {
-        let charset = message.part(&attachment.number).and_then(|part| {
-            parameter(&part.parameters, "charset").map(std::borrow::Cow::into_owned)
-        });
-        let mut bytes = Vec::new();
-        message.read_part(&attachment.number, &mut |piece| {
-            // One byte more says that it is too long.
-            let room = (INPUT_LEN_MAX + 1).saturating_sub(bytes.len());
-            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-            Ok(())
-        })?;
-        self.len += bytes.len();
-        self.waiting.push((message.uid, attachment.clone()));
-        self.parts.push(AttachmentPart {
-            media_type: attachment.media_type.clone(),
-            file_name: attachment.name.clone(),
-            charset,
-            bytes,
-        });
+        let part = part_of(message.to_read(attachment.clone(), INPUT_LEN_MAX)?);
+        self.len += part.bytes.len();
+        self.waiting.push((message.uid(), attachment.clone()));
+        self.parts.push(part);
         let is_full = self.parts.len() >= TEXTS_AT_ONCE || self.len >= TEXTS_AT_ONCE_LEN;
         if is_full { self.finish(context) } else { Ok(Outcome::Done) }
     }

@@ -82,7 +82,7 @@ pub(crate) struct ExpungeArgs {
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
     let selection = match args.deleted {
         true => MessageSelection::Deleted,
-        false => MessageSelection::parse(&context.config, &args.messages, args.query, SELECTOR)?,
+        false => MessageSelection::parse(context, &args.messages, args.query, SELECTOR)?,
     };
     let mut session = ChangeCommand::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, selection.names_uids())?;

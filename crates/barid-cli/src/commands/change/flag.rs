@@ -64,8 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
     let wanted = FlagRequest::new(&args.flags)
         .map_err(|error| WithHint::error(error, "`barid flag --help` shows how flags are named"))?;
     let selector = Selector::changing("nothing is flagged");
-    let selection =
-        MessageSelection::parse_one(&context.config, &args.messages, args.query, selector)?;
+    let selection = MessageSelection::parse_one(context, &args.messages, args.query, selector)?;
     let mut session = ChangeCommand::open(context, Verb::Flag, &args.mailbox, &args.change)?;
     args.numbering.check(&session.mailbox, selection.names_uids())?;
     let selected = selection.select(&mut session.mailbox)?;

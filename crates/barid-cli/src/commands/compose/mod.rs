@@ -167,8 +167,7 @@ fn read(context: &Context, args: &OriginalArgs) -> anyhow::Result<(Mailbox, Uid,
         hint: "name one message, by its UID or a query",
         is_careful: true,
     };
-    let selection =
-        MessageSelection::parse_one(&context.config, &args.message, args.query, selector)?;
+    let selection = MessageSelection::parse_one(context, &args.message, args.query, selector)?;
     let spec = context.spec_on_disk(&args.mailbox)?;
     let (mut mailbox, selected) =
         context.open_spec_and(&spec, |mailbox| selection.select(mailbox))?;

@@ -74,8 +74,7 @@ fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
 /// Copies the messages.
 pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::changing("nothing is copied");
-    let selection =
-        MessageSelection::parse_one(&context.config, &args.messages, args.query, selector)?;
+    let selection = MessageSelection::parse_one(context, &args.messages, args.query, selector)?;
     let session = CopyCommand::start(context, "copy", &args.how)?;
     let (mut source, is_settled) =
         context.open_and(&args.source, |source| source.wait_for_arrivals())?;

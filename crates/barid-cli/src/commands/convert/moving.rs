@@ -73,8 +73,7 @@ pub(crate) struct MoveMessagesArgs {
 /// Moves the messages.
 pub(crate) fn run(context: &mut Context, args: &MoveMessagesArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::changing("nothing is moved");
-    let selection =
-        MessageSelection::parse_one(&context.config, &args.messages, args.query, selector)?;
+    let selection = MessageSelection::parse_one(context, &args.messages, args.query, selector)?;
     if args.dry_run {
         return dry_run(context, args, &selection);
     }

@@ -13,6 +13,7 @@ use super::SearchedArgs;
 use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
+use crate::mail::selection::UnreadAttachments;
 use crate::output::number::counted;
 
 /// A mailbox, and what was found in it.
@@ -23,6 +24,7 @@ pub(super) struct SearchedMailbox {
     /// The rows of the messages that match, ascending.
     pub(super) rows: Vec<u32>,
     unreadable: Vec<(Uid, barid::Error)>,
+    attachments: UnreadAttachments,
 }
 
 /// The mailboxes that were searched.
@@ -64,6 +66,7 @@ impl SearchedArgs {
             return Err(WithHint::error("--duplicates is for several mailboxes", hint));
         }
         if let (Some(name), false) = (&self.mailbox, is_many) {
+            context.prepare(self.options);
             let query = self.options.parse(&context.config, words)?;
             let spec = context.spec(name)?;
             let (mailbox, found) = context
@@ -71,10 +74,13 @@ impl SearchedArgs {
             if found.index_missing {
                 index::build_in_background(context, &[spec]);
             }
+            let attachments = UnreadAttachments::of(&query.program, &found);
             let (rows, unreadable) = (found.rows, found.unreadable);
-            let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
+            let name = name.clone();
+            let parts = vec![SearchedMailbox { name, mailbox, rows, unreadable, attachments }];
             return Ok((Mailboxes { parts, is_many }, query.returns, Outcome::Done));
         }
+        context.prepare(self.options);
         let query = self.options.parse_for_mailboxes(&context.config, words)?;
         let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
         let mut unindexed = Vec::new();
@@ -85,8 +91,10 @@ impl SearchedArgs {
             match found {
                 Ok((mailbox, found)) => {
                     unindexed.extend(found.index_missing.then_some(spec));
+                    let attachments = UnreadAttachments::of(&program, &found);
                     let (rows, unreadable) = (found.rows, found.unreadable);
-                    parts.push(SearchedMailbox { name, mailbox, rows, unreadable });
+                    let part = SearchedMailbox { name, mailbox, rows, unreadable, attachments };
+                    parts.push(part);
                 }
                 Err(error) => {
                     report(context, &error);
@@ -136,8 +144,11 @@ impl SearchedArgs {
 }
 
 impl Mailboxes {
-    /// Reports the messages that could not be read, and returns the outcome of the command.
+    /// Reports the messages and attachments that could not be read, and returns the outcome of the
+    /// command.
     pub(super) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
+        let attachments = self.parts.iter().map(|part| part.attachments);
+        attachments.reduce(UnreadAttachments::and).unwrap_or_default().report(context);
         let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
         let outcome = outcome.worse(Outcome::nothing_if(is_empty));
         let unreadable = self.parts.into_iter().map(|part| part.unreadable);

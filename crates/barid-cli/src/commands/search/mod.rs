@@ -33,7 +33,8 @@ A word alone matches anywhere in the message, headers included; \"quotes\" keep 
 `all` matches every message.
   from: to: cc: bcc: subject: body: text: header:NAME=TEXT list: id:
   list-id: reply-to: sender: x-mailer: ...   other header fields
-  filename: attachment:   the name of an attached file; mimetype:application/pdf, mimetype:image/*
+  filename:            the name of an attached file; mimetype:application/pdf, mimetype:image/*
+  attachment:          the same name, and with --attachments the text of an attached document
   since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w; on:2024-01..2024-03
                        by the date sent; received-since: and so on go by the date of arrival
   older: newer:        time since arrival: 90s, 15min, 2h, 7d, 2w, 3m, 1y

@@ -87,7 +87,7 @@ struct ShownMessage<'a> {
 /// Shows each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
     let selector = Selector::reading("nothing is shown");
-    let selection = MessageSelection::parse(&context.config, &args.messages, args.query, selector)?;
+    let selection = MessageSelection::parse(context, &args.messages, args.query, selector)?;
     let (mut mailbox, selected) =
         context.open_and(&args.mailbox, |mailbox| selection.select_in_order(mailbox))?;
     let mut outcome = selected.report(context, &args.mailbox);

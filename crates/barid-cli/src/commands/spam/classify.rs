@@ -225,7 +225,9 @@ impl Printer<'_> {
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
         let mut mailbox = self.context.open(name)?;
-        let SelectedMessages { selected, unreadable, .. } = select(&mut mailbox, self.selection)?;
+        let SelectedMessages { selected, unreadable, attachments, .. } =
+            select(&mut mailbox, self.selection)?;
+        attachments.report(self.context);
         for uid in selected.missing {
             let path = name.clone().into();
             found.failed.push(barid::Error::NoSuchMessage { path, uid }.into());

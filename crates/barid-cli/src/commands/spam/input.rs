@@ -168,7 +168,7 @@ impl MessagesArgs {
             let message = "--uids needs exactly one mailbox";
             return Err(WithHint::error(message, "name one mailbox, with its format before it"));
         }
-        MessageSelection::parse_one(&context.config, words, self.query, selector).map(Some)
+        MessageSelection::parse_one(context, words, self.query, selector).map(Some)
     }
 }
 

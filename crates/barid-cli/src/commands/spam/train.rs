@@ -230,7 +230,9 @@ fn take(
             let mut mailbox = context.open(name)?;
             let names_uids = selection.is_some_and(MessageSelection::names_uids);
             args.numbering.check(&mailbox, names_uids)?;
-            let SelectedMessages { selected, unreadable, .. } = select(&mut mailbox, selection)?;
+            let SelectedMessages { selected, unreadable, attachments, .. } =
+                select(&mut mailbox, selection)?;
+            attachments.report(context);
             for uid in &selected.missing {
                 let path = name.clone().into();
                 let error = barid::Error::NoSuchMessage { path, uid: *uid };

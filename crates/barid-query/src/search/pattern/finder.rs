@@ -42,6 +42,11 @@ impl PatternFinder {
         Self { kind, folds_accents }
     }
 
+    /// Returns `true` if a text contains the pattern exactly if it contains the folded needle.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.kind, FinderKind::Text(_)) && !self.folds_accents
+    }
+
     /// Returns `true` if the text contains the pattern. O(length), but for a prefix that is found
     /// again and again inside words: that costs its own length each time.
     pub(crate) fn is_in(&self, text: &PatternText<'_>) -> bool {

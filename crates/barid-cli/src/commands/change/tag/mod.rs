@@ -84,6 +84,7 @@ type Unreadable = Vec<(Uid, Error)>;
 
 /// Applies the rules.
 pub(crate) fn run(context: &mut Context, args: &TagArgs) -> anyhow::Result<Outcome> {
+    context.prepare(args.query);
     let rules = match rules::load(&args.rules, &context.config, args.query) {
         Ok(rules) => rules,
         Err(errors) => return Ok(report_problems(context, &errors)),

@@ -100,7 +100,7 @@ fn program(text: &str, config: &UserConfig, options: QueryArgs) -> anyhow::Resul
         return Ok(SearchProgram::all());
     }
     let selector = Selector::changing("nothing is flagged");
-    match MessageSelection::parse_one(config, text, options, selector)? {
+    match MessageSelection::parse_words(config, &[text.to_owned()], options, selector)? {
         MessageSelection::Query(program) => Ok(program),
         MessageSelection::Uids(_) | MessageSelection::Deleted => {
             Err(anyhow::anyhow!("a rule has a query, and no UIDs; `all` is every message"))
