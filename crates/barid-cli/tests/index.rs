@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use barid_testkit::disk;
 
+use crate::serve_qresync::number;
 use crate::support::World;
 
 const ANN: &str = "From: Ann Lee <ann@x.example>\nSubject: release plan\n\nThe budget.\n";
@@ -73,4 +74,47 @@ fn the_first_search_of_many_messages_has_the_index_built() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(world.ok(&["search", path, "body:x2499y"]), "2500\n");
+}
+
+/// A builder that is killed leaves nothing that changes an answer, and the next goes on.
+#[test]
+fn a_killed_builder_changes_no_answer() {
+    let world = World::new();
+    let mut mbox = String::new();
+    for number in 0..3_000 {
+        mbox.push_str(&format!(
+            "From a@b Thu Jan  1 00:00:00 2015\nSubject: n{}\n\nx{number}y {:x} {}\n\n",
+            number % 97,
+            number * 7_919,
+            "word ".repeat(number % 50),
+        ));
+    }
+    let path = world.write("many.mbox", mbox.as_bytes());
+    let queries =
+        ["body:7y", "subject:n5", "body:\"word word\" -subject:n4", "\"3y a\"", "n96 or 11"];
+    let truth: Vec<String> = queries
+        .iter()
+        .map(|query| world.run(&["search", "--no-index", &path, query]).text())
+        .collect();
+    let kills = number("BARID_INDEX_KILLS", 10);
+    let (mut killed, mut random) = (0, fastrand::Rng::with_seed(kills));
+    while killed < kills {
+        world.run(&["index", "remove", &path]);
+        let mut child = world.start(&["index", &path]);
+        std::thread::sleep(Duration::from_micros(random.u64(0..400_000)));
+        child.kill().unwrap();
+        let status = child.wait_with_output().unwrap().status;
+        killed += u64::from(!status.success());
+        for (query, expected) in queries.iter().zip(&truth) {
+            assert_eq!(world.run(&["search", &path, query]).text(), *expected, "{query}");
+        }
+        if killed % 5 == 0 {
+            world.ok(&["index", &path]);
+            let status = &world.json(&["index", "status", &path])[0];
+            assert_eq!(status["covered"], 3_000);
+            for (query, expected) in queries.iter().zip(&truth) {
+                assert_eq!(world.run(&["search", &path, query]).text(), *expected, "{query}");
+            }
+        }
+    }
 }

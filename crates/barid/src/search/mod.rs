@@ -33,6 +33,8 @@ pub struct FoundMessages {
     /// Number of messages that have an attachment which could not be read, and on whose text the
     /// answer may depend. They are compared as without it.
     pub attachments_unread: u32,
+    /// Number of messages that were read, as neither the cache nor an index decided them.
+    pub read: u32,
     /// `true` if many messages were read that a text index would have answered for
     /// ([`View::index_texts`]), and too many for this search to index them.
     pub index_missing: bool,
@@ -116,8 +118,8 @@ impl View {
             rows.extend(more.rows);
             unknown = more.unknown;
         }
-        let has_read = !unknown.is_empty();
-        if has_read {
+        let read = unknown.len() as u32;
+        if read > 0 {
             index_missing = self.lacks_index(index.as_ref(), matcher, unknown.len());
             let more = passes.messages(&unknown)?;
             self.keep_restart_points();
@@ -125,7 +127,7 @@ impl View {
             unreadable = more.unreadable;
             attachments_unread.extend(more.attachments_unread);
         }
-        if has_read && index.as_ref().is_some_and(IndexAnswers::is_behind) {
+        if read > 0 && index.as_ref().is_some_and(IndexAnswers::is_behind) {
             // The answer stands; an index that cannot be extended is tried again by the next.
             let _ = self.extend_index(INDEX_ADDED_BY_SEARCH, None);
         }
@@ -134,7 +136,7 @@ impl View {
         attachments_unread.sort_unstable();
         attachments_unread.dedup();
         let attachments_unread = attachments_unread.len() as u32;
-        Ok(FoundMessages { rows, unreadable, attachments_unread, index_missing })
+        Ok(FoundMessages { rows, unreadable, attachments_unread, read, index_missing })
     }
 
     /// Returns `true` if a text index is worth its while for messages that are read.
