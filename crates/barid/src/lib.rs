@@ -339,7 +339,7 @@ pub use options::{LongOperation, OpenOptions, Progress, ProgressFn, Unit};
 pub use order::{Sorted, Window, sorted_together};
 pub use read::RawMessage;
 pub use reading::ReadOutcome;
-pub use search::FoundMessages;
+pub use search::{FoundMessages, RankedMessage, RankedMessages, ranked_together};
 pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;

@@ -57,6 +57,7 @@ pub(crate) struct LsArgs {
 
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
+    args.order.check_listing()?;
     let selector = Selector::reading("nothing is listed");
     let selection =
         MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
 use barid::message::{Profile, message_id};
-use barid::query::{NumberSet, ReturnOptions, SearchKey, SearchProgram};
+use barid::query::{NumberSet, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
 use barid::{Mailbox, MailboxSpec, Uid, UidSet};
 
@@ -13,6 +13,7 @@ use super::SearchedArgs;
 use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
+use crate::mail::query::Query;
 use crate::output::number::counted;
 
 /// A mailbox, and what was found in it.
@@ -22,7 +23,7 @@ pub(super) struct SearchedMailbox {
     pub(super) mailbox: Mailbox,
     /// The rows of the messages that match, ascending.
     pub(super) rows: Vec<u32>,
-    unreadable: Vec<(Uid, barid::Error)>,
+    pub(super) unreadable: Vec<(Uid, barid::Error)>,
 }
 
 /// The mailboxes that were searched.
@@ -52,34 +53,40 @@ impl SearchedArgs {
         !self.mailboxes.is_empty() || !self.trees.is_empty()
     }
 
+    /// Parses the query.
+    pub(super) fn query(&self, context: &Context, words: &[String]) -> anyhow::Result<Query> {
+        match self.is_many() {
+            true => self.options.parse_for_mailboxes(&context.config, words),
+            false => self.options.parse(&context.config, words),
+        }
+    }
+
     /// Searches each mailbox. One of several that fails is reported, and the others are searched.
     pub(super) fn search(
         &self,
         context: &Context,
-        words: &[String],
-    ) -> anyhow::Result<(Mailboxes, Option<ReturnOptions>, Outcome)> {
+        program: &SearchProgram,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
         let is_many = self.is_many();
         if self.duplicates && !is_many {
             let hint = "name the mailboxes with --in or --tree";
             return Err(WithHint::error("--duplicates is for several mailboxes", hint));
         }
         if let (Some(name), false) = (&self.mailbox, is_many) {
-            let query = self.options.parse(&context.config, words)?;
             let spec = context.spec(name)?;
-            let (mailbox, found) = context
-                .open_spec_and(&spec, |mailbox| mailbox.search(&query.program, &UidSet::new()))?;
+            let (mailbox, found) =
+                context.open_spec_and(&spec, |mailbox| mailbox.search(program, &UidSet::new()))?;
             if found.index_missing {
                 index::build_in_background(context, &[spec]);
             }
             let (rows, unreadable) = (found.rows, found.unreadable);
             let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
-            return Ok((Mailboxes { parts, is_many }, query.returns, Outcome::Done));
+            return Ok((Mailboxes { parts, is_many }, Outcome::Done));
         }
-        let query = self.options.parse_for_mailboxes(&context.config, words)?;
         let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
         let mut unindexed = Vec::new();
         for (name, spec) in self.specs(context)? {
-            let program = in_mailbox(&query.program, &name, &spec);
+            let program = in_mailbox(program, &name, &spec);
             let found =
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
             match found {
@@ -104,7 +111,7 @@ impl SearchedArgs {
         if !unindexed.is_empty() {
             index::build_in_background(context, &unindexed);
         }
-        Ok((Mailboxes { parts, is_many }, query.returns, outcome))
+        Ok((Mailboxes { parts, is_many }, outcome))
     }
 
     /// Returns the mailboxes, each once.

@@ -3,6 +3,7 @@
 mod addresses;
 mod mailboxes;
 mod output;
+mod ranking;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use self::mailboxes::{Mailboxes, SearchedMailbox};
+use self::ranking::Ranking;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::order::OrderArgs;
@@ -24,6 +26,7 @@ Examples:
   barid search archive.mbox subject:/^re:.*budget/ 'budg*' '\"annual report\"~5'
   barid search --sort date --reverse --limit 10 --output messages ~/Maildir list:rust
   barid search --in inbox --tree ~/archive --sort date -l filename:contract newer:2y
+  barid search --sort relevance --limit 10 -l ~/Maildir budget plan    the ten best matches
   barid search --output addresses ~/Maildir list:rust newer:1y
   barid search archive.mbox 'OR FROM ann TEXT budget'     in IMAP's syntax
   barid search --imap archive.mbox 'RETURN (MIN COUNT) SINCE 1-Feb-2024 UNSEEN'
@@ -133,17 +136,23 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
         let hint = "`all` is every message, and `barid search --help` describes queries";
         return Err(WithHint::error("no query is given", hint));
     }
-    let (searched, returns, outcome) = args.what.search(context, &words)?;
+    let query = args.what.query(context, &words)?;
+    let ranking = Ranking::of(&args.order, &query.program)?;
+    let (mut searched, outcome) = args.what.search(context, &query.program)?;
     if args.count {
         print_count(context, &searched)?;
-    } else if args.imap || args.seq {
+        return Ok(searched.outcome(context, outcome));
+    }
+    let found = ranking.order(&args.order, &mut searched)?;
+    context.clear_progress();
+    if args.imap || args.seq {
         let [only] = &searched.parts[..] else {
             return Err(WithHint::error(
                 "--imap and --seq are for one mailbox",
                 "--output uids prints the UIDs of each",
             ));
         };
-        output::write_numbers(context, args, only, returns)?;
+        output::write_numbers(context, args, (only, &found.places), query.returns)?;
     } else {
         let form = match (args.output, args.list) {
             (Some(form), _) => form,
@@ -152,7 +161,8 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
             (None, false) if context.global.json => Form::Messages,
             (None, false) => Form::Uids,
         };
-        return output::print(context, form, &args.order, searched, outcome);
+        let is_in_order = args.order.is_given();
+        return output::print(context, (form, is_in_order), (searched, &found), outcome);
     }
     Ok(searched.outcome(context, outcome))
 }
@@ -166,7 +176,8 @@ pub(super) fn count_messages(
     if words.is_empty() {
         words.push("all".to_owned());
     }
-    let (searched, _, outcome) = what.search(context, &words)?;
+    let query = what.query(context, &words)?;
+    let (searched, outcome) = what.search(context, &query.program)?;
     print_count(context, &searched)?;
     Ok(searched.outcome(context, outcome))
 }

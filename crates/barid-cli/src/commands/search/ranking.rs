@@ -1,0 +1,113 @@
+//! The order of found messages.
+
+use std::collections::HashMap;
+
+use barid::SortProgram;
+use barid::query::{RelevanceTerms, SearchError, SearchProgram};
+
+use super::mailboxes::{Mailboxes, SearchedMailbox};
+use crate::exit::WithHint;
+use crate::mail::order::{Order, OrderArgs};
+
+/// A message: the index of its mailbox, and its row.
+pub(super) type Place = (usize, u32);
+
+/// The order that is asked for, checked before anything is searched.
+pub(super) enum Ranking {
+    /// The order of the mailboxes.
+    Mailbox,
+    By(SortProgram),
+    Relevance(RelevanceTerms),
+}
+
+/// Messages in the order in which they are printed.
+#[derive(Default)]
+pub(super) struct Ordered {
+    pub(super) places: Vec<Place>,
+    /// For each mailbox the scores by row, in an order by relevance.
+    scores: Vec<HashMap<u32, f64>>,
+}
+
+impl Ordered {
+    /// Returns the scores of the messages of a mailbox, in an order by relevance.
+    pub(super) fn scores(&self, part: usize) -> Option<&HashMap<u32, f64>> {
+        self.scores.get(part)
+    }
+}
+
+impl Ranking {
+    /// Returns the order of what a program finds.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an order by relevance without a text that messages may match by.
+    pub(super) fn of(args: &OrderArgs, program: &SearchProgram) -> anyhow::Result<Self> {
+        match args.order()? {
+            Order::Mailbox => return Ok(Self::Mailbox),
+            Order::By(program) => return Ok(Self::By(program)),
+            Order::Relevance => {}
+        }
+        RelevanceTerms::of(program).map(Self::Relevance).map_err(|error| {
+            let hint = match error {
+                SearchError::NoTerms => {
+                    "a word, `subject:`, `from:`, `body:` and others with a text are counted; \
+                     flags, dates, file names and what is negated are not; --sort date has the \
+                     newest last"
+                }
+                _ => "--sort date --reverse has the newest first",
+            };
+            WithHint::error(error.to_string(), hint)
+        })
+    }
+
+    /// Orders messages, and leaves as many as are wanted. Messages that cannot be read for it are
+    /// added to those of their mailbox.
+    pub(super) fn order(
+        &self,
+        args: &OrderArgs,
+        searched: &mut Mailboxes,
+    ) -> barid::Result<Ordered> {
+        let parts = &searched.parts;
+        let views: Vec<_> = parts.iter().map(|part| (&*part.mailbox, &part.rows[..])).collect();
+        let mut places: Vec<Place> = match (self, &views[..]) {
+            (Self::Relevance(terms), _) => {
+                let ranked = barid::ranked_together(&views, terms)?;
+                return Ok(by_relevance(args, ranked, searched));
+            }
+            (Self::By(program), [(view, rows)]) => {
+                let sorted = view.sorted_among(program, rows)?;
+                sorted.rows.into_iter().map(|row| (0, row)).collect()
+            }
+            (Self::By(program), _) => barid::sorted_together(&views, program)?,
+            (Self::Mailbox, _) => {
+                let of_part = |(at, part): (usize, &SearchedMailbox)| {
+                    part.rows.iter().map(|row| (at, *row)).collect::<Vec<_>>()
+                };
+                parts.iter().enumerate().flat_map(of_part).collect()
+            }
+        };
+        args.finish(&mut places);
+        Ok(Ordered { places, scores: Vec::new() })
+    }
+}
+
+fn by_relevance(
+    args: &OrderArgs,
+    ranked: barid::RankedMessages,
+    searched: &mut Mailboxes,
+) -> Ordered {
+    for (part, uid, error) in ranked.unreadable {
+        let known = &mut searched.parts[part].unreadable;
+        if known.iter().all(|(known, _)| *known != uid) {
+            known.push((uid, error));
+        }
+    }
+    let mut messages = ranked.messages;
+    args.finish_best(&mut messages);
+    let mut scores = vec![HashMap::new(); searched.parts.len()];
+    for message in &messages {
+        scores[message.part].insert(message.row, message.score);
+    }
+    let places = messages.iter().map(|message| (message.part, message.row)).collect();
+    Ordered { places, scores }
+}
