@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
-use barid::{Mailbox, Summary};
+use barid::Mailbox;
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, report_unreadable};
-use crate::lines::{WriteLine, write_lines};
+use crate::lines::write_lines;
 use crate::mail::json::MessageJson;
 use crate::mail::line::MessageLine;
 use crate::mail::order::OrderArgs;
@@ -94,16 +94,4 @@ fn print(
     let uidnext = mailbox.status().uidnext;
     let (width, style) = (context.width, context.style);
     write_lines(&mut context.out, mailbox, rows, || MessageLine::new(width, style, uidnext))
-}
-
-impl WriteLine for MessageJson<'_> {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
-        self.write(out, summary);
-    }
-}
-
-impl WriteLine for MessageLine {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
-        self.write(out, summary);
-    }
 }

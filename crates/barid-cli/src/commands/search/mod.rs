@@ -1,21 +1,20 @@
 //! `barid search`: prints the messages that match.
 
 mod addresses;
-mod mailboxes;
 mod output;
-mod ranking;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
+use barid::query::SearchProgram;
 use clap::{Args, ValueEnum, ValueHint};
 
-use self::mailboxes::{Mailboxes, SearchedMailbox};
-use self::ranking::Ranking;
+use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
+use crate::mail::mailboxes::{FoundMailbox, Mailboxes, MailboxesArgs};
 use crate::mail::order::OrderArgs;
-use crate::mail::query::QueryArgs;
+use crate::mail::query::{Query, QueryArgs};
+use crate::mail::ranking::Ranking;
 use crate::output::json::Json;
 
 const EXAMPLES: &str = "\
@@ -101,17 +100,37 @@ pub(super) struct SearchedArgs {
     /// The end of `barid search --help` lists its terms.
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
-    /// Search this mailbox; may be repeated
-    #[arg(long = "in", value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
-    mailboxes: Vec<OsString>,
-    /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
-    #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    trees: Vec<PathBuf>,
-    /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
-    #[arg(long)]
-    duplicates: bool,
+    #[command(flatten)]
+    several: MailboxesArgs,
     #[command(flatten)]
     options: QueryArgs,
+}
+
+impl SearchedArgs {
+    /// Parses the query.
+    fn parse(&self, context: &Context, words: &[String]) -> anyhow::Result<Query> {
+        self.several.check()?;
+        match self.several.is_many() {
+            true => self.options.parse_for_mailboxes(&context.config, words),
+            false => self.options.parse(&context.config, words),
+        }
+    }
+
+    /// Searches, and has indexes built that are worth their while.
+    fn search(
+        &self,
+        context: &Context,
+        program: &SearchProgram,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+        let (searched, outcome) = match (&self.mailbox, self.several.is_many()) {
+            (Some(name), false) => (Mailboxes::one(context, name, program)?, Outcome::Done),
+            _ => self.several.search(context, program)?,
+        };
+        if !searched.unindexed.is_empty() {
+            index::build_in_background(context, &searched.unindexed);
+        }
+        Ok((searched, outcome))
+    }
 }
 
 /// The form in which messages are printed.
@@ -131,12 +150,12 @@ enum Form {
 
 /// Searches and prints.
 pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Outcome> {
-    let words = args.what.words()?;
+    let words = args.what.several.words(args.what.mailbox.as_deref(), &args.what.query)?;
     if words.is_empty() {
         let hint = "`all` is every message, and `barid search --help` describes queries";
         return Err(WithHint::error("no query is given", hint));
     }
-    let query = args.what.query(context, &words)?;
+    let query = args.what.parse(context, &words)?;
     let ranking = Ranking::of(&args.order, &query.program)?;
     let (mut searched, outcome) = args.what.search(context, &query.program)?;
     if args.count {
@@ -172,11 +191,11 @@ pub(super) fn count_messages(
     context: &mut Context,
     what: &SearchedArgs,
 ) -> anyhow::Result<Outcome> {
-    let mut words = what.words()?;
+    let mut words = what.several.words(what.mailbox.as_deref(), &what.query)?;
     if words.is_empty() {
         words.push("all".to_owned());
     }
-    let query = what.query(context, &words)?;
+    let query = what.parse(context, &words)?;
     let (searched, outcome) = what.search(context, &query.program)?;
     print_count(context, &searched)?;
     Ok(searched.outcome(context, outcome))
@@ -192,7 +211,7 @@ fn print_count(context: &mut Context, searched: &Mailboxes) -> anyhow::Result<()
     json.key("count").number(total);
     if searched.is_many {
         json.key("mailboxes").open(b'[');
-        for SearchedMailbox { name, rows, .. } in &searched.parts {
+        for FoundMailbox { name, rows, .. } in &searched.parts {
             json.open(b'{');
             json.key("mailbox").bytes(name.as_encoded_bytes());
             json.key("count").number(rows.len() as u64);

@@ -6,21 +6,15 @@ use barid::ThreadAlgorithm;
 use barid::query::{ReturnOptions, SearchResult};
 
 use super::addresses::Senders;
-use super::mailboxes::{Mailboxes, SearchedMailbox};
-use super::ranking::{Ordered, Place};
 use super::{Form, SearchArgs};
 use crate::commands::thread::{nodes_of, print as print_threads};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
-use crate::lines::{WriteLine, write_lines};
-use crate::mail::json::MessageJson;
-use crate::mail::line::MessageLine;
+use crate::mail::listing::{runs, write_messages};
+use crate::mail::mailboxes::{FoundMailbox, Mailboxes};
+use crate::mail::ranking::{Ordered, Place};
 use crate::output::escape::visible;
 use crate::output::json::Json;
-use crate::output::table::{width, write_left};
-
-/// Columns of the name of a mailbox on a terminal.
-const NAME_WIDTH_MAX: usize = 24;
 
 /// Prints messages in a form, and returns the outcome of the command. UIDs that are not in an order
 /// are printed as sets.
@@ -53,80 +47,17 @@ pub(super) fn print(
     Ok(searched.outcome(context, outcome))
 }
 
-/// Returns stretches of messages of the same mailbox, with its index.
-fn runs<'s>(
-    searched: &'s Mailboxes,
-    places: &[Place],
-) -> impl Iterator<Item = (usize, &'s SearchedMailbox, Vec<u32>)> {
-    places.chunk_by(|before, place| before.0 == place.0).filter_map(|run| {
-        let (at, _) = *run.first()?;
-        Some((at, searched.parts.get(at)?, run.iter().map(|(_, row)| *row).collect()))
-    })
-}
-
 /// Returns the messages of each mailbox, in their order.
 fn by_mailbox<'s>(
     searched: &'s Mailboxes,
     places: &[Place],
-) -> Vec<(&'s SearchedMailbox, Vec<u32>)> {
+) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
     let mut parts: Vec<_> = searched.parts.iter().map(|part| (part, Vec::new())).collect();
     for (at, row) in places {
         parts[*at].1.push(*row);
     }
     parts.retain(|(_, rows)| !rows.is_empty());
     parts
-}
-
-fn write_messages(
-    context: &mut Context,
-    searched: &Mailboxes,
-    found: &Ordered,
-) -> anyhow::Result<()> {
-    let shown = |part: &SearchedMailbox| visible(part.name.as_encoded_bytes());
-    let names = searched.parts.iter().map(|part| width(&shown(part)));
-    let mut name_width = names.max().unwrap_or(0);
-    if context.width.is_some() {
-        name_width = name_width.min(NAME_WIDTH_MAX);
-    }
-    let (json, style) = (context.global.json, context.style);
-    let rest = match searched.is_many {
-        true => context.width.map(|width| width.saturating_sub(name_width + 2)),
-        false => context.width,
-    };
-    for (at, part, rows) in runs(searched, &found.places) {
-        let mailbox = &part.mailbox;
-        if json {
-            let (name, scores) = (searched.is_many.then_some(&*part.name), found.scores(at));
-            let writer = MessageJson { mailbox: name, scores, ..MessageJson::default() };
-            write_lines(&mut context.out, mailbox, &rows, || writer)?;
-            continue;
-        }
-        let uidnext = mailbox.status().uidnext;
-        let line = || MessageLine::new(rest, style, uidnext);
-        if searched.is_many {
-            let name = shown(part);
-            let named = || NamedLine { name: &name, name_width, line: line() };
-            write_lines(&mut context.out, mailbox, &rows, named)?;
-        } else {
-            write_lines(&mut context.out, mailbox, &rows, line)?;
-        }
-    }
-    Ok(())
-}
-
-/// A line with the name of the mailbox before it.
-struct NamedLine<'a> {
-    name: &'a str,
-    name_width: usize,
-    line: MessageLine,
-}
-
-impl WriteLine for NamedLine<'_> {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &barid::Summary<'_>) {
-        write_left(out, self.name, self.name_width);
-        out.extend_from_slice(b"  ");
-        self.line.write(out, summary);
-    }
 }
 
 /// Prints the threads of each mailbox, each with a line before them if there are several.
@@ -229,7 +160,7 @@ fn write_files(
 pub(super) fn write_numbers(
     context: &mut Context,
     args: &SearchArgs,
-    (part, places): (&SearchedMailbox, &[Place]),
+    (part, places): (&FoundMailbox, &[Place]),
     returns: Option<ReturnOptions>,
 ) -> anyhow::Result<()> {
     let number = |(_, row): &Place| match args.seq {

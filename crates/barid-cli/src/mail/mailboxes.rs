@@ -1,99 +1,111 @@
-//! The mailboxes that are searched, one or several.
+//! The mailboxes that a command reads, one or several.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use barid::message::{Profile, message_id};
 use barid::query::{NumberSet, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
 use barid::{Mailbox, MailboxSpec, Uid, UidSet};
+use clap::{Args, ValueHint};
 
-use super::SearchedArgs;
-use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
-use crate::mail::query::Query;
 use crate::output::number::counted;
 
+/// Options that name several mailboxes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MailboxesArgs {
+    /// Search this mailbox; may be repeated
+    #[arg(long = "in", value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    mailboxes: Vec<OsString>,
+    /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
+    #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    trees: Vec<PathBuf>,
+    /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
+    #[arg(long)]
+    duplicates: bool,
+}
+
 /// A mailbox, and what was found in it.
-pub(super) struct SearchedMailbox {
+pub(crate) struct FoundMailbox {
     /// Its name on the command line, or its path in a tree.
-    pub(super) name: OsString,
-    pub(super) mailbox: Mailbox,
+    pub(crate) name: OsString,
+    pub(crate) mailbox: Mailbox,
     /// The rows of the messages that match, ascending.
-    pub(super) rows: Vec<u32>,
-    pub(super) unreadable: Vec<(Uid, barid::Error)>,
+    pub(crate) rows: Vec<u32>,
+    pub(crate) unreadable: Vec<(Uid, barid::Error)>,
 }
 
 /// The mailboxes that were searched.
-pub(super) struct Mailboxes {
-    pub(super) parts: Vec<SearchedMailbox>,
+pub(crate) struct Mailboxes {
+    pub(crate) parts: Vec<FoundMailbox>,
     /// `true` if several may be, so that each message is printed with its own.
-    pub(super) is_many: bool,
+    pub(crate) is_many: bool,
+    /// Mailboxes of which many messages were read that an index would have answered for.
+    pub(crate) unindexed: Vec<MailboxSpec>,
 }
 
-impl SearchedArgs {
-    /// Returns the words of the query.
-    pub(super) fn words(&self) -> anyhow::Result<Vec<String>> {
+impl MailboxesArgs {
+    /// Returns `true` if mailboxes are named by these options.
+    pub(crate) fn is_many(&self) -> bool {
+        !self.mailboxes.is_empty() || !self.trees.is_empty()
+    }
+
+    /// Returns the words of a query: with these options the query begins in the place of the
+    /// mailbox.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the first is not UTF-8.
+    pub(crate) fn words(
+        &self,
+        mailbox: Option<&OsStr>,
+        rest: &[String],
+    ) -> anyhow::Result<Vec<String>> {
         let mut words = Vec::new();
-        if self.is_many()
-            && let Some(first) = &self.mailbox
-        {
+        if let Some(first) = mailbox.filter(|_| self.is_many()) {
             let text = first.to_str().ok_or_else(|| {
                 WithHint::error("the query is not UTF-8", "type it in a UTF-8 locale")
             })?;
             words.push(text.to_owned());
         }
-        words.extend_from_slice(&self.query);
+        words.extend_from_slice(rest);
         Ok(words)
     }
 
-    fn is_many(&self) -> bool {
-        !self.mailboxes.is_empty() || !self.trees.is_empty()
-    }
-
-    /// Parses the query.
-    pub(super) fn query(&self, context: &Context, words: &[String]) -> anyhow::Result<Query> {
-        match self.is_many() {
-            true => self.options.parse_for_mailboxes(&context.config, words),
-            false => self.options.parse(&context.config, words),
+    /// Checks that --duplicates is for several mailboxes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if self.duplicates && !self.is_many() {
+            let hint = "name the mailboxes with --in or --tree";
+            return Err(WithHint::error("--duplicates is for several mailboxes", hint));
         }
+        Ok(())
     }
 
     /// Searches each mailbox. One of several that fails is reported, and the others are searched.
-    pub(super) fn search(
+    pub(crate) fn search(
         &self,
         context: &Context,
         program: &SearchProgram,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        let is_many = self.is_many();
-        if self.duplicates && !is_many {
-            let hint = "name the mailboxes with --in or --tree";
-            return Err(WithHint::error("--duplicates is for several mailboxes", hint));
-        }
-        if let (Some(name), false) = (&self.mailbox, is_many) {
-            let spec = context.spec(name)?;
-            let (mailbox, found) =
-                context.open_spec_and(&spec, |mailbox| mailbox.search(program, &UidSet::new()))?;
-            if found.index_missing {
-                index::build_in_background(context, &[spec]);
-            }
-            let (rows, unreadable) = (found.rows, found.unreadable);
-            let parts = vec![SearchedMailbox { name: name.clone(), mailbox, rows, unreadable }];
-            return Ok((Mailboxes { parts, is_many }, Outcome::Done));
-        }
-        let (mut parts, mut outcome) = (Vec::new(), Outcome::Done);
-        let mut unindexed = Vec::new();
+        let mut all = Mailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
+        let mut outcome = Outcome::Done;
         for (name, spec) in self.specs(context)? {
             let program = in_mailbox(program, &name, &spec);
             let found =
                 context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
             match found {
                 Ok((mailbox, found)) => {
-                    unindexed.extend(found.index_missing.then_some(spec));
+                    all.unindexed.extend(found.index_missing.then_some(spec));
                     let (rows, unreadable) = (found.rows, found.unreadable);
-                    parts.push(SearchedMailbox { name, mailbox, rows, unreadable });
+                    all.parts.push(FoundMailbox { name, mailbox, rows, unreadable });
                 }
                 Err(error) => {
                     report(context, &error);
@@ -102,16 +114,13 @@ impl SearchedArgs {
             }
         }
         if !self.duplicates {
-            let left_out = leave_out_copies(&mut parts)?;
+            let left_out = leave_out_copies(&mut all.parts)?;
             if left_out > 0 {
                 let copies = counted(left_out, "copy");
                 context.detail(&format!("{copies} left out: --duplicates shows them"));
             }
         }
-        if !unindexed.is_empty() {
-            index::build_in_background(context, &unindexed);
-        }
-        Ok((Mailboxes { parts, is_many }, outcome))
+        Ok((all, outcome))
     }
 
     /// Returns the mailboxes, each once.
@@ -143,8 +152,23 @@ impl SearchedArgs {
 }
 
 impl Mailboxes {
+    /// Searches one mailbox.
+    pub(crate) fn one(
+        context: &Context,
+        name: &OsStr,
+        program: &SearchProgram,
+    ) -> anyhow::Result<Self> {
+        let spec = context.spec(name)?;
+        let (mailbox, found) =
+            context.open_spec_and(&spec, |mailbox| mailbox.search(program, &UidSet::new()))?;
+        let unindexed = found.index_missing.then_some(spec).into_iter().collect();
+        let (rows, unreadable) = (found.rows, found.unreadable);
+        let parts = vec![FoundMailbox { name: name.to_owned(), mailbox, rows, unreadable }];
+        Ok(Self { parts, is_many: false, unindexed })
+    }
+
     /// Reports the messages that could not be read, and returns the outcome of the command.
-    pub(super) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
+    pub(crate) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
         let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
         let outcome = outcome.worse(Outcome::nothing_if(is_empty));
         let unreadable = self.parts.into_iter().map(|part| part.unreadable);
@@ -153,9 +177,9 @@ impl Mailboxes {
 }
 
 /// Leaves the first message of each Message-ID; returns the number of others.
-fn leave_out_copies(parts: &mut [SearchedMailbox]) -> barid::Result<u64> {
+fn leave_out_copies(parts: &mut [FoundMailbox]) -> barid::Result<u64> {
     let (mut seen, mut left_out) = (HashSet::new(), 0);
-    for SearchedMailbox { mailbox, rows, .. } in parts {
+    for FoundMailbox { mailbox, rows, .. } in parts {
         let mut first = Vec::with_capacity(rows.len());
         mailbox.summaries(rows, &mut |summary| {
             let id = summary.fields.message_id.and_then(|raw| message_id(raw, Profile::Rfc));

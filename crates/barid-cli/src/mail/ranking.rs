@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use barid::SortProgram;
 use barid::query::{RelevanceTerms, SearchError, SearchProgram};
 
-use super::mailboxes::{Mailboxes, SearchedMailbox};
+use super::mailboxes::{FoundMailbox, Mailboxes};
+use super::order::{Order, OrderArgs};
 use crate::exit::WithHint;
-use crate::mail::order::{Order, OrderArgs};
 
 /// A message: the index of its mailbox, and its row.
-pub(super) type Place = (usize, u32);
+pub(crate) type Place = (usize, u32);
 
 /// The order that is asked for, checked before anything is searched.
-pub(super) enum Ranking {
+pub(crate) enum Ranking {
     /// The order of the mailboxes.
     Mailbox,
     By(SortProgram),
@@ -22,15 +22,15 @@ pub(super) enum Ranking {
 
 /// Messages in the order in which they are printed.
 #[derive(Default)]
-pub(super) struct Ordered {
-    pub(super) places: Vec<Place>,
+pub(crate) struct Ordered {
+    pub(crate) places: Vec<Place>,
     /// For each mailbox the scores by row, in an order by relevance.
     scores: Vec<HashMap<u32, f64>>,
 }
 
 impl Ordered {
     /// Returns the scores of the messages of a mailbox, in an order by relevance.
-    pub(super) fn scores(&self, part: usize) -> Option<&HashMap<u32, f64>> {
+    pub(crate) fn scores(&self, part: usize) -> Option<&HashMap<u32, f64>> {
         self.scores.get(part)
     }
 }
@@ -41,7 +41,7 @@ impl Ranking {
     /// # Errors
     ///
     /// Returns an error for an order by relevance without a text that messages may match by.
-    pub(super) fn of(args: &OrderArgs, program: &SearchProgram) -> anyhow::Result<Self> {
+    pub(crate) fn of(args: &OrderArgs, program: &SearchProgram) -> anyhow::Result<Self> {
         match args.order()? {
             Order::Mailbox => return Ok(Self::Mailbox),
             Order::By(program) => return Ok(Self::By(program)),
@@ -62,7 +62,7 @@ impl Ranking {
 
     /// Orders messages, and leaves as many as are wanted. Messages that cannot be read for it are
     /// added to those of their mailbox.
-    pub(super) fn order(
+    pub(crate) fn order(
         &self,
         args: &OrderArgs,
         searched: &mut Mailboxes,
@@ -80,7 +80,7 @@ impl Ranking {
             }
             (Self::By(program), _) => barid::sorted_together(&views, program)?,
             (Self::Mailbox, _) => {
-                let of_part = |(at, part): (usize, &SearchedMailbox)| {
+                let of_part = |(at, part): (usize, &FoundMailbox)| {
                     part.rows.iter().map(|row| (at, *row)).collect::<Vec<_>>()
                 };
                 parts.iter().enumerate().flat_map(of_part).collect()
