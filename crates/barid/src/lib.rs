@@ -344,5 +344,6 @@ pub use shared::{Cancel, Mailboxes, SharedMailbox, Subscription};
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
 pub use text_index::{IndexAmount, IndexReport, IndexStatus};
+pub use threading::{JoinedThreads, threads_together};
 pub use view::View;
 pub use watch::{WatchOptions, WatchSource, Watcher};
