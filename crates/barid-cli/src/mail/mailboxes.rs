@@ -18,10 +18,10 @@ use crate::output::number::counted;
 /// Options that name several mailboxes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MailboxesArgs {
-    /// Search this mailbox; may be repeated
+    /// Read this mailbox, one of several; may be repeated
     #[arg(long = "in", value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
     mailboxes: Vec<OsString>,
-    /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
+    /// Read the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
     #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
     trees: Vec<PathBuf>,
     /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
@@ -36,7 +36,23 @@ pub(crate) struct FoundMailbox {
     pub(crate) mailbox: Mailbox,
     /// The rows of the messages that match, ascending.
     pub(crate) rows: Vec<u32>,
-    pub(crate) unreadable: Vec<(Uid, barid::Error)>,
+    unreadable: Unread,
+}
+
+/// Messages that could not be read, with the errors.
+pub(crate) type Unread = Vec<(Uid, barid::Error)>;
+
+impl FoundMailbox {
+    /// Returns a mailbox with the rows that were found.
+    pub(crate) fn new(name: &OsStr, mailbox: Mailbox, rows: Vec<u32>) -> Self {
+        Self { name: name.to_owned(), mailbox, rows, unreadable: Vec::new() }
+    }
+
+    /// Adds messages that could not be read, each once.
+    pub(crate) fn add_unreadable(&mut self, unreadable: Unread) {
+        let known: HashSet<Uid> = self.unreadable.iter().map(|(uid, _)| *uid).collect();
+        self.unreadable.extend(unreadable.into_iter().filter(|(uid, _)| !known.contains(uid)));
+    }
 }
 
 /// The mailboxes that were searched.
@@ -89,30 +105,30 @@ impl MailboxesArgs {
         Ok(())
     }
 
-    /// Searches each mailbox. One of several that fails is reported, and the others are searched.
+    /// Returns `true` if all copies of a message are shown.
+    pub(crate) fn shows_copies(&self) -> bool {
+        self.duplicates
+    }
+
+    /// Searches each mailbox, and leaves out copies. One of several that fails is reported, and the
+    /// others are searched.
     pub(crate) fn search(
         &self,
         context: &Context,
         program: &SearchProgram,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        let mut all = Mailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
-        let mut outcome = Outcome::Done;
-        for (name, spec) in self.specs(context)? {
-            let program = in_mailbox(program, &name, &spec);
-            let found =
-                context.open_spec_and(&spec, |mailbox| mailbox.search(&program, &UidSet::new()));
-            match found {
-                Ok((mailbox, found)) => {
-                    all.unindexed.extend(found.index_missing.then_some(spec));
-                    let (rows, unreadable) = (found.rows, found.unreadable);
-                    all.parts.push(FoundMailbox { name, mailbox, rows, unreadable });
-                }
-                Err(error) => {
-                    report(context, &error);
-                    outcome = Outcome::Incomplete;
-                }
-            }
-        }
+        self.search_prepared(context, program, &|_| Ok(Vec::new()))
+    }
+
+    /// Searches as [`MailboxesArgs::search`] does, each mailbox after `prepare`, which returns the
+    /// messages that it could not read.
+    pub(crate) fn search_prepared(
+        &self,
+        context: &Context,
+        program: &SearchProgram,
+        prepare: &dyn Fn(&mut Mailbox) -> barid::Result<Unread>,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+        let (mut all, outcome) = self.search_each(context, program, prepare)?;
         if !self.duplicates {
             let left_out = leave_out_copies(&mut all.parts)?;
             if left_out > 0 {
@@ -123,8 +139,48 @@ impl MailboxesArgs {
         Ok((all, outcome))
     }
 
+    /// Searches as [`MailboxesArgs::search`] does, and leaves out no copies.
+    pub(crate) fn search_all(
+        &self,
+        context: &Context,
+        program: &SearchProgram,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+        self.search_each(context, program, &|_| Ok(Vec::new()))
+    }
+
+    fn search_each(
+        &self,
+        context: &Context,
+        program: &SearchProgram,
+        prepare: &dyn Fn(&mut Mailbox) -> barid::Result<Unread>,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+        let mut all = Mailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
+        let mut outcome = Outcome::Done;
+        for (name, spec) in self.specs(context)? {
+            let program = in_mailbox(program, &name, &spec);
+            let found = context.open_spec_and(&spec, |mailbox| {
+                let unread = prepare(mailbox)?;
+                Ok((mailbox.search(&program, &UidSet::new())?, unread))
+            });
+            match found {
+                Ok((mailbox, (found, unread))) => {
+                    all.unindexed.extend(found.index_missing.then_some(spec));
+                    let mut part = FoundMailbox::new(&name, mailbox, found.rows);
+                    part.add_unreadable(unread);
+                    part.add_unreadable(found.unreadable);
+                    all.parts.push(part);
+                }
+                Err(error) => {
+                    report(context, &error);
+                    outcome = Outcome::Incomplete;
+                }
+            }
+        }
+        Ok((all, outcome))
+    }
+
     /// Returns the mailboxes, each once.
-    fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
+    pub(crate) fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
         let mut specs: Vec<(OsString, MailboxSpec)> = Vec::new();
         let mut add = |name: OsString, spec: MailboxSpec| {
             if specs.iter().all(|(_, known)| known.path != spec.path) {
@@ -152,6 +208,11 @@ impl MailboxesArgs {
 }
 
 impl Mailboxes {
+    /// Returns the first of several mailboxes.
+    pub(crate) fn of(first: FoundMailbox) -> Self {
+        Self { parts: vec![first], is_many: true, unindexed: Vec::new() }
+    }
+
     /// Searches one mailbox.
     pub(crate) fn one(
         context: &Context,
@@ -162,15 +223,34 @@ impl Mailboxes {
         let (mailbox, found) =
             context.open_spec_and(&spec, |mailbox| mailbox.search(program, &UidSet::new()))?;
         let unindexed = found.index_missing.then_some(spec).into_iter().collect();
-        let (rows, unreadable) = (found.rows, found.unreadable);
-        let parts = vec![FoundMailbox { name: name.to_owned(), mailbox, rows, unreadable }];
-        Ok(Self { parts, is_many: false, unindexed })
+        let mut part = FoundMailbox::new(name, mailbox, found.rows);
+        part.add_unreadable(found.unreadable);
+        Ok(Self { parts: vec![part], is_many: false, unindexed })
     }
 
     /// Reports the messages that could not be read, and returns the outcome of the command.
     pub(crate) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
         let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
-        let outcome = outcome.worse(Outcome::nothing_if(is_empty));
+        self.report(context, outcome.worse(Outcome::nothing_if(is_empty)))
+    }
+
+    /// Returns the names, the mailboxes and the rows, after a report of the messages that could not
+    /// be read.
+    pub(crate) fn into_parts(
+        self,
+        context: &Context,
+        mut outcome: Outcome,
+    ) -> (Vec<(OsString, Mailbox, Vec<u32>)>, Outcome) {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for FoundMailbox { name, mailbox, rows, unreadable } in self.parts {
+            outcome = outcome.worse(report_unreadable(context, unreadable));
+            parts.push((name, mailbox, rows));
+        }
+        (parts, outcome)
+    }
+
+    /// Reports the messages that could not be read.
+    pub(crate) fn report(self, context: &Context, outcome: Outcome) -> Outcome {
         let unreadable = self.parts.into_iter().map(|part| part.unreadable);
         unreadable.fold(outcome, |worst, all| worst.worse(report_unreadable(context, all)))
     }

@@ -103,8 +103,13 @@ impl OrderArgs {
         }
     }
 
+    /// Returns `true` if RFC822.SIZE is needed.
+    pub(crate) fn asks_size(&self) -> bool {
+        self.sort.iter().any(|key| matches!(key, Key::Sort(SortKey::Size, _)))
+    }
+
     /// Returns the sort program, by arrival without one.
-    fn program(&self) -> SortProgram {
+    pub(crate) fn program(&self) -> SortProgram {
         let key = |key: &Key| match key {
             Key::Sort(key, reverse) => Some((*key, *reverse)),
             Key::Relevance => None,

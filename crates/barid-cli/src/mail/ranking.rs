@@ -29,6 +29,11 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
+    /// Returns messages in an order without scores.
+    pub(crate) fn of(places: Vec<Place>) -> Self {
+        Self { places, scores: Vec::new() }
+    }
+
     /// Returns the scores of the messages of a mailbox, in an order by relevance.
     pub(crate) fn scores(&self, part: usize) -> Option<&HashMap<u32, f64>> {
         self.scores.get(part)
@@ -87,7 +92,7 @@ impl Ranking {
             }
         };
         args.finish(&mut places);
-        Ok(Ordered { places, scores: Vec::new() })
+        Ok(Ordered::of(places))
     }
 }
 
@@ -96,11 +101,10 @@ fn by_relevance(
     ranked: barid::RankedMessages,
     searched: &mut Mailboxes,
 ) -> Ordered {
-    for (part, uid, error) in ranked.unreadable {
-        let known = &mut searched.parts[part].unreadable;
-        if known.iter().all(|(known, _)| *known != uid) {
-            known.push((uid, error));
-        }
+    let mut unreadable = ranked.unreadable.into_iter().peekable();
+    for (at, part) in searched.parts.iter_mut().enumerate() {
+        let own = std::iter::from_fn(|| unreadable.next_if(|(part, ..)| *part == at));
+        part.add_unreadable(own.map(|(_, uid, error)| (uid, error)).collect());
     }
     let mut messages = ranked.messages;
     args.finish_best(&mut messages);

@@ -1,14 +1,15 @@
 //! The decoded bytes of attachments in messages of any size.
 
 use barid::message::{DefectKind, body_structure, part_body, part_by_number};
-use barid::{BodyStructure, Mailbox, ReadAs, Uid, is_too_large};
+use barid::{BodyStructure, Mailbox, ReadAs, is_too_large};
 
+use super::MessageTitle;
 use crate::limits::ENCODED_PIECE_LEN;
 
 /// A message whose attachments are read.
 pub(super) struct AttachedMessage<'m> {
     mailbox: &'m mut Mailbox,
-    pub(super) uid: Uid,
+    pub(super) title: MessageTitle,
     structure: BodyStructure,
     /// The message; `None` if it is too large, so that it is read for each of its parts.
     bytes: Option<Vec<u8>>,
@@ -19,7 +20,8 @@ type TakePart<'a> = dyn FnMut(&[u8]) -> anyhow::Result<()> + 'a;
 
 impl<'m> AttachedMessage<'m> {
     /// Reads a message, or the structure of a large one.
-    pub(super) fn read(mailbox: &'m mut Mailbox, uid: Uid) -> barid::Result<Self> {
+    pub(super) fn read(mailbox: &'m mut Mailbox, title: MessageTitle) -> barid::Result<Self> {
+        let uid = title.uid;
         let (structure, bytes) = match mailbox.read(uid, ReadAs::Message) {
             Ok(message) => (body_structure(&message.bytes).0, Some(message.bytes)),
             Err(error) if is_too_large(&error) => {
@@ -27,7 +29,7 @@ impl<'m> AttachedMessage<'m> {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { mailbox, uid, structure, bytes })
+        Ok(Self { mailbox, title, structure, bytes })
     }
 
     pub(super) fn structure(&self) -> &BodyStructure {
@@ -54,7 +56,7 @@ impl<'m> AttachedMessage<'m> {
         let (from, to) = (part.body_offset, part.body_end);
         let mut decoder = PieceDecoder::new(&part.encoding);
         let (mut at, mut failed) = (0, None);
-        self.mailbox.read_pieces(self.uid, ReadAs::Message, &mut |piece| {
+        self.mailbox.read_pieces(self.title.uid, ReadAs::Message, &mut |piece| {
             let start = from.saturating_sub(at).min(piece.len() as u64) as usize;
             let end = to.saturating_sub(at).min(piece.len() as u64) as usize;
             at += piece.len() as u64;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid::Uid;
 use barid::message::{Attachment, parameter};
 use barid::vfs::OsVfs;
 use barid_extract::limits::INPUT_LEN_MAX;
@@ -13,7 +12,7 @@ use barid_extract::{
 };
 
 use super::pieces::AttachedMessage;
-use super::{Work, title, write_keys};
+use super::{MessageTitle, Work};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
@@ -38,7 +37,7 @@ pub(crate) fn pdf_reader() -> Option<PathBuf> {
 /// Prints texts in order; several are extracted at once.
 pub(super) struct Printing {
     extractor: Extractor,
-    waiting: Vec<(Uid, Attachment)>,
+    waiting: Vec<(MessageTitle, Attachment)>,
     parts: Vec<AttachmentPart>,
     /// Bytes of the waiting attachments.
     len: usize,
@@ -59,16 +58,16 @@ impl Printing {
     fn print(
         &mut self,
         context: &mut Context,
-        (uid, attachment): &(Uid, Attachment),
+        (title, attachment): &(MessageTitle, Attachment),
         outcome: &ExtractOutcome,
     ) -> anyhow::Result<Outcome> {
         if context.global.json {
-            write_json(context.out.buffer(), *uid, attachment, outcome);
+            write_json(context.out.buffer(), title, attachment, outcome);
         } else if let ExtractOutcome::Text(found) = outcome {
             let style = context.style;
             let out = context.out.buffer();
             let line_end = if self.follows { "\n" } else { "" };
-            let title = visible(title(*uid, attachment).as_bytes());
+            let title = visible(title.of(attachment).as_bytes());
             let rule = format!("{line_end}{}─── {title} ───{}\n", style.dim, style.reset);
             out.extend_from_slice(rule.as_bytes());
             // Pages end with empty lines.
@@ -79,7 +78,7 @@ impl Printing {
             self.follows = true;
         }
         context.out.settle()?;
-        let name = title(*uid, attachment);
+        let name = title.of(attachment);
         match outcome {
             ExtractOutcome::Text(found) if found.is_cut => {
                 context.warn(&format!("{name}: longer than 4 MB of text; the rest is left out"));
@@ -110,9 +109,14 @@ fn error(name: &str, failure: Failure, has_hinted: bool) -> anyhow::Error {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, uid: Uid, attachment: &Attachment, outcome: &ExtractOutcome) {
+fn write_json(
+    out: &mut Vec<u8>,
+    title: &MessageTitle,
+    attachment: &Attachment,
+    outcome: &ExtractOutcome,
+) {
     let mut json = Json::line(out, "attachment");
-    write_keys(&mut json, uid, attachment);
+    title.write_keys(&mut json, attachment);
     let (text, is_cut, failure) = match outcome {
         ExtractOutcome::Text(found) => (Some(&*found.text), found.is_cut, None),
         ExtractOutcome::Failed(failure) => (None, false, Some(failure.name())),
@@ -148,7 +152,7 @@ impl Work for Printing {
             Ok(())
         })?;
         self.len += bytes.len();
-        self.waiting.push((message.uid, attachment.clone()));
+        self.waiting.push((message.title.clone(), attachment.clone()));
         self.parts.push(AttachmentPart {
             media_type: attachment.media_type.clone(),
             file_name: attachment.name.clone(),

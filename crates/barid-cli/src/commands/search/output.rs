@@ -26,7 +26,7 @@ pub(super) fn print(
 ) -> anyhow::Result<Outcome> {
     let places = &found.places;
     match form {
-        Form::Messages => write_messages(context, &searched, found)?,
+        Form::Messages => write_messages(context, &searched, found, false)?,
         Form::Threads => write_threads(context, &searched, places)?,
         Form::Uids => write_uids(context, &searched, places, !is_in_order)?,
         Form::Files => {
@@ -48,10 +48,7 @@ pub(super) fn print(
 }
 
 /// Returns the messages of each mailbox, in their order.
-fn by_mailbox<'s>(
-    searched: &'s Mailboxes,
-    places: &[Place],
-) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
+fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
     let mut parts: Vec<_> = searched.parts.iter().map(|part| (part, Vec::new())).collect();
     for (at, row) in places {
         parts[*at].1.push(*row);

@@ -1,19 +1,19 @@
-//! `barid thread`: prints the conversations of a mailbox.
+//! `barid thread`: prints the conversations of a mailbox, or of several.
 
-use std::ffi::{OsStr, OsString};
+mod several;
+mod writing;
 
-use barid::{Mailbox, Summary, ThreadAlgorithm, ThreadNode, Threads};
+use std::ffi::OsString;
+
+use barid::{Mailbox, ThreadAlgorithm, ThreadNode, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
+pub(crate) use self::writing::{print, print_trees};
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::mail::json::{write_addresses, write_dates, write_subject};
-use crate::mail::line::MessageLine;
+use crate::mail::mailboxes::MailboxesArgs;
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::{MessageSelection, Selector};
-use crate::output::json::Json;
-use crate::output::sink::Sink;
-use crate::output::tree::{Branches, last_children};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,23 +21,37 @@ Examples:
   barid thread --algorithm refs --newest 10 ~/Maildir    the ten most recently active threads
   barid thread ~/Maildir from:ann budget                 whole threads with a message that matches
   barid thread ~/Maildir 4711                            the thread of one message
+  barid thread inbox 4711 --in sent --tree ~/archive     the same, with what is in other mailboxes
+  barid thread --in inbox --in sent from:ann newer:1w    threads over several mailboxes
   barid thread --imap --uid archive.mbox                 as an IMAP server would answer
 
 The columns are those of `barid ls`. `references` (RFC 5256) also joins threads of the same subject
 and orders threads by their first message; `refs` follows only References and In-Reply-To and orders
-threads by their last message; `orderedsubject` (RFC 5256) uses only the subject.";
+threads by their last message; `orderedsubject` (RFC 5256) uses only the subject.
 
-/// Show the threads of a mailbox as trees
+With --in or --tree, the messages of all these mailboxes are threaded together, each line with its
+mailbox, and of copies (by Message-ID) the first is shown. UIDs are those of MAILBOX, which is one
+of the mailboxes then; without UIDs, the words are a query, or all threads are shown.";
+
+const USAGE: &str = "\
+barid thread [OPTIONS] <MAILBOX> [UIDS|QUERY]...
+       barid thread [OPTIONS] --in <MAILBOX>... --tree <DIR>... [QUERY]...
+       barid thread [OPTIONS] <MAILBOX> <UIDS>... --in <MAILBOX>... --tree <DIR>...";
+
+/// Show the threads of a mailbox, or of several, as trees
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct ThreadArgs {
-    /// The mailbox: a path, or FORMAT:PATH
-    #[arg(value_hint = ValueHint::AnyPath)]
-    mailbox: OsString,
+    /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, a query begins here, unless UIDs
+    /// follow
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
+    mailbox: Option<OsString>,
     /// Only threads with these messages, whole: UIDs and ranges, as in 1:4,7,* (* is the last);
     /// or a query as for `barid search`
     #[arg(value_name = "UIDS|QUERY")]
     messages: Vec<String>,
+    #[command(flatten)]
+    several: MailboxesArgs,
     /// Find threads by this algorithm
     #[arg(short, long, value_enum, default_value = "references", value_name = "NAME")]
     algorithm: Algorithm,
@@ -45,7 +59,7 @@ pub(crate) struct ThreadArgs {
     #[arg(short = 'n', long, value_name = "N")]
     newest: Option<usize>,
     /// Print the THREAD response of IMAP (RFC 5256), with sequence numbers
-    #[arg(long, conflicts_with_all = ["newest", "json", "messages"])]
+    #[arg(long, conflicts_with_all = ["newest", "json", "messages", "mailboxes", "trees"])]
     imap: bool,
     /// With --imap, print UIDs instead of sequence numbers
     #[arg(long, requires = "imap", conflicts_with_all = ["newest", "json"])]
@@ -78,10 +92,15 @@ impl From<Algorithm> for ThreadAlgorithm {
 
 /// Finds the threads and prints them.
 pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
+    args.several.check()?;
     let selector = Selector::reading("nothing is shown");
+    let name = match &args.mailbox {
+        Some(name) if !args.several.is_many() => name,
+        _ => return several::run(context, args, selector),
+    };
     let selection =
         MessageSelection::parse_optional(&context.config, &args.messages, args.query, selector)?;
-    let (mailbox, (threads, selected, rows)) = context.open_and(&args.mailbox, |mailbox| {
+    let (mailbox, (threads, selected, rows)) = context.open_and(name, |mailbox| {
         let selected = selection.as_ref().map(|messages| messages.select(mailbox)).transpose()?;
         let rows = selected.as_ref().map(|selected| selected.rows(mailbox)).transpose()?;
         Ok((mailbox.threads(args.algorithm.into())?, selected, rows))
@@ -91,47 +110,8 @@ pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Ou
     }
     print(context, &mailbox, &nodes_of(&threads, args.newest, rows.as_deref()), None)?;
     let is_nothing = rows.is_some_and(|rows| rows.is_empty());
-    let outcome = selected.map(|selected| selected.report(context, &args.mailbox));
+    let outcome = selected.map(|selected| selected.report(context, name));
     Ok(outcome.unwrap_or(Outcome::Done).worse(Outcome::nothing_if(is_nothing)))
-}
-
-/// Prints threads as trees, or as JSON; `name` is that of the mailbox, where several are searched.
-pub(crate) fn print(
-    context: &mut Context,
-    mailbox: &Mailbox,
-    nodes: &[ThreadNode],
-    name: Option<&OsStr>,
-) -> anyhow::Result<()> {
-    if context.global.json {
-        return walk(&mut context.out, mailbox, nodes, &mut JsonThreads { name, open: false });
-    }
-    print_nodes(context, mailbox, nodes)
-}
-
-/// Prints threads as trees for people.
-pub(crate) fn print_trees(
-    context: &mut Context,
-    mailbox: &Mailbox,
-    threads: &Threads,
-    newest: Option<usize>,
-) -> anyhow::Result<()> {
-    print_nodes(context, mailbox, &nodes_of(threads, newest, None))
-}
-
-fn print_nodes(
-    context: &mut Context,
-    mailbox: &Mailbox,
-    nodes: &[ThreadNode],
-) -> anyhow::Result<()> {
-    let depths: Vec<u32> = nodes.iter().map(|node| node.depth).collect();
-    let line = MessageLine::new(context.width, context.style, mailbox.status().uidnext);
-    let mut writer = Trees {
-        line,
-        branches: Branches::new(context.glyphs()),
-        last: last_children(&depths),
-        prefix: Vec::new(),
-    };
-    walk(&mut context.out, mailbox, nodes, &mut writer)
 }
 
 /// Returns the nodes of the threads with a message of `among`, or of all without it, the last
@@ -184,98 +164,4 @@ fn write_imap(
     }
     out.push(b'\n');
     Ok(Outcome::Done)
-}
-
-/// Receives the nodes of threads in their order.
-trait WriteNode {
-    /// Appends the message at index `at`, or a missing message.
-    fn node(&mut self, out: &mut Vec<u8>, at: usize, depth: u32, summary: Option<&Summary<'_>>);
-    /// Appends the end of the list.
-    fn end(&mut self, _out: &mut Vec<u8>) {}
-}
-
-/// Visits the nodes of threads together with the summaries of their messages.
-fn walk(
-    sink: &mut Sink,
-    mailbox: &Mailbox,
-    nodes: &[ThreadNode],
-    writer: &mut dyn WriteNode,
-) -> anyhow::Result<()> {
-    let rows: Vec<u32> = nodes.iter().filter_map(|node| node.row).collect();
-    let mut at = 0;
-    let mut written = Ok(());
-    mailbox.summaries(&rows, &mut |summary| {
-        while nodes[at].row.is_none() {
-            writer.node(sink.buffer(), at, nodes[at].depth, None);
-            at += 1;
-        }
-        writer.node(sink.buffer(), at, nodes[at].depth, Some(summary));
-        at += 1;
-        written = sink.settle();
-        written.is_ok()
-    })?;
-    writer.end(sink.buffer());
-    Ok(written?)
-}
-
-/// Threads as trees, a line for each message.
-struct Trees {
-    line: MessageLine,
-    branches: Branches,
-    last: Vec<bool>,
-    prefix: Vec<u8>,
-}
-
-impl WriteNode for Trees {
-    fn node(&mut self, out: &mut Vec<u8>, at: usize, depth: u32, summary: Option<&Summary<'_>>) {
-        self.prefix.clear();
-        self.branches.write(&mut self.prefix, depth, self.last[at]);
-        match summary {
-            Some(summary) => self.line.write_branched(out, &self.prefix, summary),
-            None => self.line.write_missing(out, &self.prefix),
-        }
-    }
-}
-
-/// Threads as JSON, a line for each thread.
-struct JsonThreads<'a> {
-    name: Option<&'a OsStr>,
-    open: bool,
-}
-
-impl WriteNode for JsonThreads<'_> {
-    fn node(&mut self, out: &mut Vec<u8>, _at: usize, depth: u32, summary: Option<&Summary<'_>>) {
-        if depth == 0 {
-            self.end(out);
-            let mut json = Json::line(out, "thread");
-            if let Some(name) = self.name {
-                json.key("mailbox").bytes(name.as_encoded_bytes());
-            }
-            json.key("messages").open(b'[');
-            self.open = true;
-        }
-        let mut json = Json::more(out);
-        json.open(b'{');
-        json.key("depth").number(depth.into());
-        match summary {
-            None => {
-                json.key("uid").null();
-                json.key("seq").null();
-            }
-            Some(summary) => {
-                json.key("uid").number(summary.uid.get().into());
-                json.key("seq").number(u64::from(summary.row) + 1);
-                write_dates(&mut json, summary);
-                write_addresses(json.key("from"), summary.fields.from);
-                write_subject(&mut json, summary.fields.subject);
-            }
-        }
-        json.close(b'}');
-    }
-
-    fn end(&mut self, out: &mut Vec<u8>) {
-        if std::mem::take(&mut self.open) {
-            out.extend_from_slice(b"]}\n");
-        }
-    }
 }
