@@ -270,7 +270,7 @@ impl Context {
         stop: Option<Arc<AtomicBool>>,
         work: impl FnOnce(Option<ProgressFn>) -> T,
     ) -> T {
-        let is_shown = !self.global.quiet && !self.is_dumb && io::stderr().is_terminal();
+        let is_shown = self.shows_progress();
         let is_answered = stop.is_some();
         let line = is_shown.then(|| Arc::new(ProgressLine::new(stop)));
         let shown = line.clone();
@@ -289,6 +289,18 @@ impl Context {
             line.clear();
         }
         result
+    }
+
+    fn shows_progress(&self) -> bool {
+        !self.global.quiet && !self.is_dumb && io::stderr().is_terminal()
+    }
+
+    /// Removes the line of progress that work on an opened mailbox may have shown.
+    pub(crate) fn clear_progress(&self) {
+        if self.shows_progress() {
+            // Nobody reads a closed standard error.
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
     }
 
     /// Prints the notes of an opening that are of interest.

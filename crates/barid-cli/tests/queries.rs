@@ -267,3 +267,102 @@ fn several_mailboxes_are_searched_together() {
     let run = world.run(&["count", "--duplicates", "other"]);
     assert!(run.code == 2 && run.stderr.contains("several mailboxes"), "{}", run.stderr);
 }
+
+/// Returns the UIDs and the scores of a search by relevance.
+fn by_relevance(world: &World, args: &[&str]) -> Vec<(u64, f64)> {
+    let lines = world.json(&[&["search", "--sort", "relevance"][..], args].concat());
+    lines
+        .iter()
+        .map(|line| (line["uid"].as_u64().unwrap(), line["score"].as_f64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_most_relevant_come_first() {
+    let (world, mailbox) = world();
+    let found = by_relevance(&world, &[&mailbox, "plan or lunch"]);
+    let uids: Vec<u64> = found.iter().map(|(uid, _)| *uid).collect();
+    // `lunch` is the rarer word; of the third message, only the name of a file has the other.
+    assert_eq!(uids, [4, 2, 1, 3], "{found:?}");
+    assert!(found.is_sorted_by(|(_, left), (_, right)| left >= right), "{found:?}");
+    // Two of four messages have the subject, which counts 4. Their bodies have 25 bytes, with the
+    // accent decomposed, and 23.
+    let scores = by_relevance(&world, &[&mailbox, "subject:plan"]);
+    let saturation = |len: f64| 1.2 * (0.25 + 0.75 * len / ((25.0 + 23.0) / 2.0));
+    for (uid, len) in [(1, 25.0), (2, 23.0)] {
+        let expected = (1.0_f64 + 2.5 / 2.5).ln() * 4.0 * 2.2 / (4.0 + saturation(len));
+        let score = scores.iter().find(|(found, _)| *found == uid).unwrap().1;
+        assert!((score - expected).abs() < 1e-12, "{uid}: {score} {expected}");
+    }
+    let search = |args: &[&str]| {
+        world.ok(&[&["search", "--sort", "relevance", &mailbox][..], args].concat())
+    };
+    assert_eq!(search(&["plan or lunch"]), "4,2,1,3\n");
+    assert_eq!(search(&["plan or lunch", "--limit", "2"]), "4,2\n");
+    assert_eq!(search(&["plan or lunch", "-n2", "-r"]), "2,4\n");
+    assert_eq!(search(&["--seq", "-n1", "plan or lunch"]), "4\n");
+    assert_eq!(first_words(&search(&["-l", "(plan or lunch)", "-from:bob"])), ["4", "1", "3"]);
+    assert_eq!(search(&["--fold-accents", "SALAUN"]), "1\n");
+    check(&world, &["search", "--sort", "relevance", &mailbox, "from:nobody"], "");
+}
+
+#[test]
+fn an_order_by_relevance_is_refused_where_it_means_nothing() {
+    let (world, mailbox) = world();
+    for (args, message) in [
+        (&["search", "--sort", "relevance", &*mailbox, "is:read"][..], "needs a text in the query"),
+        (&["search", "--sort", "relevance", &mailbox, "all", "-plan"], "needs a text in the query"),
+        (&["search", "--sort", "relevance", "--sort", "date", &mailbox, "plan"], "stands alone"),
+        (&["search", "--sort", "reverse:relevance", &mailbox, "plan"], "last with --reverse"),
+        (&["ls", "--sort", "relevance", &mailbox, "plan"], "only a search sorts by relevance"),
+        (&["ls", "--sort", "relevance", &mailbox], "`barid search --sort relevance"),
+    ] {
+        let run = world.run(args);
+        assert!(run.code == 2 && run.stderr.contains(message), "{args:?}: {}", run.stderr);
+        assert!(run.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn the_order_by_relevance_does_not_depend_on_an_index() {
+    let world = World::new();
+    let mut random = fastrand::Rng::with_seed(11);
+    let words = ["budget", "plan", "lunch", "of", "the", "re-budget", "quarter"];
+    let messages: Vec<String> = (0..200)
+        .map(|number| {
+            let mut text = |most| {
+                let count = random.usize(0..most);
+                let words: Vec<&str> = (0..count).map(|_| words[random.usize(0..7)]).collect();
+                words.join(" ")
+            };
+            let (subject, body) = (text(4), text(60));
+            let date = format!("Mon, {} Jan 2024 10:00:00 +0000", 1 + number % 28);
+            format!("From: {}@x\nDate: {date}\nSubject: {subject}\n\n{body}\n", number % 3)
+        })
+        .collect();
+    let mailbox = world.maildir("box", &messages.iter().map(String::as_str).collect::<Vec<_>>());
+    let queries = ["budget", "subject:plan or body:lunch", "quart* -from:1@x", "\"plan of\""];
+    let all = |options: &[&str]| {
+        queries.map(|query| by_relevance(&world, &[options, &[&*mailbox, query]].concat()))
+    };
+    let without = all(&["--no-index"]);
+    assert!(without.iter().all(|found| found.len() > 10), "{without:?}");
+    world.ok(&["index", &mailbox]);
+    let covered = &world.json(&["index", "status", &mailbox])[0]["covered"];
+    assert_eq!(covered, 200);
+    assert_eq!(all(&[]), without);
+}
+
+#[test]
+fn relevance_is_the_same_scale_for_several_mailboxes() {
+    let world = World::new();
+    let one = world.maildir("one", &ALL);
+    world.maildir("a", &ALL[..2]);
+    world.maildir("b", &ALL[2..]);
+    let together = by_relevance(&world, &["--in", "a", "--in", "b", "plan or lunch"]);
+    let alone = by_relevance(&world, &[&one, "plan or lunch"]);
+    let scores = |found: &[(u64, f64)]| found.iter().map(|(_, score)| *score).collect::<Vec<_>>();
+    assert_eq!((scores(&together), together.len()), (scores(&alone), 4));
+    let args = ["search", "--sort=relevance", "--in", "a", "--in", "b", "in:b", "(lunch or plan)"];
+    check(&world, &args, "b: 2,1\n");
+}

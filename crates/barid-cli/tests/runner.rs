@@ -49,6 +49,7 @@ mod server_idle;
 mod server_lmtp;
 mod server_oauth;
 mod server_security;
+mod several;
 mod show;
 mod spam;
 mod spam_hostile;

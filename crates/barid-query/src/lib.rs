@@ -26,5 +26,5 @@ pub use sort::{SortView, Window, merge, sort, sort_window};
 pub use sort_key::{SortKey, SortProgram};
 pub use thread::{
     KeyColumns, LinkColumns, NO_ID, ThreadAlgorithm, ThreadColumns, ThreadNode, ThreadState,
-    Threads, threads, threads_by_subject, threads_from_state,
+    ThreadTexts, Threads, threads, threads_by_subject, threads_from_state,
 };

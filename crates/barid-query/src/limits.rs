@@ -34,6 +34,9 @@ pub(crate) const KEY_COMPARED_LEN_MAX: usize = 32;
 /// Most patterns of a search program: regular expressions, prefixes, words near each other.
 pub const SEARCH_PATTERNS_MAX: usize = 64;
 
+/// Most texts of a search program by which messages are ordered: each is searched by itself.
+pub const RELEVANCE_TERMS_MAX: usize = 64;
+
 /// Most bytes of a regular expression.
 pub const REGEX_LEN_MAX: usize = 4096;
 

@@ -30,6 +30,9 @@ pub enum Error {
     /// An error of the UID ledger or another state file.
     #[error(transparent)]
     State(#[from] barid_state::Error),
+    /// Messages cannot be threaded together: there are too many.
+    #[error(transparent)]
+    Threads(#[from] barid_query::QueryError),
     /// The operation was stopped on request.
     #[error("interrupted")]
     Stopped,
@@ -287,6 +290,7 @@ impl Error {
             | Self::OtherConversion { .. }
             | Self::TargetInTheWay { .. }
             | Self::MoveRunning { .. }
+            | Self::Threads(_)
             | Self::Stopped
             | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,

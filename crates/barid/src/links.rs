@@ -4,14 +4,13 @@
 //! texts with one hash are noticed ([`Collision`]); then [`threads_of_texts`] numbers the texts
 //! themselves.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use barid_cache::{Core, IdHash, Snapshot, ThreadView};
-use barid_message::{HeaderFields, Profile, SubjectScratch};
+use barid_message::{HeaderFields, Profile};
 use barid_query::{
     Collision, Interner, KeyColumns, LinkColumns, NO_ID, QueryError, ThreadAlgorithm, ThreadState,
-    Threads, threads_by_subject, threads_from_state,
+    ThreadTexts, Threads, threads_by_subject, threads_from_state,
 };
 use barid_vfs::le::{LeReader, PutLe};
 
@@ -203,15 +202,12 @@ pub(crate) fn threads_of_texts(
     algorithm: ThreadAlgorithm,
     profile: Profile,
 ) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
-    // c-client compares subjects once more without regard to case where only they decide.
-    let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
-    let mut texts = LinkTexts { folds, ..LinkTexts::default() };
-    texts.subjects.number(b"");
+    let mut texts = ThreadTexts::new(algorithm, profile);
     snapshot.records(rows, &mut |_, core, record| {
         let fields = &record.fields;
-        texts.push(fields, sent_date(core, fields, profile), profile);
+        texts.push(fields, sent_date(core, fields, profile));
     })?;
-    Ok(texts.threads(algorithm, profile))
+    Ok(texts.threads())
 }
 
 /// Returns the date that a profile threads by. The servers treat the first second of 1970 as no
@@ -223,74 +219,4 @@ fn sent_date(core: &Core, fields: &HeaderFields<'_>, profile: Profile) -> i64 {
     let date = fields.date.and_then(|raw| barid_message::parse_date_as(raw, profile));
     let date = date.map(|date| date.unix_seconds).filter(|seconds| *seconds != 0);
     date.unwrap_or(core.internal_date.unix_seconds)
-}
-
-/// Dense numbers of texts.
-#[derive(Default)]
-struct TextMap(HashMap<Vec<u8>, u32>);
-
-impl TextMap {
-    fn number(&mut self, text: &[u8]) -> u32 {
-        if let Some(number) = self.0.get(text) {
-            return *number;
-        }
-        let number = self.0.len() as u32;
-        self.0.insert(text.to_vec(), number);
-        number
-    }
-}
-
-/// The columns of a mailbox, numbered by text.
-#[derive(Default)]
-struct LinkTexts {
-    ids: TextMap,
-    subjects: TextMap,
-    /// `true` if subjects are numbered without regard to the case of ASCII letters.
-    folds: bool,
-    links: NewLinks,
-    subject_of: Vec<u32>,
-    replies: Vec<bool>,
-    dates: Vec<i64>,
-    scratch: SubjectScratch,
-}
-
-impl LinkTexts {
-    fn push(&mut self, fields: &HeaderFields<'_>, date: i64, profile: Profile) {
-        let own = fields.message_id.and_then(|raw| barid_message::message_id(raw, profile));
-        self.links.ids.push(own.map_or(NO_ID, |id| self.ids.number(&id)));
-        let (ids, refs) = (&mut self.ids, &mut self.links.refs);
-        let before = refs.len();
-        let references = fields.references.unwrap_or_default();
-        barid_message::message_ids(references, profile, &mut |id| refs.push(ids.number(id)));
-        if refs.len() == before {
-            let parent = fields.in_reply_to.and_then(|raw| barid_message::message_id(raw, profile));
-            refs.extend(parent.map(|id| ids.number(&id)));
-        }
-        self.links.ref_ends.push(refs.len() as u32);
-        let subject = fields.subject.unwrap_or_default();
-        let (base, reply) = barid_message::base_subject_into(subject, profile, &mut self.scratch);
-        self.subject_of.push(match self.folds {
-            true => self.subjects.number(&base.to_ascii_lowercase()),
-            false => self.subjects.number(base),
-        });
-        self.replies.push(reply);
-        self.dates.push(date);
-    }
-
-    fn threads(
-        &self,
-        algorithm: ThreadAlgorithm,
-        profile: Profile,
-    ) -> std::result::Result<Threads, QueryError> {
-        let columns = barid_query::ThreadColumns {
-            links: self.links.columns(self.ids.0.len() as u32),
-            keys: KeyColumns {
-                subjects: &self.subject_of,
-                subject_count: self.subjects.0.len() as u32,
-                replies: &self.replies,
-                dates: &self.dates,
-            },
-        };
-        barid_query::threads(algorithm, &columns, profile)
-    }
 }

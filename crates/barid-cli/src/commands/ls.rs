@@ -2,16 +2,19 @@
 
 use std::ffi::OsString;
 
-use barid::{Mailbox, Summary};
+use barid::Mailbox;
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, report_unreadable};
-use crate::lines::{WriteLine, write_lines};
+use crate::lines::write_lines;
 use crate::mail::json::MessageJson;
 use crate::mail::line::MessageLine;
+use crate::mail::listing::write_messages;
+use crate::mail::mailboxes::MailboxesArgs;
 use crate::mail::order::OrderArgs;
 use crate::mail::query::QueryArgs;
+use crate::mail::ranking::Ordered;
 use crate::mail::selection::{MessageSelection, Selector};
 
 const EXAMPLES: &str = "\
@@ -21,6 +24,7 @@ Examples:
   barid ls --sort date --limit 50 --reverse ~/Maildir  the newest fifty, the newest first
   barid ls ~/Maildir from:ann newer:2w                 what a query finds
   barid ls --sort subject --sort reverse:date archive.mbox
+  barid ls --in inbox --tree ~/lists --sort date -n 20 from:ann    of several mailboxes, merged
   barid ls --json archive.mbox | jq -r 'select(.size > 1000000) | .uid'
 
 Columns: UID, flags, date, sender, subject. The flags: N not seen, A answered, F flagged, D deleted,
@@ -29,17 +33,23 @@ that is unknown. Lines are cut to the width of a terminal, and complete elsewher
 
 Exit status: 1 if a UID does not exist or the query finds nothing, 2 if a message could not be read.";
 
-/// List the messages of a mailbox
+const USAGE: &str = "\
+barid ls [OPTIONS] <MAILBOX> [UIDS|QUERY]...
+       barid ls [OPTIONS] --in <MAILBOX>... --tree <DIR>... [QUERY]...";
+
+/// List the messages of a mailbox, or of several
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct LsArgs {
-    /// The mailbox: a path, or FORMAT:PATH
-    #[arg(value_hint = ValueHint::AnyPath)]
-    mailbox: OsString,
+    /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, the query begins here
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
+    mailbox: Option<OsString>,
     /// Only these messages: UIDs and ranges, as in 1:4,7,* (* is the last); or a query as for
     /// `barid search`
     #[arg(value_name = "UIDS|QUERY")]
     messages: Vec<String>,
+    #[command(flatten)]
+    several: MailboxesArgs,
     #[command(flatten)]
     order: OrderArgs,
     /// Show only the first N of that order
@@ -57,10 +67,16 @@ pub(crate) struct LsArgs {
 
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
+    args.order.check_listing()?;
+    args.several.check()?;
     let selector = Selector::reading("nothing is listed");
+    let name = match &args.mailbox {
+        Some(name) if !args.several.is_many() => name,
+        _ => return list_several(context, args, selector),
+    };
     let selection =
         MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
-    let (mailbox, (rows, unreadable, selected)) = context.open_and(&args.mailbox, |mailbox| {
+    let (mailbox, (rows, unreadable, selected)) = context.open_and(name, |mailbox| {
         let unreadable = match args.rfc822_size {
             true => mailbox.fill_rfc822_sizes()?,
             false => Vec::new(),
@@ -75,9 +91,34 @@ pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcom
     })?;
     print(context, args, &mailbox, &rows)?;
     let outcome = selected.map_or(Outcome::Done, |selected| {
-        selected.report(context, &args.mailbox).worse(Outcome::nothing_if(rows.is_empty()))
+        selected.report(context, name).worse(Outcome::nothing_if(rows.is_empty()))
     });
     Ok(outcome.worse(report_unreadable(context, unreadable)))
+}
+
+/// Prints the lines of several mailboxes, merged.
+fn list_several(
+    context: &mut Context,
+    args: &LsArgs,
+    selector: Selector,
+) -> anyhow::Result<Outcome> {
+    let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
+    let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
+    let needs_size = args.rfc822_size || args.order.asks_size();
+    let (found, outcome) = args.several.search_prepared(context, &program, &|mailbox| {
+        if needs_size { mailbox.fill_rfc822_sizes() } else { Ok(Vec::new()) }
+    })?;
+    let parts = found.parts.iter().map(|part| (&*part.mailbox, &part.rows[..]));
+    let mut places = barid::sorted_together(&parts.collect::<Vec<_>>(), &args.order.program())?;
+    if let Some(first) = args.first {
+        places.truncate(first as usize);
+    }
+    args.order.finish(&mut places);
+    write_messages(context, &found, &Ordered::of(places), args.rfc822_size)?;
+    Ok(match words.is_empty() {
+        true => found.report(context, outcome),
+        false => found.outcome(context, outcome),
+    })
 }
 
 fn print(
@@ -93,16 +134,4 @@ fn print(
     let uidnext = mailbox.status().uidnext;
     let (width, style) = (context.width, context.style);
     write_lines(&mut context.out, mailbox, rows, || MessageLine::new(width, style, uidnext))
-}
-
-impl WriteLine for MessageJson<'_> {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
-        self.write(out, summary);
-    }
-}
-
-impl WriteLine for MessageLine {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
-        self.write(out, summary);
-    }
 }

@@ -1,5 +1,6 @@
 //! A message as a line of JSON (`docs/json.md`, type `message`).
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 
 use barid::Summary;
@@ -16,6 +17,8 @@ pub(crate) struct MessageJson<'a> {
     /// `true` to write `rfc822_size`, which must then be known. Other commands leave it out, so
     /// that their output does not depend on the contents of the cache.
     pub(crate) has_rfc822_size: bool,
+    /// The scores by row, where messages are in the order of their relevance.
+    pub(crate) scores: Option<&'a HashMap<u32, f64>>,
 }
 
 impl MessageJson<'_> {
@@ -28,6 +31,9 @@ impl MessageJson<'_> {
         }
         json.key("uid").number(summary.uid.get().into());
         json.key("seq").number(u64::from(summary.row) + 1);
+        if let Some(score) = self.scores.and_then(|scores| scores.get(&summary.row)) {
+            json.key("score").real(*score);
+        }
         write_dates(&mut json, summary);
         write_addresses(json.key("from"), fields.from);
         write_addresses(json.key("to"), fields.to);

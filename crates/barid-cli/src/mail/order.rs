@@ -3,16 +3,20 @@
 use barid::{Mailbox, SortKey, SortProgram, Sorted, Window};
 use clap::Args;
 
+use crate::exit::WithHint;
+
 /// The options of the order.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OrderArgs {
     /// Sort by KEY; if given more than once, the first takes precedence
     ///
     /// KEY is one of arrival, cc, date, from, size, subject, to (RFC 5256), displayfrom, displayto
-    /// (RFC 5957). `reverse:KEY` reverses the order of that key.
+    /// (RFC 5957). `reverse:KEY` reverses the order of that key. `barid search` also has
+    /// `relevance`, alone: the best match for the texts of the query first, of equal ones the
+    /// newest.
     #[arg(short, long, value_name = "KEY", value_parser = parse_key)]
-    sort: Vec<(SortKey, bool)>,
-    /// Show only the last N of that order: the newest, by default
+    sort: Vec<Key>,
+    /// Show only the last N of that order: the newest, by default; by relevance the best N
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u32>,
     /// Show them in the opposite order: the last comes first
@@ -20,15 +24,47 @@ pub(crate) struct OrderArgs {
     reverse: bool,
 }
 
+/// A key of `--sort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// A sort key, and `true` if its order is reversed.
+    Sort(SortKey, bool),
+    /// The relevance to the texts of a query.
+    Relevance,
+}
+
+/// The order in which messages are printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The order of the mailbox.
+    Mailbox,
+    /// The order of a sort program.
+    By(SortProgram),
+    /// By relevance, the best first.
+    Relevance,
+}
+
 /// The sort keys, as in the help of `--sort`.
 pub(crate) const SORT_KEYS: [&str; 9] =
     ["arrival", "cc", "date", "from", "size", "subject", "to", "displayfrom", "displayto"];
 
-fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
-    let explain =
-        |error| format!("{error}; the keys are {}, each also as reverse:KEY", SORT_KEYS.join(", "));
+fn parse_key(text: &str) -> Result<Key, String> {
+    let relevance = "relevance";
+    if text.eq_ignore_ascii_case(relevance) {
+        return Ok(Key::Relevance);
+    }
+    let reversed = text.split_once(':').filter(|(word, _)| word.eq_ignore_ascii_case("reverse"));
+    if reversed.is_some_and(|(_, key)| key.eq_ignore_ascii_case(relevance)) {
+        return Err("the best match comes first by `relevance`, and last with --reverse".to_owned());
+    }
+    let explain = |error| {
+        format!(
+            "{error}; the keys are {}, each also as reverse:KEY, and for searches relevance",
+            SORT_KEYS.join(", ")
+        )
+    };
     let mut program = SortProgram::parse([text]).map_err(explain)?;
-    program.0.pop().ok_or_else(|| "no key".to_owned())
+    program.0.pop().map(|(key, reverse)| Key::Sort(key, reverse)).ok_or_else(|| "no key".to_owned())
 }
 
 impl OrderArgs {
@@ -37,9 +73,53 @@ impl OrderArgs {
         !self.sort.is_empty() || self.reverse
     }
 
-    /// Returns the sort program; `None` for the order of the mailbox.
-    pub(crate) fn program(&self) -> Option<SortProgram> {
-        (!self.sort.is_empty()).then(|| SortProgram(self.sort.clone()))
+    /// Returns the order of a search.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if messages are to be sorted by relevance and something else.
+    pub(crate) fn order(&self) -> anyhow::Result<Order> {
+        match &self.sort[..] {
+            [] => Ok(Order::Mailbox),
+            [Key::Relevance] => Ok(Order::Relevance),
+            keys if keys.contains(&Key::Relevance) => Err(WithHint::error(
+                "--sort relevance stands alone",
+                "of messages that are equally relevant, the newest comes first",
+            )),
+            _ => Ok(Order::By(self.program())),
+        }
+    }
+
+    /// Checks that the order is one of messages that are listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an order by relevance, which needs a search.
+    pub(crate) fn check_listing(&self) -> anyhow::Result<()> {
+        match self.sort.contains(&Key::Relevance) {
+            false => Ok(()),
+            true => Err(WithHint::error(
+                "only a search sorts by relevance",
+                "`barid search --sort relevance --list MAILBOX QUERY` lists what it finds",
+            )),
+        }
+    }
+
+    /// Returns `true` if RFC822.SIZE is needed.
+    pub(crate) fn asks_size(&self) -> bool {
+        self.sort.iter().any(|key| matches!(key, Key::Sort(SortKey::Size, _)))
+    }
+
+    /// Returns the sort program, by arrival without one.
+    pub(crate) fn program(&self) -> SortProgram {
+        let key = |key: &Key| match key {
+            Key::Sort(key, reverse) => Some((*key, *reverse)),
+            Key::Relevance => None,
+        };
+        match self.sort.is_empty() {
+            true => SortProgram(vec![(SortKey::Arrival, false)]),
+            false => SortProgram(self.sort.iter().filter_map(key).collect()),
+        }
     }
 
     /// Returns the rows of the whole mailbox, by arrival unless another order is asked for; with
@@ -50,7 +130,7 @@ impl OrderArgs {
             (None, Some(first)) => Window::First(first),
             (None, None) => Window::All,
         };
-        let mut sorted = mailbox.sorted(&self.program().unwrap_or_else(by_arrival), window)?;
+        let mut sorted = mailbox.sorted(&self.program(), window)?;
         if self.reverse {
             sorted.rows.reverse();
         }
@@ -64,13 +144,20 @@ impl OrderArgs {
         rows: &[u32],
         first: Option<u32>,
     ) -> barid::Result<Sorted> {
-        let program = self.program().unwrap_or_else(by_arrival);
-        let mut sorted = mailbox.sorted_among(&program, rows)?;
+        let mut sorted = mailbox.sorted_among(&self.program(), rows)?;
         if let Some(first) = first {
             sorted.rows.truncate(first as usize);
         }
         self.finish(&mut sorted.rows);
         Ok(sorted)
+    }
+
+    /// Leaves the beginning of an order by relevance, and turns it round if that is asked for.
+    pub(crate) fn finish_best<T>(&self, messages: &mut Vec<T>) {
+        messages.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
+        if self.reverse {
+            messages.reverse();
+        }
     }
 
     /// Leaves the wanted end of an order, and turns it round if that is asked for.
@@ -83,10 +170,6 @@ impl OrderArgs {
             messages.reverse();
         }
     }
-}
-
-fn by_arrival() -> SortProgram {
-    SortProgram(vec![(SortKey::Arrival, false)])
 }
 
 #[cfg(test)]
@@ -107,5 +190,34 @@ mod tests {
         check(Some(2), true, &[4, 3]);
         check(Some(9), true, &[4, 3, 2, 1]);
         check(Some(0), false, &[]);
+    }
+
+    #[test]
+    fn the_best_are_left_and_may_come_last() {
+        let check = |limit, reverse, expected: &[u32]| {
+            let order = OrderArgs { limit, reverse, ..OrderArgs::default() };
+            let mut rows = vec![1, 2, 3, 4];
+            order.finish_best(&mut rows);
+            assert_eq!(rows, expected);
+        };
+        check(None, false, &[1, 2, 3, 4]);
+        check(Some(2), false, &[1, 2]);
+        check(Some(2), true, &[2, 1]);
+        check(Some(0), false, &[]);
+    }
+
+    #[test]
+    fn relevance_is_a_key_of_its_own() {
+        let order = |keys: &[&str]| {
+            let sort = keys.iter().map(|key| parse_key(key).unwrap()).collect();
+            OrderArgs { sort, ..OrderArgs::default() }.order()
+        };
+        assert_eq!(order(&[]).unwrap(), Order::Mailbox);
+        assert_eq!(order(&["Relevance"]).unwrap(), Order::Relevance);
+        let from = SortProgram(vec![(SortKey::From, true)]);
+        assert_eq!(order(&["reverse:from"]).unwrap(), Order::By(from));
+        assert!(order(&["relevance", "date"]).is_err() && order(&["date", "relevance"]).is_err());
+        assert!(parse_key("reverse:relevance").unwrap_err().contains("--reverse"));
+        assert!(parse_key("age").unwrap_err().contains("relevance"));
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use barid::query::{SearchKey, SearchNode, SearchProgram, TextPlace, looks_like_imap};
 use barid::{Flag, FoundMessages, Mailbox, Uid, UidSet};
 
-use super::query::QueryArgs;
+use super::query::{Query, QueryArgs};
 use super::uids::{SelectedUids, UidRanges};
 use crate::config::UserConfig;
 use crate::context::Context;
@@ -90,6 +90,56 @@ impl MessageSelection {
         query: QueryArgs,
         selector: Selector,
     ) -> anyhow::Result<Self> {
+        Self::parse_as(words, selector, &|words| query.parse(config, words))
+    }
+
+    /// Parses the words of the command line as those of a query for several mailboxes; without
+    /// words it matches all messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`MessageSelection::parse`], and for UIDs, which name messages of one mailbox.
+    pub(crate) fn parse_for_mailboxes(
+        context: &Context,
+        words: &[String],
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<SearchProgram> {
+        context.prepare(query);
+        Self::parse_words_for_mailboxes(&context.config, words, query, selector)
+    }
+
+    fn parse_words_for_mailboxes(
+        config: &UserConfig,
+        words: &[String],
+        query: QueryArgs,
+        selector: Selector,
+    ) -> anyhow::Result<SearchProgram> {
+        if words.is_empty() {
+            return Ok(SearchProgram::all());
+        }
+        let is_all = |word: &str| word.eq_ignore_ascii_case("all");
+        let parse = |words: &[String]| query.parse_for_mailboxes(config, words);
+        if !looks_like_imap(&words[0])
+            && let Some(word) =
+                words.iter().find(|word| is_like_uids(word) && !word.is_empty() && !is_all(word))
+        {
+            return Err(WithHint::error(
+                format!("{word:?}: UIDs name messages of one mailbox, and several are read"),
+                "name the messages by a query, as in `from:ann newer:2w`",
+            ));
+        }
+        match Self::parse_as(words, selector, &parse)? {
+            Self::Query(program) => Ok(program),
+            Self::Uids(_) | Self::Deleted => Ok(SearchProgram::all()),
+        }
+    }
+
+    fn parse_as(
+        words: &[String],
+        selector: Selector,
+        parse: &dyn Fn(&[String]) -> anyhow::Result<Query>,
+    ) -> anyhow::Result<Self> {
         let Selector { nothing, hint, is_careful } = selector;
         if words.is_empty() {
             return Err(WithHint::error(format!("no messages are named: {nothing}"), hint));
@@ -111,7 +161,7 @@ impl MessageSelection {
                 "in a query, write uid:1:5 for UIDs and \"1:5\" for a text",
             ));
         }
-        let query = query.parse(config, words)?;
+        let query = parse(words)?;
         if query.returns.is_some() {
             return Err(WithHint::error(
                 format!(
@@ -406,6 +456,31 @@ mod tests {
         check(&["is:read", "from:"], Err("has no value"));
         check(&["is:read", "from:\"\""], Err("an empty text"));
         check(&["()"], Err(""));
+    }
+
+    #[test]
+    fn several_mailboxes_take_a_query() {
+        let check = |words: &[&str], expected: Result<&str, &str>| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            let (config, query) = (UserConfig::default(), QueryArgs::default());
+            let selector = Selector::reading("nothing is listed");
+            let found =
+                MessageSelection::parse_words_for_mailboxes(&config, &words, query, selector);
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.to_string(), expected, "{words:?}"),
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().contains(expected), "{words:?}: {error}");
+                }
+                (found, _) => panic!("{words:?}: {found:?}"),
+            }
+        };
+        check(&[], Ok("All"));
+        check(&["all"], Ok("All"));
+        check(&["in:lists"], Ok("InMailbox(\"lists\")"));
+        check(&["17"], Err("UIDs name messages of one mailbox"));
+        check(&["box", "1:4"], Err("UIDs name messages of one mailbox"));
+        check(&[""], Err("an empty list"));
+        check(&["RETURN (MIN) UNSEEN"], Err("RETURN chooses"));
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub enum SearchError {
     /// A text that is not in its charset.
     #[error("a text of the query is not UTF-8")]
     NotUtf8,
+    /// An order by relevance for a program without a text that messages may match by.
+    #[error("an order by relevance needs a text in the query that messages are to have")]
+    NoTerms,
     /// More than one of [`crate::limits`] allows.
     #[error("the search program has too many {what}; at most {max} are possible")]
     TooMuch {

@@ -82,6 +82,11 @@ impl Needle {
         self.find(folded).is_some()
     }
 
+    /// Returns how often a folded text contains it, without overlaps.
+    pub(crate) fn count(&self, folded: &[u8]) -> usize {
+        self.finder.find_iter(folded).count()
+    }
+
     /// Returns the offset at which a folded text first contains it.
     pub(crate) fn find(&self, folded: &[u8]) -> Option<usize> {
         self.finder.find(folded)

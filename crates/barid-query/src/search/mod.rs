@@ -23,6 +23,7 @@ mod number_set;
 mod pattern;
 mod pattern_test;
 mod program;
+mod relevance;
 mod result;
 mod rows;
 mod scan;
@@ -41,6 +42,7 @@ pub use program::{
     AddressField, DateColumn, DateRange, NodeId, ProgramBuilder, SearchKey, SearchNode,
     SearchProgram, TextPlace,
 };
+pub use relevance::{RelevanceModel, RelevanceTerms, TermCounts};
 pub use result::{ReturnOptions, SearchResult};
 pub use rows::BitSet;
 pub use short::{ShortOptions, parse_short, parse_short_with, short_keys, short_states};

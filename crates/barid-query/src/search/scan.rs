@@ -304,7 +304,7 @@ fn finish(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, buffers
 }
 
 /// Returns a text with LF for CRLF, as search texts have it.
-fn with_line_feeds(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn with_line_feeds(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\r', text).is_none() {
         return Cow::Borrowed(text);
     }

@@ -10,7 +10,8 @@
 //! | `first_linked.rs` | c-client's deviation in step 4 |
 //!
 //! `refs.rs` and `ordered_subject.rs` are the other two algorithms, `output.rs` the result,
-//! `state.rs` the stored form of the links. Nothing recurses, and nothing is allocated per message.
+//! `state.rs` the stored form of the links, `texts.rs` the columns from header fields.
+//! Nothing recurses, and nothing but texts is allocated per message.
 
 mod ancestry;
 mod columns;
@@ -23,10 +24,12 @@ mod prune;
 mod refs;
 mod state;
 mod subject;
+mod texts;
 
 pub use columns::{KeyColumns, LinkColumns, NO_ID, ThreadColumns};
 pub use link::ThreadState;
 pub use output::{ThreadNode, Threads};
+pub use texts::ThreadTexts;
 
 use std::fmt;
 use std::str::FromStr;

@@ -9,6 +9,7 @@
 mod attached;
 mod content;
 mod passes;
+mod relevance;
 mod threads;
 
 use std::sync::Mutex;
@@ -18,6 +19,7 @@ use barid_types::{Uid, UidSet};
 
 pub(crate) use self::passes::MessageReader;
 use self::passes::Passes;
+pub use self::relevance::{RankedMessage, RankedMessages, ranked_together};
 use crate::limits::{INDEX_ASKED_MIN, INDEX_WORTH_MIN};
 use crate::text_index::{INDEX_ADDED_BY_SEARCH, IndexAnswers};
 use crate::{Error, Mailbox, Result, View};

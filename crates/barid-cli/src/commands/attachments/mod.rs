@@ -5,7 +5,8 @@ mod pattern;
 mod save;
 mod text;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ use clap::{Args, ValueHint};
 use self::pattern::Pattern;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
+use crate::mail::listing::NameColumn;
+use crate::mail::mailboxes::{MailboxesArgs, Unread};
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
@@ -31,6 +34,7 @@ Examples:
   barid attachments ~/Maildir                        all attachments of a mailbox
   barid attachments ~/Maildir 4711 5000:*            those of some messages
   barid attachments ~/Maildir from:ann newer:2w      those of messages that a query finds
+  barid attachments --in inbox --tree ~/archive from:ann          those in several mailboxes
   barid attachments ~/Maildir --type 'image/*' --save photos
   barid attachments ~/Maildir --name '*.pdf' --text | less
 
@@ -42,20 +46,26 @@ content; --no-cache reads everything again.
 Exit status: 1 if there are no attachments, 2 if one could not be read or saved, or if its text
 could not be read; the others are shown.";
 
+const USAGE: &str = "\
+barid attachments [OPTIONS] <MAILBOX> [UIDS|QUERY]...
+       barid attachments [OPTIONS] --in <MAILBOX>... --tree <DIR>... [QUERY]...";
+
 /// List the attachments of messages, save them, or print their text
 ///
 /// Attachments are the parts of a message that say so, and all parts that are not text. Without
 /// UIDs or a query, those of all messages are listed.
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct AttachmentsArgs {
-    /// The mailbox: a path, or FORMAT:PATH
-    #[arg(value_hint = ValueHint::AnyPath)]
-    mailbox: OsString,
+    /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, the query begins here
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
+    mailbox: Option<OsString>,
     /// Only these messages: UIDs and ranges, as in 1:4,7,* (* is the last); or a query as for
     /// `barid search`
     #[arg(value_name = "UIDS|QUERY")]
     messages: Vec<String>,
+    #[command(flatten)]
+    several: MailboxesArgs,
     /// Only attachments of this type, such as application/pdf or image/*
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<Pattern>,
@@ -92,7 +102,7 @@ trait Work {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &AttachedMessage,
+        message: (&AttachedMessage, &MessageTitle),
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome>;
 
@@ -102,30 +112,43 @@ trait Work {
     }
 }
 
+/// Messages whose attachments are listed or worked on.
+struct ChosenMessages {
+    mailbox: Mailbox,
+    /// The name of the mailbox, where several are read.
+    name: Option<Arc<OsStr>>,
+    uids: Vec<Uid>,
+}
+
 /// Lists attachments, or works on them.
 pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Result<Outcome> {
-    let selector = Selector::reading("nothing is listed");
-    let selection =
-        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
-    let mut mailbox = context.open(&args.mailbox)?;
-    let (uids, outcome) = select(context, args, &mut mailbox, selection.as_ref())?;
+    args.several.check()?;
+    let (mut chosen, outcome) = select(context, args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut work: Box<dyn Work> = match &args.save {
         Some(dir) => Box::new(save::Saving::new(dir)?),
         None if args.text => Box::new(text::Printing::new(context, Arc::clone(&stop))),
         None => {
-            return Ok(outcome.worse(list(context, args, &mut mailbox, &uids)?));
+            return Ok(outcome.worse(list(context, args, &mut chosen)?));
         }
     };
-    let (uids, unread) = with_attachments(args, &mut mailbox, &uids)?;
-    let outcome = outcome.worse(report_unreadable(context, unread));
-    let mut outcome = outcome.worse(Outcome::nothing_if(uids.is_empty()));
+    let (mut outcome, mut is_empty) = (outcome, true);
+    for messages in &mut chosen {
+        let (uids, unread) = with_attachments(args, &mut messages.mailbox, &messages.uids)?;
+        is_empty &= uids.is_empty();
+        messages.uids = uids;
+        outcome = outcome.worse(report_unreadable(context, unread));
+    }
+    outcome = outcome.worse(Outcome::nothing_if(is_empty));
     signals::set_on_signal(&stop)?;
-    for uid in uids {
-        if stop.load(Ordering::Relaxed) {
-            break;
+    for ChosenMessages { mailbox, name, uids } in &mut chosen {
+        for uid in uids {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let title = MessageTitle { mailbox: name.clone(), uid: *uid };
+            outcome = outcome.worse(of_message(context, args, (mailbox, title), &mut *work)?);
         }
-        outcome = outcome.worse(of_message(context, args, (&mut mailbox, uid), &mut *work)?);
     }
     if !stop.load(Ordering::Relaxed) {
         outcome = outcome.worse(work.finish(context)?);
@@ -140,33 +163,60 @@ pub(crate) fn run(context: &mut Context, args: &AttachmentsArgs) -> anyhow::Resu
 fn select(
     context: &Context,
     args: &AttachmentsArgs,
-    mailbox: &mut Mailbox,
-    selection: Option<&MessageSelection>,
-) -> anyhow::Result<(Vec<Uid>, Outcome)> {
-    let Some(messages) = selection else {
-        let all = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
-        return Ok((all, Outcome::Done));
+) -> anyhow::Result<(Vec<ChosenMessages>, Outcome)> {
+    let selector = Selector::reading("nothing is listed");
+    let name = match &args.mailbox {
+        Some(name) if !args.several.is_many() => name,
+        _ => return select_in_several(context, args, selector),
     };
-    let found = messages.select(mailbox)?;
-    let outcome = match found.report(context, &args.mailbox) {
-        // Other messages that are named exist: their attachments decide.
-        Outcome::NothingMatched => Outcome::Done,
-        outcome => outcome,
+    let selection =
+        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
+    let mut mailbox = context.open(name)?;
+    let (uids, outcome) = match selection {
+        None => (mailbox.uids()?.into_iter().filter_map(Uid::new).collect(), Outcome::Done),
+        Some(messages) => {
+            let found = messages.select(&mut mailbox)?;
+            let outcome = match found.report(context, name) {
+                // Other messages that are named exist: their attachments decide.
+                Outcome::NothingMatched => Outcome::Done,
+                outcome => outcome,
+            };
+            (found.selected.uids, outcome)
+        }
     };
-    Ok((found.selected.uids, outcome))
+    Ok((vec![ChosenMessages { mailbox, name: None, uids }], outcome))
+}
+
+/// Returns the messages of several mailboxes that a query finds, or all.
+fn select_in_several(
+    context: &Context,
+    args: &AttachmentsArgs,
+    selector: Selector,
+) -> anyhow::Result<(Vec<ChosenMessages>, Outcome)> {
+    let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
+    let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
+    let (found, outcome) = args.several.search(context, &program)?;
+    let (parts, outcome) = found.into_parts(context, outcome);
+    let mut chosen = Vec::with_capacity(parts.len());
+    for (name, mailbox, rows) in parts {
+        let uids = rows.iter().map(|row| mailbox.uid_of(*row));
+        let uids = uids.collect::<barid::Result<_>>()?;
+        chosen.push(ChosenMessages { mailbox, name: Some(name.into()), uids });
+    }
+    Ok((chosen, outcome))
 }
 
 /// Works on the attachments of a message.
 fn of_message(
     context: &mut Context,
     args: &AttachmentsArgs,
-    (mailbox, uid): (&mut Mailbox, Uid),
+    (mailbox, title): (&mut Mailbox, MessageTitle),
     work: &mut dyn Work,
 ) -> anyhow::Result<Outcome> {
-    let message = match mailbox.attached_message(uid) {
+    let message = match mailbox.attached_message(title.uid) {
         Ok(message) => message,
         Err(error) => {
-            report(context, &anyhow::Error::new(error).context(format!("UID {uid}")));
+            report(context, &anyhow::Error::new(error).context(title.to_string()));
             return Ok(Outcome::Incomplete);
         }
     };
@@ -175,8 +225,8 @@ fn of_message(
         if !args.wants(&attachment) {
             continue;
         }
-        let done = work.attachment(context, &message, &attachment);
-        outcome = outcome.worse(reported(context, uid, &attachment, done)?);
+        let done = work.attachment(context, (&message, &title), &attachment);
+        outcome = outcome.worse(reported(context, &title, &attachment, done)?);
     }
     Ok(outcome)
 }
@@ -185,28 +235,59 @@ fn of_message(
 /// left to do.
 fn reported(
     context: &Context,
-    uid: Uid,
+    message: &MessageTitle,
     attachment: &Attachment,
     done: anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {
     match done {
         Err(error) if error.is::<std::io::Error>() => Err(error),
         Err(error) => {
-            report(context, &error.context(title(uid, attachment)));
+            report(context, &error.context(message.of(attachment)));
             Ok(Outcome::Incomplete)
         }
         done => done,
     }
 }
 
-/// Returns the words by which messages to the user name an attachment.
-fn title(uid: Uid, attachment: &Attachment) -> String {
-    let name = attachment.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    format!("UID {uid}, part {}{name}", attachment.number)
+/// The words by which messages to the user name a message: `UID 7`, or `lists, UID 7` where several
+/// mailboxes are read.
+#[derive(Clone, Debug)]
+struct MessageTitle {
+    mailbox: Option<Arc<OsStr>>,
+    uid: Uid,
 }
 
-/// Messages that could not be read, with the errors.
-type Unread = Vec<(Uid, barid::Error)>;
+impl fmt::Display for MessageTitle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.mailbox {
+            Some(name) => write!(f, "{}, UID {}", name.display(), self.uid),
+            None => write!(f, "UID {}", self.uid),
+        }
+    }
+}
+
+impl MessageTitle {
+    /// Returns the words for an attachment.
+    fn of(&self, attachment: &Attachment) -> String {
+        let name = attachment.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("{self}, part {}{name}", attachment.number)
+    }
+
+    /// Writes the keys of an attachment that all lines of JSON have.
+    fn write_keys(&self, json: &mut Json<'_>, attachment: &Attachment) {
+        if let Some(name) = &self.mailbox {
+            json.key("mailbox").bytes(name.as_encoded_bytes());
+        }
+        json.key("uid").number(self.uid.get().into());
+        json.key("part").str(&attachment.number);
+        match &attachment.name {
+            Some(name) => json.key("filename").str(name),
+            None => json.key("filename").null(),
+        }
+        json.key("media_type").str(&attachment.media_type);
+        json.key("size").number(attachment.size);
+    }
+}
 
 /// Writes the wanted attachments of a message; called from many threads.
 type WriteFound<'a> = dyn Fn(Uid, &[Attachment], &mut Vec<u8>) + Sync + 'a;
@@ -251,42 +332,39 @@ fn with_attachments(
 fn list(
     context: &mut Context,
     args: &AttachmentsArgs,
-    mailbox: &mut Mailbox,
-    uids: &[Uid],
+    chosen: &mut [ChosenMessages],
 ) -> anyhow::Result<Outcome> {
-    let json = context.global.json;
-    let write = |uid: Uid, all: &[Attachment], out: &mut Vec<u8>| {
-        for attachment in all {
-            match json {
-                true => {
+    let names = chosen.iter().filter_map(|messages| messages.name.as_deref());
+    let names = NameColumn::new(context, names.map(OsStr::to_owned));
+    let (mut outcome, mut is_empty) = (Outcome::Done, true);
+    for (at, messages) in chosen.iter_mut().enumerate() {
+        let ChosenMessages { mailbox, name, uids } = messages;
+        let json = context.global.json;
+        let write = |uid: Uid, all: &[Attachment], out: &mut Vec<u8>| {
+            let title = MessageTitle { mailbox: name.clone(), uid };
+            for attachment in all {
+                if json {
                     let mut json = Json::line(out, "attachment");
-                    write_keys(&mut json, uid, attachment);
+                    title.write_keys(&mut json, attachment);
                     json.end_line();
+                    continue;
                 }
-                false => write_line(out, uid, attachment),
+                if title.mailbox.is_some() {
+                    names.write(out, at);
+                }
+                write_line(out, uid, attachment);
             }
-        }
-    };
-    let (mut written, mut is_empty) = (Ok(()), true);
-    let unread = fetch_structures(args, (mailbox, uids), &write, &mut |bytes| {
-        is_empty &= bytes.is_empty();
-        written = context.out.block(bytes);
-        written.is_ok()
-    });
-    written?;
-    Ok(report_unreadable(context, unread?).worse(Outcome::nothing_if(is_empty)))
-}
-
-/// Writes the keys of an attachment that all lines of JSON have.
-fn write_keys(json: &mut Json<'_>, uid: Uid, attachment: &Attachment) {
-    json.key("uid").number(uid.get().into());
-    json.key("part").str(&attachment.number);
-    match &attachment.name {
-        Some(name) => json.key("filename").str(name),
-        None => json.key("filename").null(),
+        };
+        let mut written = Ok(());
+        let unread = fetch_structures(args, (mailbox, uids), &write, &mut |bytes| {
+            is_empty &= bytes.is_empty();
+            written = context.out.block(bytes);
+            written.is_ok()
+        });
+        written?;
+        outcome = outcome.worse(report_unreadable(context, unread?));
     }
-    json.key("media_type").str(&attachment.media_type);
-    json.key("size").number(attachment.size);
+    Ok(outcome.worse(Outcome::nothing_if(is_empty)))
 }
 
 /// Columns of the UID, the number of the part, the size and the type. Longer ones are not cut.

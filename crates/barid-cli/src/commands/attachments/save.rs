@@ -9,7 +9,7 @@ use barid::message::Attachment;
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
 use super::names::{TriedNames, safe_name};
-use super::{Work, title, write_keys};
+use super::{MessageTitle, Work};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::limits::FILE_NAMES_MAX;
@@ -57,10 +57,10 @@ impl Work for Saving {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &AttachedMessage,
+        (message, title): (&AttachedMessage, &MessageTitle),
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome> {
-        let fallback = format!("{}-{}", message.uid(), attachment.number);
+        let fallback = format!("{}-{}", title.uid, attachment.number);
         let name = safe_name(attachment.name.as_deref(), &fallback, &attachment.media_type);
         let (path, file) = self.create(&name)?;
         let (mut len, mut written) = (0, Ok(()));
@@ -82,13 +82,13 @@ impl Work for Saving {
             }
         };
         if !is_known {
-            let title = title(message.uid(), attachment);
+            let title = title.of(attachment);
             context.warn(&format!("{title}: unknown transfer encoding, saved without decoding"));
         }
         let out = context.out.buffer();
         if context.global.json {
             let mut json = Json::line(out, "attachment");
-            write_keys(&mut json, message.uid(), attachment);
+            title.write_keys(&mut json, attachment);
             json.key("path").bytes(path.as_os_str().as_encoded_bytes());
             json.key("bytes").number(len);
             json.end_line();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use barid::AttachedMessage;
 use barid::message::Attachment;
-use barid::{AttachedMessage, Uid};
 use barid_extract::limits::INPUT_LEN_MAX;
 use barid_extract::{AttachmentPart, ExtractOutcome, Extractor, Failure};
 
-use super::{Work, title, write_keys};
+use super::{MessageTitle, Work};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::{TEXTS_AT_ONCE, TEXTS_AT_ONCE_LEN};
@@ -19,7 +19,7 @@ use crate::output::json::Json;
 /// Prints texts in order; several are extracted at once.
 pub(super) struct Printing {
     extractor: Extractor,
-    waiting: Vec<(Uid, Attachment)>,
+    waiting: Vec<(MessageTitle, Attachment)>,
     parts: Vec<AttachmentPart>,
     /// Bytes of the waiting attachments.
     len: usize,
@@ -40,16 +40,16 @@ impl Printing {
     fn print(
         &mut self,
         context: &mut Context,
-        (uid, attachment): &(Uid, Attachment),
+        (title, attachment): &(MessageTitle, Attachment),
         outcome: &ExtractOutcome,
     ) -> anyhow::Result<Outcome> {
         if context.global.json {
-            write_json(context.out.buffer(), *uid, attachment, outcome);
+            write_json(context.out.buffer(), title, attachment, outcome);
         } else if let ExtractOutcome::Text(found) = outcome {
             let style = context.style;
             let out = context.out.buffer();
             let line_end = if self.follows { "\n" } else { "" };
-            let title = visible(title(*uid, attachment).as_bytes());
+            let title = visible(title.of(attachment).as_bytes());
             let rule = format!("{line_end}{}─── {title} ───{}\n", style.dim, style.reset);
             out.extend_from_slice(rule.as_bytes());
             // Pages end with empty lines.
@@ -60,7 +60,7 @@ impl Printing {
             self.follows = true;
         }
         context.out.settle()?;
-        let name = title(*uid, attachment);
+        let name = title.of(attachment);
         match outcome {
             ExtractOutcome::Text(found) if found.is_cut => {
                 context.warn(&format!("{name}: longer than 4 MB of text; the rest is left out"));
@@ -91,9 +91,14 @@ fn error(name: &str, failure: Failure, has_hinted: bool) -> anyhow::Error {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, uid: Uid, attachment: &Attachment, outcome: &ExtractOutcome) {
+fn write_json(
+    out: &mut Vec<u8>,
+    title: &MessageTitle,
+    attachment: &Attachment,
+    outcome: &ExtractOutcome,
+) {
     let mut json = Json::line(out, "attachment");
-    write_keys(&mut json, uid, attachment);
+    title.write_keys(&mut json, attachment);
     let (text, is_cut, failure) = match outcome {
         ExtractOutcome::Text(found) => (Some(&*found.text), found.is_cut, None),
         ExtractOutcome::Failed(failure) => (None, false, Some(failure.name())),
@@ -115,12 +120,12 @@ impl Work for Printing {
     fn attachment(
         &mut self,
         context: &mut Context,
-        message: &AttachedMessage,
+        (message, title): (&AttachedMessage, &MessageTitle),
         attachment: &Attachment,
     ) -> anyhow::Result<Outcome> {
         let part = part_of(message.to_read(attachment.clone(), INPUT_LEN_MAX)?);
         self.len += part.bytes.len();
-        self.waiting.push((message.uid(), attachment.clone()));
+        self.waiting.push((title.clone(), attachment.clone()));
         self.parts.push(part);
         let is_full = self.parts.len() >= TEXTS_AT_ONCE || self.len >= TEXTS_AT_ONCE_LEN;
         if is_full { self.finish(context) } else { Ok(Outcome::Done) }

@@ -1,19 +1,20 @@
 //! `barid search`: prints the messages that match.
 
 mod addresses;
-mod mailboxes;
 mod output;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
+use barid::query::SearchProgram;
 use clap::{Args, ValueEnum, ValueHint};
 
-use self::mailboxes::{Mailboxes, SearchedMailbox};
+use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
+use crate::mail::mailboxes::{FoundMailbox, Mailboxes, MailboxesArgs};
 use crate::mail::order::OrderArgs;
-use crate::mail::query::QueryArgs;
+use crate::mail::query::{Query, QueryArgs};
+use crate::mail::ranking::Ranking;
 use crate::output::json::Json;
 
 const EXAMPLES: &str = "\
@@ -24,6 +25,7 @@ Examples:
   barid search archive.mbox subject:/^re:.*budget/ 'budg*' '\"annual report\"~5'
   barid search --sort date --reverse --limit 10 --output messages ~/Maildir list:rust
   barid search --in inbox --tree ~/archive --sort date -l filename:contract newer:2y
+  barid search --sort relevance --limit 10 -l ~/Maildir budget plan    the ten best matches
   barid search --output addresses ~/Maildir list:rust newer:1y
   barid search archive.mbox 'OR FROM ann TEXT budget'     in IMAP's syntax
   barid search --imap archive.mbox 'RETURN (MIN COUNT) SINCE 1-Feb-2024 UNSEEN'
@@ -99,17 +101,38 @@ pub(super) struct SearchedArgs {
     /// The end of `barid search --help` lists its terms.
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
-    /// Search this mailbox; may be repeated
-    #[arg(long = "in", value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
-    mailboxes: Vec<OsString>,
-    /// Search the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
-    #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    trees: Vec<PathBuf>,
-    /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
-    #[arg(long)]
-    duplicates: bool,
+    #[command(flatten)]
+    several: MailboxesArgs,
     #[command(flatten)]
     options: QueryArgs,
+}
+
+impl SearchedArgs {
+    /// Parses the query.
+    fn parse(&self, context: &Context, words: &[String]) -> anyhow::Result<Query> {
+        self.several.check()?;
+        context.prepare(self.options);
+        match self.several.is_many() {
+            true => self.options.parse_for_mailboxes(&context.config, words),
+            false => self.options.parse(&context.config, words),
+        }
+    }
+
+    /// Searches, and has indexes built that are worth their while.
+    fn search(
+        &self,
+        context: &Context,
+        program: &SearchProgram,
+    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+        let (searched, outcome) = match (&self.mailbox, self.several.is_many()) {
+            (Some(name), false) => (Mailboxes::one(context, name, program)?, Outcome::Done),
+            _ => self.several.search(context, program)?,
+        };
+        if !searched.unindexed.is_empty() {
+            index::build_in_background(context, &searched.unindexed);
+        }
+        Ok((searched, outcome))
+    }
 }
 
 /// The form in which messages are printed.
@@ -129,22 +152,28 @@ enum Form {
 
 /// Searches and prints.
 pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Outcome> {
-    let words = args.what.words()?;
+    let words = args.what.several.words(args.what.mailbox.as_deref(), &args.what.query)?;
     if words.is_empty() {
         let hint = "`all` is every message, and `barid search --help` describes queries";
         return Err(WithHint::error("no query is given", hint));
     }
-    let (searched, returns, outcome) = args.what.search(context, &words)?;
+    let query = args.what.parse(context, &words)?;
+    let ranking = Ranking::of(&args.order, &query.program)?;
+    let (mut searched, outcome) = args.what.search(context, &query.program)?;
     if args.count {
         print_count(context, &searched)?;
-    } else if args.imap || args.seq {
+        return Ok(searched.outcome(context, outcome));
+    }
+    let found = ranking.order(&args.order, &mut searched)?;
+    context.clear_progress();
+    if args.imap || args.seq {
         let [only] = &searched.parts[..] else {
             return Err(WithHint::error(
                 "--imap and --seq are for one mailbox",
                 "--output uids prints the UIDs of each",
             ));
         };
-        output::write_numbers(context, args, only, returns)?;
+        output::write_numbers(context, args, (only, &found.places), query.returns)?;
     } else {
         let form = match (args.output, args.list) {
             (Some(form), _) => form,
@@ -153,7 +182,8 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
             (None, false) if context.global.json => Form::Messages,
             (None, false) => Form::Uids,
         };
-        return output::print(context, form, &args.order, searched, outcome);
+        let is_in_order = args.order.is_given();
+        return output::print(context, (form, is_in_order), (searched, &found), outcome);
     }
     Ok(searched.outcome(context, outcome))
 }
@@ -163,11 +193,12 @@ pub(super) fn count_messages(
     context: &mut Context,
     what: &SearchedArgs,
 ) -> anyhow::Result<Outcome> {
-    let mut words = what.words()?;
+    let mut words = what.several.words(what.mailbox.as_deref(), &what.query)?;
     if words.is_empty() {
         words.push("all".to_owned());
     }
-    let (searched, _, outcome) = what.search(context, &words)?;
+    let query = what.parse(context, &words)?;
+    let (searched, outcome) = what.search(context, &query.program)?;
     print_count(context, &searched)?;
     Ok(searched.outcome(context, outcome))
 }
@@ -182,7 +213,7 @@ fn print_count(context: &mut Context, searched: &Mailboxes) -> anyhow::Result<()
     json.key("count").number(total);
     if searched.is_many {
         json.key("mailboxes").open(b'[');
-        for SearchedMailbox { name, rows, .. } in &searched.parts {
+        for FoundMailbox { name, rows, .. } in &searched.parts {
             json.open(b'{');
             json.key("mailbox").bytes(name.as_encoded_bytes());
             json.key("count").number(rows.len() as u64);

@@ -6,46 +6,37 @@ use barid::ThreadAlgorithm;
 use barid::query::{ReturnOptions, SearchResult};
 
 use super::addresses::Senders;
-use super::mailboxes::{Mailboxes, SearchedMailbox};
 use super::{Form, SearchArgs};
 use crate::commands::thread::{nodes_of, print as print_threads};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
-use crate::lines::{WriteLine, write_lines};
-use crate::mail::json::MessageJson;
-use crate::mail::line::MessageLine;
-use crate::mail::order::OrderArgs;
+use crate::mail::listing::{runs, write_messages};
+use crate::mail::mailboxes::{FoundMailbox, Mailboxes};
+use crate::mail::ranking::{Ordered, Place};
 use crate::output::escape::visible;
 use crate::output::json::Json;
-use crate::output::table::{width, write_left};
 
-/// Columns of the name of a mailbox on a terminal.
-const NAME_WIDTH_MAX: usize = 24;
-
-/// A message: the index of its mailbox, and its row.
-type Place = (usize, u32);
-
-/// Prints messages in a form, and returns the outcome of the command.
+/// Prints messages in a form, and returns the outcome of the command. UIDs that are not in an order
+/// are printed as sets.
 pub(super) fn print(
     context: &mut Context,
-    form: Form,
-    order: &OrderArgs,
-    searched: Mailboxes,
+    (form, is_in_order): (Form, bool),
+    (searched, found): (Mailboxes, &Ordered),
     mut outcome: Outcome,
 ) -> anyhow::Result<Outcome> {
-    let places = in_order(&searched, order)?;
+    let places = &found.places;
     match form {
-        Form::Messages => write_messages(context, &searched, &places)?,
-        Form::Threads => write_threads(context, &searched, &places)?,
-        Form::Uids => write_uids(context, &searched, &places, !order.is_given())?,
+        Form::Messages => write_messages(context, &searched, found, false)?,
+        Form::Threads => write_threads(context, &searched, places)?,
+        Form::Uids => write_uids(context, &searched, places, !is_in_order)?,
         Form::Files => {
-            if !write_files(context, &searched, &places)? {
+            if !write_files(context, &searched, places)? {
                 outcome = Outcome::Incomplete;
             }
         }
         Form::Addresses => {
             let mut senders = Senders::default();
-            for (part, rows) in runs(&searched, &places) {
+            for (_, part, rows) in runs(&searched, places) {
                 senders.add(&part.mailbox, &rows)?;
             }
             for line in senders.lines(context.global.json) {
@@ -56,103 +47,14 @@ pub(super) fn print(
     Ok(searched.outcome(context, outcome))
 }
 
-/// Returns the messages in the order in which they are printed.
-fn in_order(searched: &Mailboxes, order: &OrderArgs) -> anyhow::Result<Vec<Place>> {
-    let parts = &searched.parts;
-    let mut places: Vec<Place> = match (order.program(), &parts[..]) {
-        (Some(program), [only]) => {
-            let sorted = only.mailbox.sorted_among(&program, &only.rows)?;
-            sorted.rows.into_iter().map(|row| (0, row)).collect()
-        }
-        (Some(program), _) => {
-            let views = parts.iter().map(|part| (&*part.mailbox, &part.rows[..]));
-            barid::sorted_together(&views.collect::<Vec<_>>(), &program)?
-        }
-        (None, _) => {
-            let of_part = |(at, part): (usize, &SearchedMailbox)| {
-                part.rows.iter().map(|row| (at, *row)).collect::<Vec<_>>()
-            };
-            parts.iter().enumerate().flat_map(of_part).collect()
-        }
-    };
-    order.finish(&mut places);
-    Ok(places)
-}
-
-/// Returns stretches of messages of the same mailbox.
-fn runs<'s>(
-    searched: &'s Mailboxes,
-    places: &[Place],
-) -> impl Iterator<Item = (&'s SearchedMailbox, Vec<u32>)> {
-    places.chunk_by(|before, place| before.0 == place.0).filter_map(|run| {
-        let part = searched.parts.get(run.first()?.0)?;
-        Some((part, run.iter().map(|(_, row)| *row).collect()))
-    })
-}
-
 /// Returns the messages of each mailbox, in their order.
-fn by_mailbox<'s>(
-    searched: &'s Mailboxes,
-    places: &[Place],
-) -> Vec<(&'s SearchedMailbox, Vec<u32>)> {
+fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
     let mut parts: Vec<_> = searched.parts.iter().map(|part| (part, Vec::new())).collect();
     for (at, row) in places {
         parts[*at].1.push(*row);
     }
     parts.retain(|(_, rows)| !rows.is_empty());
     parts
-}
-
-fn write_messages(
-    context: &mut Context,
-    searched: &Mailboxes,
-    places: &[Place],
-) -> anyhow::Result<()> {
-    let shown = |part: &SearchedMailbox| visible(part.name.as_encoded_bytes());
-    let names = searched.parts.iter().map(|part| width(&shown(part)));
-    let mut name_width = names.max().unwrap_or(0);
-    if context.width.is_some() {
-        name_width = name_width.min(NAME_WIDTH_MAX);
-    }
-    let (json, style) = (context.global.json, context.style);
-    let rest = match searched.is_many {
-        true => context.width.map(|width| width.saturating_sub(name_width + 2)),
-        false => context.width,
-    };
-    for (part, rows) in runs(searched, places) {
-        let mailbox = &part.mailbox;
-        if json {
-            let name = searched.is_many.then_some(&*part.name);
-            let writer = MessageJson { mailbox: name, ..MessageJson::default() };
-            write_lines(&mut context.out, mailbox, &rows, || writer)?;
-            continue;
-        }
-        let uidnext = mailbox.status().uidnext;
-        let line = || MessageLine::new(rest, style, uidnext);
-        if searched.is_many {
-            let name = shown(part);
-            let named = || NamedLine { name: &name, name_width, line: line() };
-            write_lines(&mut context.out, mailbox, &rows, named)?;
-        } else {
-            write_lines(&mut context.out, mailbox, &rows, line)?;
-        }
-    }
-    Ok(())
-}
-
-/// A line with the name of the mailbox before it.
-struct NamedLine<'a> {
-    name: &'a str,
-    name_width: usize,
-    line: MessageLine,
-}
-
-impl WriteLine for NamedLine<'_> {
-    fn write_line(&mut self, out: &mut Vec<u8>, summary: &barid::Summary<'_>) {
-        write_left(out, self.name, self.name_width);
-        out.extend_from_slice(b"  ");
-        self.line.write(out, summary);
-    }
 }
 
 /// Prints the threads of each mailbox, each with a line before them if there are several.
@@ -183,7 +85,7 @@ fn write_uids(
 ) -> anyhow::Result<()> {
     let parts: Vec<_> = match is_set {
         true => by_mailbox(searched, places),
-        false => runs(searched, places).collect(),
+        false => runs(searched, places).map(|(_, part, rows)| (part, rows)).collect(),
     };
     for (part, rows) in parts {
         let uids = rows.iter().map(|row| Ok(part.mailbox.uid_of(*row)?.get()));
@@ -255,19 +157,14 @@ fn write_files(
 pub(super) fn write_numbers(
     context: &mut Context,
     args: &SearchArgs,
-    part: &SearchedMailbox,
+    (part, places): (&FoundMailbox, &[Place]),
     returns: Option<ReturnOptions>,
 ) -> anyhow::Result<()> {
-    let mut rows = part.rows.clone();
-    if let Some(program) = args.order.program() {
-        rows = part.mailbox.sorted_among(&program, &rows)?.rows;
-    }
-    args.order.finish(&mut rows);
-    let number = |row: &u32| match args.seq {
+    let number = |(_, row): &Place| match args.seq {
         true => Ok(row + 1),
         false => Ok(part.mailbox.uid_of(*row)?.get()),
     };
-    let numbers = rows.iter().map(number).collect::<barid::Result<Vec<u32>>>()?;
+    let numbers = places.iter().map(number).collect::<barid::Result<Vec<u32>>>()?;
     let result = SearchResult { numbers: &numbers, uid: !args.seq };
     let out = context.out.buffer();
     if args.imap {

@@ -15,8 +15,10 @@ const USUAL: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Date", "Subject"];
 pub(super) fn write_all(context: &mut Context, message: &ShownMessage<'_>, follows: bool) {
     let style = context.style;
     let out = context.out.buffer();
-    if follows {
-        out.push(b'\n');
+    match message.mailbox {
+        Some(_) => message.write_rule(out, style, follows),
+        None if follows => out.push(b'\n'),
+        None => {}
     }
     for field in fields(message.bytes) {
         write_field(out, style, field.name, field.body);

@@ -6,7 +6,7 @@ mod raw;
 mod structure;
 mod text;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use barid::{BodyStructure, Mailbox, RawMessage, ReadAs, Uid, is_too_large, keeps_texts};
@@ -14,14 +14,19 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
+use crate::mail::mailboxes::MailboxesArgs;
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::{MessageSelection, Selector};
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::style::Style;
 
 const EXAMPLES: &str = "\
 Examples:
   barid show ~/Maildir 4711                headers and readable text
   barid show ~/Maildir 1:5 '*'             the first five UIDs and the last message
   barid show ~/Maildir from:ann newer:1d   what a query finds
+  barid show --in inbox --tree ~/archive id:4711@mail.example      in several mailboxes
   barid show --structure ~/Maildir 4711    the parts and their numbers
   barid show --part 2 -o photo.jpg ~/Maildir 4711
   barid show --raw archive.mbox 17 | less
@@ -29,17 +34,23 @@ Examples:
 
 Exit status: 1 if a UID does not exist, 2 if a message cannot be read; the others are shown.";
 
+const USAGE: &str = "\
+barid show [OPTIONS] <MAILBOX> <UIDS|QUERY>...
+       barid show [OPTIONS] --in <MAILBOX>... --tree <DIR>... <QUERY>...";
+
 /// Show messages: headers and text, the raw bytes, or a part
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct ShowArgs {
-    /// The mailbox: a path, or FORMAT:PATH
-    #[arg(value_hint = ValueHint::AnyPath)]
-    mailbox: OsString,
+    /// The mailbox: a path, or FORMAT:PATH. With --in or --tree, the query begins here
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present_any = ["mailboxes", "trees"])]
+    mailbox: Option<OsString>,
     /// The messages: UIDs and ranges, as in 1:4,7,* (* is the last), or `all`; or a query as for
     /// `barid search`
-    #[arg(required = true, value_name = "UIDS|QUERY")]
+    #[arg(required_unless_present_any = ["mailboxes", "trees"], value_name = "UIDS|QUERY")]
     messages: Vec<String>,
+    #[command(flatten)]
+    several: MailboxesArgs,
     /// Print the bytes of the message
     ///
     /// `message` leaves out what belongs to the mailbox: the From_ line, its quoting where that can
@@ -76,6 +87,8 @@ enum Raw {
 
 /// A message that was read.
 struct ShownMessage<'a> {
+    /// Its mailbox, where several are read.
+    mailbox: Option<&'a OsStr>,
     uid: Uid,
     row: u32,
     /// The bytes without the fields that formats own.
@@ -84,24 +97,95 @@ struct ShownMessage<'a> {
     whole: Option<&'a BodyStructure>,
 }
 
+impl ShownMessage<'_> {
+    /// Appends the line above a message that follows another, or that is of one of several
+    /// mailboxes.
+    fn write_rule(&self, out: &mut Vec<u8>, style: Style, follows: bool) {
+        let name = self.mailbox.map(|name| visible(name.as_encoded_bytes()) + ", ");
+        if follows || name.is_some() {
+            let (line_end, name) = (if follows { "\n" } else { "" }, name.unwrap_or_default());
+            let (dim, reset) = (style.dim, style.reset);
+            let rule = format!("{line_end}{dim}─── {name}UID {} ───{reset}\n", self.uid);
+            out.extend_from_slice(rule.as_bytes());
+        }
+    }
+
+    /// Appends the keys that every line of JSON begins with.
+    fn write_keys(&self, json: &mut Json<'_>) {
+        if let Some(name) = self.mailbox {
+            json.key("mailbox").bytes(name.as_encoded_bytes());
+        }
+        json.key("uid").number(self.uid.get().into());
+        json.key("seq").number(u64::from(self.row) + 1);
+    }
+}
+
 /// Shows each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
+    args.several.check()?;
     let selector = Selector::reading("nothing is shown");
+    let name = match &args.mailbox {
+        Some(name) if !args.several.is_many() => name,
+        _ => return show_several(context, args, selector),
+    };
     let selection = MessageSelection::parse(context, &args.messages, args.query, selector)?;
     let (mut mailbox, selected) =
-        context.open_and(&args.mailbox, |mailbox| selection.select_in_order(mailbox))?;
-    let mut outcome = selected.report(context, &args.mailbox);
+        context.open_and(name, |mailbox| selection.select_in_order(mailbox))?;
+    let mut outcome = selected.report(context, name);
     // Reading may detect changes of the mailbox, which move rows; UIDs stay.
     let uids = selected.selected.uids;
-    if args.output.is_some() && uids.len() > 1 {
-        let message = format!("-o writes one message, but {} were named", uids.len());
-        return Err(WithHint::error(message, "run the command once for each message"));
-    }
+    check_output(args, uids.len())?;
     if uids.is_empty() && outcome == Outcome::Done {
         outcome = Outcome::NothingMatched;
     }
-    for (at, uid) in uids.into_iter().enumerate() {
-        match show(context, args, &mut mailbox, uid, at > 0) {
+    show_all(context, args, (&mut mailbox, None), &uids, false, outcome)
+}
+
+/// Shows the messages of several mailboxes that a query finds.
+fn show_several(
+    context: &mut Context,
+    args: &ShowArgs,
+    selector: Selector,
+) -> anyhow::Result<Outcome> {
+    let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
+    if words.is_empty() {
+        let hint = "name a query; `all` is every message";
+        return Err(WithHint::error("no messages are named: nothing is shown", hint));
+    }
+    let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
+    let (mut found, mut outcome) = args.several.search(context, &program)?;
+    check_output(args, found.parts.iter().map(|part| part.rows.len()).sum())?;
+    let mut follows = false;
+    for part in &mut found.parts {
+        let uids = part.rows.iter().map(|row| part.mailbox.uid_of(*row));
+        let uids = uids.collect::<barid::Result<Vec<Uid>>>()?;
+        let mailbox = (&mut part.mailbox, Some(&*part.name));
+        outcome = show_all(context, args, mailbox, &uids, follows, outcome)?;
+        follows |= !uids.is_empty();
+    }
+    Ok(found.outcome(context, outcome))
+}
+
+/// Checks that -o is for one message.
+fn check_output(args: &ShowArgs, count: usize) -> anyhow::Result<()> {
+    if args.output.is_some() && count > 1 {
+        let message = format!("-o writes one message, but {count} were named");
+        return Err(WithHint::error(message, "run the command once for each message"));
+    }
+    Ok(())
+}
+
+/// Shows messages of a mailbox, which has a name where several are read; returns the worse outcome.
+fn show_all(
+    context: &mut Context,
+    args: &ShowArgs,
+    (mailbox, name): (&mut Mailbox, Option<&OsStr>),
+    uids: &[Uid],
+    follows: bool,
+    mut outcome: Outcome,
+) -> anyhow::Result<Outcome> {
+    for (at, uid) in uids.iter().enumerate() {
+        match show(context, args, (mailbox, name), *uid, follows || at > 0) {
             Ok(()) => {}
             // Standard output is closed: nothing is left to do.
             Err(error) if error.is::<std::io::Error>() => return Err(error),
@@ -122,7 +206,7 @@ fn worse(outcome: Outcome, error: &anyhow::Error) -> Outcome {
 fn show(
     context: &mut Context,
     args: &ShowArgs,
-    mailbox: &mut Mailbox,
+    (mailbox, name): (&mut Mailbox, Option<&OsStr>),
     uid: Uid,
     follows: bool,
 ) -> anyhow::Result<()> {
@@ -137,7 +221,7 @@ fn show(
     };
     let bytes = barid::message::strip_owned(&bytes);
     let row = mailbox.row_of(uid)?.unwrap_or_default();
-    let message = ShownMessage { uid, row, bytes: &bytes, whole: whole.as_ref() };
+    let message = ShownMessage { mailbox: name, uid, row, bytes: &bytes, whole: whole.as_ref() };
     if let Some(number) = &args.part {
         return part::show(context, &message, number, output);
     }

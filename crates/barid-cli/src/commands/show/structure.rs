@@ -63,8 +63,7 @@ pub(super) fn write_json(out: &mut Vec<u8>, message: &ShownMessage<'_>) {
     let (read, _) = body_structure(message.bytes);
     let root = message.whole.unwrap_or(&read);
     let mut json = Json::line(out, "structure");
-    json.key("uid").number(message.uid.get().into());
-    json.key("seq").number(u64::from(message.row) + 1);
+    message.write_keys(&mut json);
     json.key("parts").open(b'[');
     for part in parts(root) {
         write_part(&mut json, &part);
@@ -116,8 +115,10 @@ pub(super) fn write_tree(
         let kind = visible(media_type(part.body).as_bytes());
         table.row([format!("{tree}{}", part.number), kind, size(part.body.size), name]);
     }
-    if follows {
-        context.out.line("")?;
+    match message.mailbox {
+        Some(_) => message.write_rule(context.out.buffer(), context.style, follows),
+        None if follows => context.out.line("")?,
+        None => {}
     }
     table.write(context.out.buffer(), "");
     for defect in defects {

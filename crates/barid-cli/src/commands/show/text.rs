@@ -13,10 +13,7 @@ pub(super) fn write(context: &mut Context, message: &ShownMessage<'_>, follows: 
     let style = context.style;
     let (root, defects) = body_structure(message.bytes);
     let out = context.out.buffer();
-    if follows {
-        let rule = format!("\n{}─── UID {} ───{}\n", style.dim, message.uid, style.reset);
-        out.extend_from_slice(rule.as_bytes());
-    }
+    message.write_rule(out, style, follows);
     headers::write_usual(out, style, message);
     let text = readable_text_of(message.bytes, &root);
     if !text.is_empty() {
@@ -43,8 +40,7 @@ pub(super) fn write(context: &mut Context, message: &ShownMessage<'_>, follows: 
 /// Writes the line of JSON, with the text and the attachments unless only headers are wanted.
 pub(super) fn write_json(context: &mut Context, message: &ShownMessage<'_>, headers_only: bool) {
     let mut json = Json::line(context.out.buffer(), "show");
-    json.key("uid").number(message.uid.get().into());
-    json.key("seq").number(u64::from(message.row) + 1);
+    message.write_keys(&mut json);
     headers::write_json(&mut json, message);
     if !headers_only {
         let (root, _) = body_structure(message.bytes);

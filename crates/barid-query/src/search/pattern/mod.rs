@@ -13,7 +13,7 @@ use std::fmt;
 use regex::bytes::{Regex, RegexBuilder};
 
 pub(crate) use self::finder::PatternFinder;
-pub(crate) use self::text::PatternText;
+pub(crate) use self::text::{PatternText, push_without_accents};
 use self::word::words;
 use super::error::SearchError;
 use crate::limits::{

@@ -13,19 +13,22 @@ impl TextPattern {
     /// expression only its longest run of ASCII.
     #[must_use]
     pub fn required_texts(&self) -> Vec<String> {
-        if self.folds_accents {
-            return Vec::new();
-        }
+        if self.folds_accents { Vec::new() } else { self.texts_of_matches() }
+    }
+
+    /// Returns the same texts also with accents folded: then texts without accents contain them.
+    pub(crate) fn texts_of_matches(&self) -> Vec<String> {
+        let folds = self.folds_accents;
         let mut texts: Vec<String> = match &self.source {
             PatternSource::Text(text) | PatternSource::Prefix(text) => {
-                vec![PatternText::new(text.into()).folded_form(false).to_owned()]
+                vec![PatternText::new(text.into()).folded_form(folds).to_owned()]
             }
             PatternSource::Near(text, _) => {
-                words(text, false).unwrap_or_default().into_iter().map(|word| word.text).collect()
+                words(text, folds).unwrap_or_default().into_iter().map(|word| word.text).collect()
             }
             PatternSource::Regex(text) => {
                 // The form that is compiled.
-                vec![longest_run(PatternText::new(text.into()).regex_form(false))]
+                vec![longest_run(PatternText::new(text.into()).regex_form(folds))]
             }
         };
         texts.retain(|text| !text.is_empty());

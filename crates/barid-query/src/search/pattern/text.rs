@@ -62,6 +62,20 @@ impl<'t> PatternText<'t> {
     }
 }
 
+/// Appends a folded text without its accents; bytes that are not UTF-8 stay.
+pub(crate) fn push_without_accents(folded: &[u8], out: &mut Vec<u8>) {
+    if folded.is_ascii() {
+        return out.extend_from_slice(folded);
+    }
+    for chunk in folded.utf8_chunks() {
+        let mut room = [0; 4];
+        for c in chunk.valid().chars().filter(|c| !is_accent(*c)) {
+            out.extend_from_slice(c.encode_utf8(&mut room).as_bytes());
+        }
+        out.extend_from_slice(chunk.invalid());
+    }
+}
+
 /// Returns `true` for marks that are accents: all that combine with a letter (UAX #44,
 /// Canonical_Combining_Class), except those that make it another letter: nukta, voicing of kana,
 /// virama.
