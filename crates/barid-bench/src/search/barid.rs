@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::material::messages_of;
 use super::query::Query;
 use super::step::Side;
-use super::system::{Size, System, ask};
+use super::system::{Candidates, Size, System, ask};
 use crate::lab::{Figures, Runner, command_line};
 use crate::systems::answer::{Answer, numbers};
 use crate::systems::barid::{forget, in_folder, index_bytes};
@@ -39,6 +39,13 @@ struct Status {
     opaque_bytes: u64,
 }
 
+/// The output of `search --count --json` as far as it is read.
+#[derive(Deserialize)]
+struct Count {
+    count: u64,
+    read: u64,
+}
+
 impl Barid {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
@@ -47,10 +54,13 @@ impl Barid {
     }
 
     fn search(&self, query: &Query) -> Command {
-        let words: &[&str] = match self.side.reads_mail() {
-            true => &["--no-index", "search"],
-            false => &["search"],
-        };
+        match self.side.reads_mail() {
+            true => self.search_as(&["--no-index", "search"], query),
+            false => self.search_as(&["search"], query),
+        }
+    }
+
+    fn search_as(&self, words: &[&str], query: &Query) -> Command {
         let mut command = self.command(words);
         let key = query.field.name().to_ascii_uppercase();
         command.arg(format!("{key} \"{}\"", query.needle));
@@ -91,6 +101,16 @@ impl System for Barid {
         let text = self.runner.text(&self.search(query), NOTHING)?;
         let Answer::Numbers(uids) = numbers(&text)? else { return Ok(Vec::new()) };
         messages_of(&uids, &self.maildir.join("dovecot-uidlist"))
+    }
+
+    fn candidates(&mut self, query: &Query) -> Result<Option<Candidates>> {
+        if self.side.reads_mail() {
+            return Ok(None);
+        }
+        let command = self.search_as(&["search", "--count", "--json"], query);
+        let text = self.runner.text(&command, NOTHING)?;
+        let Count { count: found, read } = serde_json::from_str(&text).with_context(|| text)?;
+        Ok(Some(Candidates { found, read }))
     }
 
     fn sizes(&mut self) -> Result<Vec<Size>> {

@@ -26,7 +26,7 @@ mod words;
 pub use query::{Class, Field, Query};
 pub use results::{Recall, Results, Run};
 pub use step::{Side, Step};
-pub use system::Size;
+pub use system::{Candidates, Size};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -108,11 +108,14 @@ fn recall_lines(results: &Results) -> Result<Vec<String>> {
 
 /// Returns the queries as CSV.
 fn query_list(results: &Results) -> String {
-    let head = "query,field,class,text,matches\n".to_owned();
+    let head = "query,field,class,text,matches,found,read\n".to_owned();
     let lines = results.queries.iter().enumerate().map(|(at, query)| {
         let Query { field, class, needle, .. } = query;
         let matches = lab::optional(results.matches.get(at).copied());
-        format!("{at},{},{class},\"{needle}\",{matches}\n", field.name())
+        let own = results.candidates.iter().find(|(of, _)| *of == at).map(|(_, own)| own);
+        let found = lab::optional(own.map(|own| own.found));
+        let read = lab::optional(own.map(|own| own.read));
+        format!("{at},{},{class},\"{needle}\",{matches},{found},{read}\n", field.name())
     });
     std::iter::once(head).chain(lines).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::query::{Class, Field, Query};
 use super::step::{Side, Step};
-use super::system::Size;
+use super::system::{Candidates, Size};
 use crate::lab::{self, Measured, Spread};
 
 /// A run of one side at one step in one round; of a query, one process.
@@ -40,6 +40,8 @@ pub struct Results {
     pub queries: Vec<Query>,
     /// Number of messages that each query must find, of those that leave no doubt.
     pub matches: Vec<u64>,
+    /// Messages that the index of barid leaves to be read, by the index of the query.
+    pub candidates: Vec<(usize, Candidates)>,
     /// Differences from the truth.
     pub recalls: Vec<Recall>,
     /// Sizes of the indexes after the last build.
@@ -75,6 +77,19 @@ impl Results {
         }
         let median = |(query, seconds)| Some((query, Spread::of(seconds)?.median));
         by_query.into_iter().enumerate().filter_map(median).collect()
+    }
+
+    /// Returns for each query of a step that barid was asked its seconds, less those of reading the
+    /// messages that the index left open: for each as long as without an index.
+    pub(crate) fn seconds_of_index(&self, step: Step) -> Vec<f64> {
+        let linear = self.spread_of_queries(Side::Linear, step);
+        let of_message = linear.map_or(0.0, |linear| linear.median) / self.messages.max(1) as f64;
+        let read = |query: usize| {
+            let found = self.candidates.iter().find(|(of, _)| *of == query);
+            found.map_or(0, |(_, candidates)| candidates.read)
+        };
+        let seconds = self.seconds_of_queries(Side::Barid, step).into_iter();
+        seconds.map(|(query, seconds)| seconds - read(query) as f64 * of_message).collect()
     }
 
     /// Returns the spread of the queries of a step: of the median of each over all rounds.

@@ -136,6 +136,8 @@ impl Rounds<'_> {
                         continue;
                     }
                 };
+                let candidates = stoppable(self.stop, system.candidates(query))?;
+                results.candidates.extend(candidates.map(|candidates| (at, candidates)));
                 let difference = truth.compare(at, &found);
                 recall.asked += 1;
                 recall.matches += truth.matches(at).len() as u64;

@@ -20,6 +20,23 @@ pub struct Size {
     pub bytes: u64,
 }
 
+/// The number of messages that a query finds, and of those that were read for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// Messages that are found.
+    pub found: u64,
+    /// Messages that the index left open.
+    pub read: u64,
+}
+
+impl Candidates {
+    /// Returns the number of messages that the index did not exclude. An index that is certain of
+    /// some and leaves others open is counted too low by the former.
+    pub(crate) fn all(self) -> u64 {
+        self.found.max(self.read)
+    }
+}
+
 /// A program with its index of the Maildir.
 pub(crate) trait System {
     fn side(&self) -> Side;
@@ -39,6 +56,12 @@ pub(crate) trait System {
 
     /// Returns the numbers of the messages that the program finds, ascending.
     fn found(&mut self, query: &Query) -> Result<Vec<u32>>;
+
+    /// Returns what the index leaves to be read, if the program tells it.
+    fn candidates(&mut self, query: &Query) -> Result<Option<Candidates>> {
+        let _ = query;
+        Ok(None)
+    }
 
     /// Returns the sizes of the parts of the index.
     fn sizes(&mut self) -> Result<Vec<Size>>;

@@ -51,8 +51,8 @@ impl Moved {
 ///
 /// With [`ConvertOptions::proof`] only messages that were read back and are the same leave the
 /// source; [`ConvertOptions::dedupe`] is not used. The expunged messages are not kept for
-/// [`Mailbox::undo`], since they are in the target, but for the last one of a file: its end may come
-/// while it is moved. **Commit points:** the note; each batch of copied messages; the expunge, and
+/// [`Mailbox::undo`], since they are in the target, but for the last one of a file, whose end may
+/// come while it is moved. **Commit points:** the note; each batch of copied messages; the expunge, and
 /// that of the last message.
 ///
 /// # Errors

@@ -211,6 +211,7 @@ fn print_count(context: &mut Context, searched: &Mailboxes) -> anyhow::Result<()
     }
     let mut json = Json::line(context.out.buffer(), "search");
     json.key("count").number(total);
+    json.key("read").number(searched.parts.iter().map(|part| u64::from(part.read)).sum());
     if searched.is_many {
         json.key("mailboxes").open(b'[');
         for FoundMailbox { name, rows, .. } in &searched.parts {
