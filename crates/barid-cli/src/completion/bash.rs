@@ -15,18 +15,23 @@ pub(super) struct Bash;
 
 const SCRIPT: &str = r#"
 _barid() {
-    local IFS=$' \t\n' line=${COMP_LINE:0:COMP_POINT} words current
+    local IFS=$' \t\n' line=${COMP_LINE:0:COMP_POINT} words current answer answers
     read -r -a words <<< "$line"
     [[ $line == *[[:space:]] ]] && words+=("")
     current=${words[${#words[@]}-1]}
-    IFS=$'\013'
-    COMPREPLY=( $( \
+    COMPREPLY=()
+    mapfile -t -d $'\013' answers < <( \
         VARIABLE=bash \
-        _CLAP_IFS="$IFS" \
+        _CLAP_IFS=$'\013' \
         _CLAP_COMPLETE_INDEX=$(( ${#words[@]} - 1 )) \
         barid -- "${words[@]}" 2>/dev/null \
-    ) )
-    COMPREPLY=( "${COMPREPLY[@]#"${current%"$2"}"}" )
+    )
+    for answer in "${answers[@]}"; do
+        answer=${answer#"${current%"$2"}"}
+        # Names of files are anybody's: the shell must not take anything in them for its own.
+        [[ $answer == "~"* ]] || printf -v answer %q "$answer"
+        COMPREPLY+=("$answer")
+    done
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=:/] ]]; then
         compopt -o nospace 2> /dev/null
     fi

@@ -328,6 +328,11 @@ impl UnreadAttachments {
         }
     }
 
+    /// Returns those of a search that could not be read.
+    pub(crate) fn failed(found: &FoundMessages) -> Self {
+        Self { failed: found.attachments_unread, is_nothing_found: false }
+    }
+
     /// Returns those of the searches of two mailboxes.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {

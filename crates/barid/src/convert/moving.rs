@@ -52,8 +52,8 @@ impl Moved {
 /// With [`ConvertOptions::proof`] only messages that were read back and are the same leave the
 /// source; [`ConvertOptions::dedupe`] is not used. The expunged messages are not kept for
 /// [`Mailbox::undo`], since they are in the target, but for the last one of a file, whose end may
-/// come while it is moved. **Commit points:** the note; each batch of copied messages; the expunge, and
-/// that of the last message.
+/// come while it is moved. **Commit points:** the note; each batch of copied messages; the
+/// expunge, and that of the last message.
 ///
 /// # Errors
 /// [`Error::MoveRunning`]; [`Error::ConversionStopped`], after which the same call continues;
@@ -117,13 +117,14 @@ pub fn move_messages(
             moved.uids.iter().copied().partition(|(uid, _)| is_same(uid));
         moved.uids = same;
         moved.unproven.extend(changed.into_iter().map(|(uid, _)| uid));
-        let messages = moved.uids.len() as u64;
-        let expunged = expunge(source, &moved.uids, options, &mut moved.changed);
-        expunged.map_err(|error| Error::NotRemoved {
-            path: source.path().to_owned(),
-            messages,
-            source: Box::new(error),
-        })?;
+        if let Err(error) = expunge(source, &moved.uids, options, &mut moved.changed) {
+            let gone: u64 = moved.changed.iter().map(|done| u64::from(done.expunged)).sum();
+            return Err(Error::NotRemoved {
+                path: source.path().to_owned(),
+                messages: (moved.uids.len() as u64).saturating_sub(gone),
+                source: Box::new(error),
+            });
+        }
     }
     plan.finish(source, uids, (&moved, &place))?;
     moved.uids.sort_unstable();
@@ -333,7 +334,7 @@ fn expunge(
     };
     let (growing, whole): (Vec<Uid>, Vec<Uid>) =
         moved.iter().map(|(uid, _)| *uid).partition(|uid| Some(*uid) == last);
-    let keep_last = KeepExpunged::WherePossible(KeepLimits::default());
+    let keep_last = KeepExpunged::OrRefuse(KeepLimits::default());
     for (expunge, keep) in [(whole, KeepExpunged::No), (growing, keep_last)] {
         if expunge.is_empty() {
             continue;

@@ -100,7 +100,8 @@ impl View {
 
     fn run(&self, matcher: &Matcher) -> Result<FoundMessages> {
         let turn = Mutex::default();
-        let mut passes = Passes { view: self, matcher, index: None, turn: &turn };
+        let mut passes =
+            Passes { view: self, matcher, index: None, hides_unread: false, turn: &turn };
         let (mut rows, mut unknown) = passes.facts()?;
         let mut attachments_unread = Vec::new();
         let index = match self.options.use_index && unknown.len() >= INDEX_ASKED_MIN {

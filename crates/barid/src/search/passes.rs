@@ -51,6 +51,8 @@ pub(super) struct Passes<'a> {
     pub(super) matcher: &'a Matcher,
     /// Answers of the text index.
     pub(super) index: Option<&'a IndexAnswers>,
+    /// `true` to know nothing from attachments of which one could not be read.
+    pub(super) hides_unread: bool,
     /// Locked by a thread that searches a large message.
     pub(super) turn: &'a Mutex<()>,
 }
@@ -89,16 +91,18 @@ impl Passes<'_> {
             return Ok(Vec::new());
         };
         let mut found = Vec::new();
-        let mut scratch = Scratch::default();
+        let (hiding, mut scratch) = (Self { hides_unread: true, ..*self }, Scratch::default());
         for row in rows.iter().copied().filter(|row| index.lacks_unread(*row)) {
             let facts = self.facts_of(row, &self.view.snapshot.core(row)?);
-            let mut view = self.indexed(row, FactsView(facts));
-            view.hides_unread = true;
+            let mut view = hiding.indexed(row, FactsView(facts));
             if self.matcher.matches(&mut view, &mut scratch).is_none() {
                 found.push(row);
             }
         }
-        Ok(found)
+        match found.is_empty() || !self.matcher.asks(Cost::Fields) {
+            true => Ok(found),
+            false => Ok(hiding.fields(&found)?.unknown),
+        }
     }
 
     /// Matches the fixed-size facts of rows.
@@ -122,7 +126,7 @@ impl Passes<'_> {
 
     /// Returns a view of a row that asks the text index first.
     fn indexed<V>(&self, row: u32, view: V) -> IndexedView<'_, V> {
-        IndexedView { index: self.index, row, hides_unread: false, view }
+        IndexedView { index: self.index, row, hides_unread: self.hides_unread, view }
     }
 
     fn facts_of(&self, row: u32, core: &Core) -> Facts {

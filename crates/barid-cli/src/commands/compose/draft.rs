@@ -13,6 +13,7 @@ use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 
 use super::parts::{Correspondent, Original, people};
+use super::recipients::typed_people;
 use crate::exit::WithHint;
 
 /// The people whom an answer addresses.
@@ -78,9 +79,7 @@ impl Draft {
         from: Option<String>,
         is_inline: bool,
     ) -> anyhow::Result<Self> {
-        if let Some(person) = people(to.as_bytes()).iter().find(|person| !person.is_whole()) {
-            return Err(no_address(&person.in_field()));
-        }
+        typed_people(to)?;
         let subject = format!("Fwd: {}", original.subject());
         let fields = [("To", to.to_owned()), ("Subject", subject)];
         let fields = fields.map(|(name, value)| (name.to_owned(), value)).to_vec();
@@ -159,12 +158,7 @@ impl Draft {
             if !RECIPIENT_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
                 continue;
             }
-            for person in people(value.as_bytes()) {
-                if !person.is_whole() {
-                    return Err(no_address(&person.in_field()));
-                }
-                found.push(person.address);
-            }
+            found.extend(typed_people(value)?.into_iter().map(|person| person.address));
         }
         match found.is_empty() {
             true => Err(WithHint::error("it has no recipient", "fill in To, Cc or Bcc")),
@@ -204,10 +198,6 @@ impl Draft {
         OsVfs.random(&mut random).context("no random bytes for the Message-ID")?;
         Ok(format!("{:032x}@{host}", u128::from_le_bytes(random)))
     }
-}
-
-fn no_address(text: &str) -> anyhow::Error {
-    WithHint::error(format!("{text:?} is not an address"), "an address is like ann@mail.example")
 }
 
 /// Returns the value of a field as it is sent: addresses and texts are encoded.

@@ -2,6 +2,7 @@
 
 mod draft;
 mod parts;
+mod recipients;
 mod sending;
 
 use std::ffi::OsString;
@@ -12,12 +13,12 @@ use clap::{Args, ValueHint};
 
 use self::draft::{Draft, Recipients};
 use self::parts::Original;
-use self::sending::{Edited, edit, send};
+use self::sending::edit;
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint};
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::{MessageSelection, Selector};
-use crate::output::escape::visible;
+use crate::output::escape::{Space, visible, write_visible};
 use crate::output::json::Json;
 
 const REPLY_EXAMPLES: &str = "\
@@ -151,8 +152,8 @@ fn no_change() -> FlagChange {
 fn sender(args: &DraftArgs) -> anyhow::Result<Option<String>> {
     let of_environment = || std::env::var("EMAIL").ok().filter(|email| !email.trim().is_empty());
     let Some(from) = args.from.clone().or_else(of_environment) else { return Ok(None) };
-    match parts::people(from.as_bytes()).as_slice() {
-        [person] if person.is_whole() => Ok(Some(from)),
+    match recipients::typed_people(&from).as_deref() {
+        Ok([_]) => Ok(Some(from)),
         _ => Err(WithHint::error(
             format!("{from:?} is not an address"),
             "--from takes one, such as \"Ann Lee <ann@mail.example>\"",
@@ -200,11 +201,12 @@ fn finish(
         print(context, &draft.message()?)?;
         return Ok(Outcome::Done);
     }
-    let Edited::Changed(draft) = edit(draft)? else {
+    let Some(edited) = edit(draft)? else {
         context.note("not sent: the text was not changed");
         return Ok(Outcome::NothingMatched);
     };
-    let recipients = send(&draft, args.sendmail.as_deref())?;
+    let recipients = edited.send(args.sendmail.as_deref())?;
+    mark(context, mailbox, uid, change);
     let told = if recipients.len() > 3 {
         format!("{} recipients", recipients.len())
     } else {
@@ -221,13 +223,17 @@ fn finish(
     } else {
         context.out.line(&format!("sent to {}", visible(told.as_bytes())))?;
     }
-    mark(context, mailbox, uid, change);
     Ok(Outcome::Done)
 }
 
 fn print(context: &mut Context, message: &[u8]) -> anyhow::Result<()> {
     if !context.global.json {
-        return Ok(context.out.block(message)?);
+        if context.width.is_none() {
+            return Ok(context.out.block(message)?);
+        }
+        // A received message may have anything in it.
+        write_visible(context.out.buffer(), message, Space::Lines);
+        return Ok(context.out.settle()?);
     }
     let mut json = Json::line(context.out.buffer(), "draft");
     json.key("message").bytes(message);

@@ -38,16 +38,23 @@ impl Correspondent {
     }
 }
 
-/// Returns the people of an address field, those of groups included.
+/// Returns the people of a received address field, those of groups included; what is no address is
+/// left out.
 pub(super) fn people(raw: &[u8]) -> Vec<Correspondent> {
     let mut people = Vec::new();
     visit_parsed(raw, &mut |person| {
         people.extend(person.address.map(|address| Correspondent {
-            name: person.name.map(str::to_owned),
-            address: address.to_owned(),
+            name: person.name.map(on_one_line),
+            address: on_one_line(address),
         }));
     });
     people
+}
+
+/// Returns a text of a message without control characters, which would begin another field, or
+/// change a terminal.
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
 /// A received message.
@@ -87,22 +94,19 @@ impl<'m> Original<'m> {
     /// Returns the decoded subject.
     pub(super) fn subject(&self) -> String {
         let raw = self.fields.subject.unwrap_or_default();
-        decode_words(&unfold(raw)).trim().to_owned()
+        on_one_line(&decode_words(&unfold(raw))).trim().to_owned()
     }
 
     /// Returns the Message-ID with its brackets.
     pub(super) fn id(&self) -> Option<String> {
-        let id = message_id(self.fields.message_id?, Profile::Rfc)?;
-        Some(format!("<{}>", String::from_utf8_lossy(&id)))
+        in_brackets(&message_id(self.fields.message_id?, Profile::Rfc)?)
     }
 
     /// Returns References of an answer (RFC 5322 §3.6.4): the last ids, and the message itself.
     pub(super) fn references(&self) -> String {
         let mut ids = Vec::new();
         let raw = self.fields.references.or(self.fields.in_reply_to).unwrap_or_default();
-        message_ids(raw, Profile::Rfc, &mut |id| {
-            ids.push(format!("<{}>", String::from_utf8_lossy(id)));
-        });
+        message_ids(raw, Profile::Rfc, &mut |id| ids.extend(in_brackets(id)));
         ids.extend(self.id());
         ids.dedup();
         let from = ids.len().saturating_sub(DRAFT_REFERENCES_MAX);
@@ -134,6 +138,13 @@ impl<'m> Original<'m> {
     pub(super) fn attachments(&self) -> usize {
         attachments(&body_structure(self.bytes).0).len()
     }
+}
+
+/// Returns an id as a field has it; `None` for one with bytes that no field may have.
+fn in_brackets(id: &[u8]) -> Option<String> {
+    let id = std::str::from_utf8(id).ok()?;
+    let is_plain = id.bytes().all(|byte| byte.is_ascii_graphic() && !b"<>".contains(&byte));
+    is_plain.then(|| format!("<{id}>"))
 }
 
 #[cfg(test)]

@@ -19,20 +19,18 @@ use crate::signals;
 /// Programs that send, where the search path has none.
 const SENDMAIL: [&str; 2] = ["/usr/sbin/sendmail", "/usr/lib/sendmail"];
 
-/// A draft that was shown to its author.
-pub(super) enum Edited {
-    /// Saved with changes.
-    Changed(Draft),
-    /// Left as it was.
-    Unchanged,
+/// A draft that its author has changed, and the file with it, which stays until it is sent.
+pub(super) struct EditedDraft {
+    draft: Draft,
+    path: PathBuf,
 }
 
-/// Lets the author change a draft in an editor.
+/// Lets the author change a draft in an editor; `None` if it was left as it was.
 ///
 /// # Errors
 ///
 /// Returns an error that names the file with the text, which then stays.
-pub(super) fn edit(draft: Draft) -> anyhow::Result<Edited> {
+pub(super) fn edit(draft: Draft) -> anyhow::Result<Option<EditedDraft>> {
     // The editor has the terminal: its Ctrl-C is not for this program.
     signals::set_on_signal(&Arc::default()).context("signals cannot be caught")?;
     let template = draft.template();
@@ -41,43 +39,48 @@ pub(super) fn edit(draft: Draft) -> anyhow::Result<Edited> {
         let bytes = OsVfs.read(&path, DRAFT_LEN_MAX)?;
         String::from_utf8(bytes).context("the text is not UTF-8")
     });
-    let parsed = edited.and_then(|text| match text == template {
-        true => Ok(Edited::Unchanged),
-        false => draft.edited(&text).map(Edited::Changed),
-    });
-    match parsed {
-        Ok(edited) => {
-            OsVfs.remove_file(&path).with_context(|| path.display().to_string())?;
-            Ok(edited)
+    match edited {
+        Ok(text) if text == template => {
+            remove(&path)?;
+            Ok(None)
+        }
+        Ok(text) => {
+            let draft = draft.edited(&text).map_err(|error| kept(error, &path))?;
+            Ok(Some(EditedDraft { draft, path }))
         }
         Err(error) => Err(kept(error, &path)),
     }
 }
 
-/// Sends a draft; returns the addresses of the recipients.
-///
-/// # Errors
-///
-/// Returns an error that names the file with the message, which then stays.
-pub(super) fn send(draft: &Draft, command: Option<&OsStr>) -> anyhow::Result<Vec<String>> {
-    let message = draft.message()?;
-    let sent = draft.recipients().and_then(|recipients| {
-        pass(&message, command)?;
+impl EditedDraft {
+    /// Sends the draft; returns the addresses of the recipients.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file with the text, which then stays.
+    pub(super) fn send(self, command: Option<&OsStr>) -> anyhow::Result<Vec<String>> {
+        let Self { draft, path } = self;
+        let send = || {
+            let recipients = draft.recipients()?;
+            pass(&draft.message()?, command)?;
+            Ok(recipients)
+        };
+        let recipients = send().map_err(|error| kept(error, &path))?;
+        // It is sent: a file that stays is no error.
+        let _ = remove(&path);
         Ok(recipients)
-    });
-    match sent {
-        Ok(recipients) => Ok(recipients),
-        Err(error) => {
-            let path = new_file(&message)?;
-            Err(kept(error, &path))
-        }
     }
 }
 
+fn remove(path: &Path) -> anyhow::Result<()> {
+    OsVfs.remove_file(path).with_context(|| path.display().to_string())
+}
+
 fn kept(error: anyhow::Error, path: &Path) -> anyhow::Error {
+    let path = path.display();
     WithHint::error(
         format!("not sent: {error:#}"),
-        format!("what you wrote is in {}", path.display()),
+        format!("what you wrote is in {path}; `mutt -H {path}` goes on with it"),
     )
 }
 

@@ -30,7 +30,8 @@ Examples:
 
 The messages get new UIDs. A message leaves MAILBOX when its copy is safe on the disk, so after a
 crash or an interruption each is in one of both mailboxes, or in both; the same command then
-continues, copies none twice, and removes what is left.
+continues, copies none twice, and removes what is left. The last message of an mbox is also kept for
+`barid undo`, since another program may still be writing it.
 
 Exit status: 1 if a message does not exist or nothing was found, 2 if one could not be moved.";
 

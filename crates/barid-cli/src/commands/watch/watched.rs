@@ -1,6 +1,7 @@
 //! The mailboxes that are watched: those that were named, and those of trees, in which more may
 //! appear.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,9 @@ pub(super) struct Watched {
     watcher: Watcher,
     stop: Arc<AtomicBool>,
     names: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: HashSet<PathBuf>,
+    /// Mailboxes of trees that cannot be opened, with the errors that were reported.
+    failing: HashMap<PathBuf, String>,
     /// New messages of each since some were indexed.
     unindexed: Vec<usize>,
     trees: Vec<PathBuf>,
@@ -38,7 +41,8 @@ impl Watched {
             watcher: Watcher::new(Arc::new(OsVfs), options),
             stop,
             names: Vec::new(),
-            paths: Vec::new(),
+            paths: HashSet::new(),
+            failing: HashMap::new(),
             unindexed: Vec::new(),
             trees: Vec::new(),
             looked: Instant::now(),
@@ -56,12 +60,30 @@ impl Watched {
             context.open_with(spec, &|options| options.stop = Some(Arc::clone(&self.stop)))?;
         let number = self.watcher.add(mailbox);
         self.names.push(name.to_owned());
-        self.paths.push(spec.path.clone());
+        self.paths.insert(spec.path.clone());
         self.unindexed.push(0);
         if let Some(why) = self.watcher.why_polled(number) {
             context.detail(&format!("{}: checked at intervals: {why}", name.display()));
         }
         Ok(number)
+    }
+
+    /// Watches a mailbox of a tree; returns its number. One that cannot be opened is reported once,
+    /// and tried again later.
+    fn try_add(&mut self, context: &Context, spec: &MailboxSpec) -> Option<usize> {
+        match self.add(context, spec.path.as_os_str(), spec) {
+            Ok(number) => {
+                self.failing.remove(&spec.path);
+                Some(number)
+            }
+            Err(error) => {
+                let text = format!("{error:#}");
+                if self.failing.insert(spec.path.clone(), text.clone()).as_ref() != Some(&text) {
+                    report(context, &error);
+                }
+                None
+            }
+        }
     }
 
     /// Watches the mailboxes of a tree.
@@ -73,7 +95,7 @@ impl Watched {
             return Err(NotThere::error(message, "name a folder with mailboxes"));
         }
         for spec in specs {
-            self.add(context, spec.path.as_os_str(), &spec)?;
+            self.try_add(context, &spec);
         }
         self.trees.push(dir);
         Ok(())
@@ -97,8 +119,7 @@ impl Watched {
         self.watcher.next(wait)
     }
 
-    /// Looks for mailboxes that have appeared in the trees, and returns their messages as new. One
-    /// that cannot be opened is reported, and tried again.
+    /// Looks for mailboxes that have appeared in the trees, and returns their messages as new.
     pub(super) fn look_for_more(&mut self, context: &Context) -> ChangesOf {
         let mut found = ChangesOf::new();
         if self.trees.is_empty() || self.looked.elapsed() < WATCH_TREE_INTERVAL {
@@ -108,9 +129,8 @@ impl Watched {
         for dir in self.trees.clone() {
             // A tree that cannot be listed now is listed again.
             for spec in self.further(&dir).unwrap_or_default() {
-                match self.add(context, spec.path.as_os_str(), &spec) {
-                    Ok(number) => found.push((number, all_new(self.mailbox(number)))),
-                    Err(error) => report(context, &error),
+                if let Some(number) = self.try_add(context, &spec) {
+                    found.push((number, all_new(self.mailbox(number))));
                 }
             }
         }

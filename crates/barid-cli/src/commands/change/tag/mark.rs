@@ -49,15 +49,24 @@ impl<'v> Mark<'v> {
         match parsed {
             Some(numbers) => Ok(Some(numbers)),
             None => Err(WithHint::error(
-                format!("{}: damaged: it is unknown which messages are new", self.path.display()),
-                "remove this file: the next run takes all messages for new",
+                format!(
+                    "{}: damaged, so it is not known which messages are new",
+                    self.path.display()
+                ),
+                "remove the file; the next run then treats all messages as new",
             )),
         }
     }
 
     /// Notes that all messages before `uidnext` have been there. Durable when this returns: the
     /// changes themselves were so before.
+    ///
+    /// Another run may have come further meanwhile: a note never goes back.
     pub(super) fn advance(&self, uidvalidity: u32, uidnext: Uid) -> anyhow::Result<()> {
+        let known = self.read()?;
+        if known.is_some_and(|(validity, next)| validity == uidvalidity && next >= uidnext) {
+            return Ok(());
+        }
         let text = format!("{uidvalidity} {}\n", uidnext.get());
         let written = self.path.parent().map_or(Ok(()), |dir| {
             create_dir_durable(self.vfs, dir, 0o700)?;
@@ -84,6 +93,7 @@ mod tests {
         assert_eq!(mark("/a").read().unwrap(), None);
         mark("/a").advance(5, Uid::MIN).unwrap();
         mark("/a").advance(5, Uid::new(9).unwrap()).unwrap();
+        mark("/a").advance(5, Uid::new(3).unwrap()).unwrap();
         assert_eq!(mark("/a").read().unwrap(), Some((5, Uid::new(9).unwrap())));
         assert_eq!(mark("/b").read().unwrap(), None);
     }

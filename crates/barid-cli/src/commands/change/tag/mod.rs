@@ -3,6 +3,7 @@
 mod mark;
 mod rules;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report_unreadable};
 use crate::mail::query::QueryArgs;
+use crate::mail::selection::UnreadAttachments;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::grouped;
@@ -46,8 +48,8 @@ Exit status: 0 also if no rule finds a message, 2 if a message could not be sear
 
 /// Add flags and keywords by rules, to new messages or to all
 ///
-/// With --new, a rule sees each message once: barid notes which have been there, by rules file and
-/// mailbox, so flags that you change later stay as you leave them.
+/// With --new, a rule sees each message once: barid records the last message that it has seen for each
+/// rules file and mailbox, so it does not undo your later changes.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TagArgs {
@@ -94,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &TagArgs) -> anyhow::Result<Outco
     let mark = args.new.then(|| Mark::of(&OsVfs, &state_dir, session.mailbox.id(), &args.rules));
     let mark = mark.transpose()?;
     let range = range_of(&session.mailbox.status(), mark.as_ref())?;
-    let (found, unreadable) = find(&mut session.mailbox, &rules, range)?;
+    let (found, unreadable) = find(context, &mut session.mailbox, &rules, range)?;
     let outcome = change(context, args, &mut session, (&rules, &found))?;
     if let Some(mark) = mark.filter(|_| !session.dry_run && !session.is_stopped()) {
         mark.advance(range.uidvalidity, range.uidnext)?;
@@ -124,6 +126,7 @@ fn range_of(status: &Status, mark: Option<&Mark<'_>>) -> anyhow::Result<TaggedRa
 
 /// Finds the messages of each rule.
 fn find(
+    context: &Context,
     mailbox: &mut Mailbox,
     rules: &[Rule],
     range: TaggedRange,
@@ -135,6 +138,7 @@ fn find(
     let numbers = NumberSet::from_ranges([(range.from.get(), last)]);
     let within = SearchProgram::of(SearchKey::Uid(numbers));
     let (mut found, mut unreadable) = (Vec::with_capacity(rules.len()), Unreadable::new());
+    let (mut told, mut attachments) = (HashSet::new(), UnreadAttachments::default());
     for rule in rules {
         let program = within.and(&rule.program).map_err(|error| {
             WithHint::error(format!("rule {}: {error}", rule.name), "divide it into several rules")
@@ -142,13 +146,11 @@ fn find(
         let result = mailbox.search(&program, &UidSet::new())?;
         let uids = result.rows.iter().map(|row| mailbox.uid_of(*row));
         found.push(uids.collect::<barid::Result<Vec<Uid>>>()?);
-        let is_told = |uid: Uid, known: &Unreadable| known.iter().any(|(known, _)| *known == uid);
-        for (uid, error) in result.unreadable {
-            if !is_told(uid, &unreadable) {
-                unreadable.push((uid, error));
-            }
-        }
+        attachments = attachments.and(UnreadAttachments::failed(&result));
+        let unread = result.unreadable.into_iter();
+        unreadable.extend(unread.filter(|(uid, _)| told.insert(*uid)));
     }
+    attachments.report(context);
     if mailbox.status().uidvalidity.get() != range.uidvalidity {
         return Err(WithHint::error(
             "the messages were renumbered meanwhile: nothing is changed",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use barid::query::SearchProgram;
+use barid::query::{SearchKey, SearchNode, SearchProgram};
 use barid::vfs::OsVfs;
 use barid_serve::config::{
     ConfigErrors, ConfigProblem, ConfigSection, PlainValue, Section, load_config_text, many, one,
@@ -100,11 +100,18 @@ fn program(text: &str, config: &UserConfig, options: QueryArgs) -> anyhow::Resul
         return Ok(SearchProgram::all());
     }
     let selector = Selector::changing("nothing is flagged");
-    match MessageSelection::parse_words(config, &[text.to_owned()], options, selector)? {
-        MessageSelection::Query(program) => Ok(program),
-        MessageSelection::Uids(_) | MessageSelection::Deleted => {
-            Err(anyhow::anyhow!("a rule has a query, and no UIDs; `all` is every message"))
+    let selection = MessageSelection::parse_words(config, &[text.to_owned()], options, selector)?;
+    let is_number = |node: &SearchNode| matches!(node, SearchNode::Key(SearchKey::Seq(_)));
+    match selection {
+        MessageSelection::Query(ref program)
+            if !selection.names_uids() && !program.nodes().iter().any(is_number) =>
+        {
+            Ok(program.clone())
         }
+        _ => Err(anyhow::anyhow!(
+            "UIDs and sequence numbers name other messages in each mailbox, so no rule may; `all` \
+             is every message"
+        )),
     }
 }
 
@@ -149,7 +156,8 @@ mod tests {
         );
         check(
             "[[rule]]\nquery = \"1:5\"\nflags = [\"+a\", \"-a\"]\n",
-            "r.toml:2:9: rule.query: a rule has a query, and no UIDs; `all` is every message\n\
+            "r.toml:2:9: rule.query: UIDs and sequence numbers name other messages in each mailbox, so \
+             no rule may; `all` is every message\n\
              r.toml:3:9: rule.flags: a cannot be both added and removed",
         );
     }
