@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use barid_state::MessageKey;
 use barid_vfs::le::u32_at;
 
 use crate::base::{Base, Cursor};
 use crate::column::ColumnKind;
-use crate::core_row::{Core, UID_AT};
+use crate::core_row::{Core, UID_AT, identity_of};
 use crate::error::Result;
 use crate::record::Record;
 use crate::records::{Read, Wanted};
@@ -218,6 +219,34 @@ impl Snapshot {
             Ok(())
         })?;
         Ok(uids)
+    }
+
+    /// Visits the UIDs of a range of rows, and what their messages are: the message key, and the
+    /// length of the body as stored. Reads each block once, and decodes nothing else.
+    ///
+    /// # Errors
+    /// A damaged cache; errors of the file system.
+    pub fn identities(
+        &self,
+        rows: Range<u32>,
+        visit: &mut dyn FnMut(u32, MessageKey, u64),
+    ) -> Result<()> {
+        let body_len = |size: u64, header_len: u32| size.saturating_sub(header_len.into());
+        if self.overlay.has_places() {
+            return self.cores(rows, &mut |_, core| {
+                visit(core.uid.get(), core.key, body_len(core.size, core.header_len));
+            });
+        }
+        let mut cursor = Cursor::new(&self.base, ColumnKind::Core);
+        self.for_rows(rows, |_, physical| {
+            if let Some(core) = self.overlay.added_core(physical) {
+                visit(core.uid.get(), core.key, body_len(core.size, core.header_len));
+                return Ok(());
+            }
+            let (uid, key, size, header_len) = identity_of(cursor.row(physical)?);
+            visit(uid, key, body_len(size, header_len));
+            Ok(())
+        })
     }
 
     /// Returns the stored sizes of all rows, in bytes.

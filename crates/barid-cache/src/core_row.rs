@@ -75,8 +75,21 @@ pub struct Core {
 pub(crate) const CORE_ROW_LEN: usize = 96;
 /// Offset of the UID in a row.
 pub(crate) const UID_AT: usize = 0;
+/// Offset of the size in a row.
+const SIZE_AT: usize = 48;
+/// Offset of the message key in a row.
+const KEY_AT: usize = 56;
+/// Offset of the length of the header in a row.
+const HEADER_LEN_AT: usize = 80;
 /// Offset of the modseq in a row.
 pub(crate) const MODSEQ_AT: usize = 40;
+
+/// Returns the UID, the message key, the size and the length of the header of a row.
+#[inline]
+pub(crate) fn identity_of(row: &[u8]) -> (u32, MessageKey, u64, u32) {
+    let key = MessageKey(u64_at(row, KEY_AT));
+    (u32_at(row, UID_AT), key, u64_at(row, SIZE_AT), u32_at(row, HEADER_LEN_AT))
+}
 
 const BIT_SENT_OWN: u8 = 1;
 const BIT_RFC822_SIZE: u8 = 2;
@@ -199,7 +212,7 @@ impl Core {
         let i16_at = |at| u16_at(row, at).cast_signed();
         let i64_at = |at| u64_at(row, at).cast_signed();
         let bits = row[5];
-        let header_len = u32_at(row, 80);
+        let header_len = u32_at(row, HEADER_LEN_AT);
         let is_file = bits & BIT_FILE != 0;
         let location = if is_file {
             RowLocation::Name { in_new: bits & BIT_IN_NEW != 0, mark: u32_at(row, 72) }
@@ -211,7 +224,7 @@ impl Core {
                 body_len: u64_at(row, 72),
             })
         };
-        let size = u64_at(row, 48);
+        let size = u64_at(row, SIZE_AT);
         let delta = i64::from(u32_at(row, 84).cast_signed());
         Some(Self {
             uid: Uid::new(u32_at(row, UID_AT))?,
@@ -228,7 +241,7 @@ impl Core {
             },
             header_len,
             location,
-            key: MessageKey(u64_at(row, 56)),
+            key: MessageKey(u64_at(row, KEY_AT)),
             cut: bits & BIT_CUT != 0,
             heap: HeapRef::from_bits(u64_at(row, 88)),
             name: if is_file { HeapRef::from_bits(u64_at(row, 64)) } else { HeapRef::default() },

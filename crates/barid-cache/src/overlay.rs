@@ -156,6 +156,11 @@ impl Overlay {
             || !self.shifts.is_empty()
     }
 
+    /// Returns `true` if the log changes the size or the length of the header of messages.
+    pub(crate) fn has_places(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// Returns `true` if the log changes only the cores of existing messages.
     pub(crate) fn is_of_cores(&self) -> bool {
         self.added.is_empty() && self.changed.values_ever().all(|change| change.file.is_none())

@@ -94,4 +94,7 @@ fn bash_completes_pieces_of_words() {
     check("barid search x is:unr", "unr", "unread");
     check("barid search x fil", "fil", "filename:");
     check("barid search x query:", ":", ":todo");
+    // Names of files are anybody's.
+    world.write("zz$(touch x) *", b"");
+    check("barid ls zz", "zz", "zz\\$\\(touch\\ x\\)\\ \\*");
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-use barid_cache::Core;
 use barid_index::{AttachmentTexts, Doc, Segment};
+use barid_state::MessageKey;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::place::OpenSegments;
@@ -78,8 +78,8 @@ impl RowIdentity {
     /// Returns the identities of a stretch of rows.
     pub(super) fn of_rows(view: &View, rows: Range<u32>) -> Result<Vec<Self>> {
         let mut identities = Vec::with_capacity(rows.len());
-        let read = view.snapshot.cores(rows, &mut |_, core| {
-            identities.push(Self { uid: core.uid.get(), digest: digest_of(core) });
+        let read = view.snapshot.identities(rows, &mut |uid, key, body_len| {
+            identities.push(Self { uid, digest: digest_of(key, body_len) });
         });
         view.done(read)?;
         Ok(identities)
@@ -93,10 +93,9 @@ pub(super) fn docs_of(opened: &OpenSegments, number: usize) -> io::Result<Vec<Do
 }
 
 /// Returns what a message is: the hash of its header, and the length of its body.
-pub(super) fn digest_of(core: &Core) -> u64 {
-    let body_len = core.size.saturating_sub(core.header_len.into());
+fn digest_of(key: MessageKey, body_len: u64) -> u64 {
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&core.key.0.to_le_bytes());
+    bytes[..8].copy_from_slice(&key.0.to_le_bytes());
     bytes[8..].copy_from_slice(&body_len.to_le_bytes());
     xxh3_64(&bytes)
 }

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use barid::ThreadAlgorithm;
 use barid::query::{ReturnOptions, SearchResult};
+use barid::{ThreadAlgorithm, Uid};
 
 use super::addresses::Senders;
 use super::{Form, SearchArgs};
@@ -76,6 +76,11 @@ fn write_threads(
     Ok(())
 }
 
+/// Returns the UIDs of rows, as numbers.
+fn numbers_of(part: &FoundMailbox, rows: &[u32]) -> barid::Result<Vec<u32>> {
+    Ok(part.mailbox.uids_of(rows)?.into_iter().map(Uid::get).collect())
+}
+
 /// Prints UIDs: a set for each mailbox, or with an order of the messages as a list.
 fn write_uids(
     context: &mut Context,
@@ -88,8 +93,7 @@ fn write_uids(
         false => runs(searched, places).map(|(_, part, rows)| (part, rows)).collect(),
     };
     for (part, rows) in parts {
-        let uids = rows.iter().map(|row| Ok(part.mailbox.uid_of(*row)?.get()));
-        let uids = uids.collect::<barid::Result<Vec<u32>>>()?;
+        let uids = numbers_of(part, &rows)?;
         let out = context.out.buffer();
         if context.global.json {
             let mut json = Json::line(out, "uids");
@@ -160,11 +164,11 @@ pub(super) fn write_numbers(
     (part, places): (&FoundMailbox, &[Place]),
     returns: Option<ReturnOptions>,
 ) -> anyhow::Result<()> {
-    let number = |(_, row): &Place| match args.seq {
-        true => Ok(row + 1),
-        false => Ok(part.mailbox.uid_of(*row)?.get()),
-    };
-    let numbers = places.iter().map(number).collect::<barid::Result<Vec<u32>>>()?;
+    let mut numbers: Vec<u32> = places.iter().map(|(_, row)| *row).collect();
+    match args.seq {
+        true => numbers.iter_mut().for_each(|row| *row += 1),
+        false => numbers = numbers_of(part, &numbers)?,
+    }
     let result = SearchResult { numbers: &numbers, uid: !args.seq };
     let out = context.out.buffer();
     if args.imap {

@@ -48,8 +48,8 @@ Exit status: 0 also if no rule finds a message, 2 if a message could not be sear
 
 /// Add flags and keywords by rules, to new messages or to all
 ///
-/// With --new, a rule sees each message once: barid records the last message that it has seen for each
-/// rules file and mailbox, so it does not undo your later changes.
+/// With --new, a rule sees each message once: barid records the last message that it has seen for
+/// each rules file and mailbox, so it does not undo your later changes.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TagArgs {

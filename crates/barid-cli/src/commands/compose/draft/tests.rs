@@ -74,6 +74,8 @@ fn what_cannot_be_sent_is_explained() {
     check(" To: ann@x\n\nx", "line 1");
     check("To:\nSubject: a\n\nx", "no recipient");
     check("To: ann\n\nx", "\"ann\" is not an address");
+    check("To: a@x; b@x\n\nx", "is not an address");
+    check("To: a@x, Bob Lee\n\nx", "is not an address");
     check("", "no recipient");
 }
 
@@ -91,4 +93,18 @@ fn a_forwarded_message_is_whole() {
         From: Ann <ann@x>\nDate: 2024-05-17 16:20\nSubject: Café\nTo: Bob Lee <bob@x>, list@x\n\
         Cc: \"C, D\" <cd@x>, ann@x\n\none\n\n> two\n";
     assert_eq!(inline, expected);
+}
+
+#[test]
+fn what_was_received_begins_no_field() {
+    let received = "Message-ID: <1@x>\nFrom: =?utf-8?q?A=0ABcc:_evil=40x?= <a@x>\n\
+        Subject: =?utf-8?q?hi=0ABcc:_evil@x=0A=0A?=\nReferences: <a\u{1b}[2Jb@x>\n\nx\n";
+    let original = Original::of(received.as_bytes());
+    let draft = Draft::reply(&original, Recipients::Author, None, false).unwrap();
+    let again = draft.edited(&draft.template()).unwrap();
+    assert_eq!(again, draft);
+    assert_eq!(again.recipients().unwrap(), ["a@x"]);
+    assert_eq!(draft.references, "<1@x>");
+    let forwarded = Draft::forward(&original, "b@x", None, true).unwrap();
+    assert_eq!(forwarded.edited(&forwarded.template()).unwrap(), forwarded);
 }
