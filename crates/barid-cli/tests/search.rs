@@ -133,3 +133,19 @@ fn today_is_the_day_that_clocks_show_here() {
         }
     }
 }
+
+#[test]
+fn messages_are_lines_of_csv() {
+    let world = World::new();
+    let mailbox = world.maildir(
+        "box",
+        &["From: \"Lee, Ann\" <ann@x.example>\nTo: b@y.example\nSubject: =1+1\n\
+         Message-ID: <1@x.example>\nDate: Fri, 17 May 2024 16:20:00 +0200\n\nx\n"],
+    );
+    let text = world.ok(&["search", "--output", "csv", &mailbox, "all"]);
+    let expected = "uid,date,from,to,cc,subject,flags,keywords,size,message_id\r\n\
+        1,2024-05-17T16:20:00+02:00,\"Lee, Ann <ann@x.example>\",b@y.example,,'=1+1,\\Seen,,";
+    assert!(text.starts_with(expected) && text.ends_with(",1@x.example\r\n"), "{text}");
+    let text = world.ok(&["search", "--output", "csv", "--in", &mailbox, "all"]);
+    assert!(text.starts_with("mailbox,uid,") && text.contains("box,1,2024"), "{text}");
+}

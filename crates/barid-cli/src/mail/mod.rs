@@ -1,6 +1,7 @@
 //! Messages as input and as lines.
 
 pub(crate) mod address;
+pub(crate) mod csv;
 pub(crate) mod extraction;
 pub(crate) mod flags;
 pub(crate) mod json;

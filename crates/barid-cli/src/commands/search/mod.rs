@@ -140,6 +140,8 @@ impl SearchedArgs {
 enum Form {
     /// A line for each, as `barid ls` prints
     Messages,
+    /// A line of CSV for each, under a line with the names of the columns
+    Csv,
     /// The threads that they are in, as `barid thread` prints
     Threads,
     /// The paths of their files, for Maildir and MH

@@ -10,6 +10,8 @@ use super::{Form, SearchArgs};
 use crate::commands::thread::{nodes_of, print as print_threads};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
+use crate::lines::write_lines;
+use crate::mail::csv::{MessageCsv, csv_head};
 use crate::mail::listing::{runs, write_messages};
 use crate::mail::mailboxes::{FoundMailbox, Mailboxes};
 use crate::mail::ranking::{Ordered, Place};
@@ -27,6 +29,7 @@ pub(super) fn print(
     let places = &found.places;
     match form {
         Form::Messages => write_messages(context, &searched, found, false)?,
+        Form::Csv => write_csv(context, &searched, places)?,
         Form::Threads => write_threads(context, &searched, places)?,
         Form::Uids => write_uids(context, &searched, places, !is_in_order)?,
         Form::Files => {
@@ -55,6 +58,16 @@ fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMa
     }
     parts.retain(|(_, rows)| !rows.is_empty());
     parts
+}
+
+/// Prints messages as CSV, also with --json.
+fn write_csv(context: &mut Context, searched: &Mailboxes, places: &[Place]) -> anyhow::Result<()> {
+    context.out.block(csv_head(searched.is_many).as_bytes())?;
+    for (_, part, rows) in runs(searched, places) {
+        let writer = MessageCsv { mailbox: searched.is_many.then_some(&*part.name) };
+        write_lines(&mut context.out, &part.mailbox, &rows, || writer)?;
+    }
+    Ok(())
 }
 
 /// Prints the threads of each mailbox, each with a line before them if there are several.
