@@ -79,7 +79,7 @@ fn texts_of_documents_are_found_with_an_index_and_without() {
         assert_eq!((found.code, &*found.text()), (1, ""));
         assert_eq!(
             found.stderr,
-            "note: no attachment has such a name; --attachments looks into them\n"
+            "note: `attachment:` compared names of files; --attachments also compares texts\n"
         );
         assert_eq!(search(&[], "attachment:plan").stderr, "");
         assert_eq!(search(&["--quiet"], "attachment:budget").stderr, "");

@@ -226,3 +226,28 @@ fn is_program(vfs: &dyn Vfs, path: &Path) -> bool {
     let is = |mode: u32| mode & 0o111 != 0;
     vfs.metadata(path).is_ok_and(|found| found.file_type == FileType::File && is(found.mode))
 }
+
+#[cfg(test)]
+mod tests {
+    use barid_vfs::{MemVfs, OpenOptions};
+
+    use super::*;
+
+    #[test]
+    fn another_reader_has_another_identity() {
+        let vfs = MemVfs::new();
+        let path = Path::new("/pdftotext");
+        let id = |reader: Option<&Path>| {
+            Extractor::new("/barid".into(), reader.map(Path::to_owned)).readers_id(&vfs)
+        };
+        let (without, missing) = (id(None), id(Some(path)));
+        vfs.open(path, OpenOptions::create(0o700)).unwrap().write_all_at(b"one", 0).unwrap();
+        let one = id(Some(path));
+        assert_eq!(one, id(Some(path)));
+        vfs.open(path, OpenOptions::WRITE).unwrap().write_all_at(b"newer", 0).unwrap();
+        let mut all = vec![0, without, missing, one, id(Some(path))];
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 5);
+    }
+}

@@ -32,14 +32,14 @@ const GAPS: [&str; 5] = [" ", ", ", "-", "\r\n", ". "];
 
 /// Reads attachments whose text is written from right to left, or by the second reader as it is.
 #[derive(Debug)]
-struct Mirror {
+pub(crate) struct Mirror {
     id: u32,
     /// Number of attachments that were read.
     reads: AtomicU32,
 }
 
 impl Mirror {
-    fn new(id: u32) -> Arc<Self> {
+    pub(crate) fn new(id: u32) -> Arc<Self> {
         Arc::new(Self { id, reads: AtomicU32::new(0) })
     }
 
@@ -59,7 +59,7 @@ impl AttachmentReader for Mirror {
 
     fn read(&self, attachment: AttachmentToRead, _: Option<&Arc<AtomicBool>>) -> AttachmentText {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let text = String::from_utf8(attachment.bytes).unwrap_or_default();
+        let text = String::from_utf8_lossy(&attachment.bytes).into_owned();
         match text.get(..1) {
             _ if text.len() > self.len_max() => AttachmentText::Failed,
             _ if attachment.media_type == "image/png" => AttachmentText::NoText,

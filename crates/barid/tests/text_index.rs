@@ -10,6 +10,7 @@ use barid_vfs::{CallKind, Fault, FaultVfs, OpenOptions as FileOptions, Vfs};
 use fastrand::Rng;
 
 use crate::arena::{Arena, add, expunge, flag, memory, now, uid};
+use crate::attachment_search::Mirror;
 use crate::search_programs::Matter;
 
 /// Programs for each pack of real mail; `BARID_INDEX_PROGRAMS` asks for more.
@@ -52,7 +53,7 @@ impl Pair {
     }
 
     /// Compares patterns made of words of the mail; returns the number that find some messages.
-    fn compare_patterns(&mut self, queries: usize, what: &str) -> usize {
+    fn compare_patterns(&mut self, queries: usize, keys: &[&str], what: &str) -> usize {
         let mut words: Vec<String> = Vec::new();
         for number in self.plain.uids().unwrap() {
             let Ok(message) = self.plain.read(uid(number), ReadAs::Message) else { continue };
@@ -68,14 +69,15 @@ impl Pair {
             let mut word = || words[self.random.usize(..words.len())].clone();
             let (one, two) = (word(), word());
             let start: String = one.chars().take(3).collect();
-            let key = ["", "body:", "subject:", "from:", "received:", "list-id:", "cc:"];
-            let key = key[self.random.usize(..key.len())];
-            let query = match self.random.u8(..6) {
+            let key = keys[self.random.usize(..keys.len())];
+            let query = match self.random.u8(..8) {
                 0 => format!("{key}{start}*"),
                 1 => format!("{key}\"{one} {two}*\"~30"),
                 2 => format!("{key}/{start}[a-z]/ -/{two}/"),
                 3 => format!("{key}/^.*{one}$/ or {key}{two}*"),
                 4 => format!("-{key}/\\b{start}.{{2,}}{two}?/"),
+                5 => format!("{key}{one} or {key}\"{one} {two}\""),
+                6 => format!("-{key}{one} {key}{start}"),
                 _ => format!("{key}/({one}|{two})/"),
             };
             let program = parse_short(&query, Day(0)).unwrap();
@@ -140,9 +142,21 @@ fn compare_pack(pack: &str, step: usize) {
     let programs = asked.unwrap_or(PROGRAMS);
     let telling = pair.compare(programs, pack);
     assert!(telling > programs / 5, "{telling}");
-    let telling = pair.compare_patterns(programs / 2, pack);
+    let keys = ["", "body:", "subject:", "from:", "received:", "list-id:", "cc:"];
+    let telling = pair.compare_patterns(programs / 2, &keys, pack);
     assert!(telling > programs / 10, "{telling}");
     assert_truth(&pair, programs);
+    let keys = ["attachment:", "attachment:", "filename:", "body:"];
+    pair.compare_patterns(programs / 4, &keys, &format!("{pack}, names of files"));
+    let open = |adjust: &dyn Fn(&mut OpenOptions)| {
+        open(&|options| {
+            options.attachments = Some(Mirror::new(2));
+            adjust(options);
+        })
+    };
+    let mut pair = Pair::new(&open, 18);
+    pair.indexed.view().index_texts(up_to(limit / 2)).unwrap();
+    pair.compare_patterns(programs / 10, &keys, &format!("{pack}, attachments"));
 }
 
 #[test]

@@ -352,7 +352,8 @@ impl UnreadAttachments {
             ));
         }
         if self.is_nothing_found && !context.reads_attachments() {
-            context.note("no attachment has such a name; --attachments looks into them");
+            context
+                .note("`attachment:` compared names of files; --attachments also compares texts");
         }
     }
 }

@@ -209,3 +209,104 @@ pub(crate) fn search_attachments(
     });
     is_known.then_some(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use barid_types::KeywordTable;
+
+    use super::*;
+    use crate::search::{Day, Facts, Matcher, MatcherContext, MessageView, Scratch, parse_short};
+
+    const MESSAGE: &[u8] = b"Subject: files\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\n\
+        the body\n--b\nContent-Type: application/pdf; name=plan.pdf\n\nx\n--b--\n";
+
+    /// A message with texts of attachments, if they are known.
+    struct Extracting<'a> {
+        message: MessageView<'a>,
+        texts: Option<&'a [&'a str]>,
+        /// Number of texts that were passed.
+        passed: usize,
+    }
+
+    impl SearchView for Extracting<'_> {
+        fn facts(&self) -> &Facts {
+            self.message.facts()
+        }
+
+        fn any_field(
+            &mut self,
+            field: CachedField,
+            holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
+        ) -> Option<bool> {
+            self.message.any_field(field, holds)
+        }
+
+        fn message(&mut self) -> Option<&[u8]> {
+            self.message.message()
+        }
+
+        fn attachment_texts(&mut self, take: &mut dyn FnMut(&str) -> bool) -> bool {
+            for text in self.texts.unwrap_or_default() {
+                self.passed += 1;
+                if !take(text) {
+                    break;
+                }
+            }
+            self.texts.is_some()
+        }
+    }
+
+    /// Returns the answer for the message, and the number of texts that were asked for.
+    fn answer(query: &str, texts: Option<&[&str]>) -> (Option<bool>, usize) {
+        let keywords = KeywordTable::default();
+        let context =
+            MatcherContext { now: 0, exists: 1, greatest_uid: 1, keywords: &keywords, saved: &[] };
+        let matcher = Matcher::new(&parse_short(query, Day(0)).unwrap(), &context);
+        assert_eq!(matcher.asks(Cost::Attachments), query.contains("attachment:"), "{query}");
+        let message = MessageView::new(Facts::unknown(), MESSAGE);
+        let mut view = Extracting { message, texts, passed: 0 };
+        (matcher.matches(&mut view, &mut Scratch::default()), view.passed)
+    }
+
+    #[test]
+    fn texts_of_attachments_are_asked_last() {
+        let texts: &[&str] = &["The secret\r\nbudget", "another plan", "and more"];
+        let check = |query: &str, expected: bool, passed: usize| {
+            assert_eq!(answer(query, Some(texts)), (Some(expected), passed), "{query}");
+        };
+        check("attachment:plan", true, 0);
+        check("attachment:SECRET", true, 1);
+        check("attachment:\"secret\nbudget\"", true, 1);
+        check("attachment:another", true, 2);
+        check("attachment:anoth*", true, 2);
+        check("attachment:/more$/", true, 3);
+        check("attachment:nothing", false, 3);
+        check("-attachment:nothing", true, 3);
+        // Each text is one of its own.
+        check("attachment:/secret.*plan/", false, 3);
+        check("attachment:secret attachment:more", true, 3);
+        check("attachment:secret or attachment:nothing", true, 3);
+        // Other keys decide first, and see no attachment.
+        check("attachment:nothing subject:other", false, 0);
+        check("attachment:nothing body:other", false, 0);
+        check("attachment:nothing or body:body", true, 0);
+        check("body:secret or secret or filename:secret", false, 0);
+    }
+
+    #[test]
+    fn unknown_texts_leave_the_answer_open() {
+        assert_eq!(answer("attachment:secret", None).0, None);
+        assert_eq!(answer("-attachment:secret", None).0, None);
+        assert_eq!(answer("attachment:plan", None).0, Some(true));
+        assert_eq!(answer("attachment:secret body:other", None).0, Some(false));
+        // Without an extraction, names are all.
+        let message = &mut MessageView::new(Facts::unknown(), MESSAGE);
+        let keywords = KeywordTable::default();
+        let context =
+            MatcherContext { now: 0, exists: 1, greatest_uid: 1, keywords: &keywords, saved: &[] };
+        for (query, expected) in [("attachment:secret", false), ("attachment:plan", true)] {
+            let matcher = Matcher::new(&parse_short(query, Day(0)).unwrap(), &context);
+            assert_eq!(matcher.matches(message, &mut Scratch::default()), Some(expected));
+        }
+    }
+}
