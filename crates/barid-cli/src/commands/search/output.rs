@@ -34,6 +34,8 @@ pub(super) fn print(
                 outcome = Outcome::Incomplete;
             }
         }
+        // Made before, and not printed.
+        Form::Links => {}
         Form::Addresses => {
             let mut senders = Senders::default();
             for (_, part, rows) in runs(&searched, places) {
