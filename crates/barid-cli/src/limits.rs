@@ -44,6 +44,9 @@ pub(crate) const SPOOL_FREE_PART: u64 = 2;
 /// Messages of a mailbox looked up at once for appending to another.
 pub(crate) const INCOMING_ROWS: u32 = 1024;
 
+/// Most bytes of the file in a folder of links that names their messages: about a million of them.
+pub(crate) const LINKS_FILE_LEN_MAX: u64 = 64 * 1024 * 1024;
+
 /// Missing messages that are reported one by one.
 pub(crate) const MISSING_SHOWN: usize = 20;
 

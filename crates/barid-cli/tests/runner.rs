@@ -27,6 +27,7 @@ mod inputs;
 mod interrupted;
 mod killed;
 mod large;
+mod links;
 mod lmtp;
 mod ls;
 mod mbsync;

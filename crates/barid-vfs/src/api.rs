@@ -184,6 +184,22 @@ pub trait Vfs: Host {
     }
     /// Gives a file a second name; fails if that exists.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Creates a symbolic link at `path`; fails if that exists.
+    ///
+    /// # Errors
+    /// `Unsupported` in test doubles; errors of the system.
+    fn symbolic_link(&self, target: &Path, path: &Path) -> io::Result<()> {
+        let _ = (target, path);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Returns the target of a symbolic link.
+    ///
+    /// # Errors
+    /// As [`Vfs::symbolic_link`]; `InvalidInput` if it is not one.
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Removes a name of a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes many files, in any order, and returns the result of each in the order of `paths`.

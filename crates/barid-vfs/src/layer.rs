@@ -208,6 +208,16 @@ impl<V: Inner, H: Hook> Vfs for Layer<V, H> {
         self.inner.vfs().hard_link(from, to)
     }
 
+    fn symbolic_link(&self, target: &Path, path: &Path) -> io::Result<()> {
+        self.hook.before(CallKind::Name, path)?;
+        self.inner.vfs().symbolic_link(target, path)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        self.hook.before(CallKind::Stat, path)?;
+        self.inner.vfs().read_link(path)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, path)?;
         self.inner.vfs().remove_file(path)

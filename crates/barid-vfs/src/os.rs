@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -130,6 +131,15 @@ impl Vfs for OsVfs {
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         Ok(retry_on_intr(|| rustix::fs::link(from, to))?)
+    }
+
+    fn symbolic_link(&self, target: &Path, path: &Path) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::symlink(target, path))?)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = retry_on_intr(|| rustix::fs::readlink(path, Vec::new()))?;
+        Ok(OsStr::from_bytes(target.as_bytes()).into())
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -201,7 +201,7 @@ pub(crate) fn build_in_background(context: &Context, mailboxes: &[MailboxSpec]) 
 }
 
 /// Returns the words that name a mailbox in every folder and with every configuration.
-fn name_of(spec: &MailboxSpec) -> io::Result<OsString> {
+pub(crate) fn name_of(spec: &MailboxSpec) -> io::Result<OsString> {
     let path = std::path::absolute(&spec.path)?;
     let mut name = spec.format.map_or_else(OsString::new, |it| format!("{}:", it.name()).into());
     name.push(path);

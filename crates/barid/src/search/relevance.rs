@@ -237,6 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_is_gone_comes_last() {
+        let vfs = disk();
+        let mut mailbox = filled(&vfs, "a", &TEXTS);
+        let view = mailbox.view();
+        let expunge = vec![mailbox.uid_of(2).unwrap()];
+        let request = ChangeRequest { expunge, ..ChangeRequest::default() };
+        mailbox.change(&request, &ChangeOptions::default()).unwrap();
+        let ranked = view.relevance(&terms("budget"), &[0, 1, 2]).unwrap();
+        assert!(ranked.unreadable.is_empty());
+        let found: Vec<_> = ranked.messages.iter().map(|found| (found.row, found.score)).collect();
+        // It is not in the average length either, which is that of the two others.
+        let rows: Vec<u32> = found.iter().map(|(row, _)| *row).collect();
+        assert_eq!((rows, found[2].1), (vec![1, 0, 2], 0.0), "{found:?}");
+        assert!(found[0].1 > 0.0 && found[0].1.total_cmp(&found[1].1).is_eq(), "{found:?}");
+    }
+
+    #[test]
     fn the_rarity_is_that_in_all_mailboxes() {
         let vfs = disk();
         let (first, second) =

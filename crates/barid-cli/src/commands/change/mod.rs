@@ -8,6 +8,7 @@ pub(crate) mod expunge;
 pub(crate) mod flag;
 pub(crate) mod incoming;
 mod keep;
+mod links;
 pub(crate) mod locks;
 mod one_message;
 mod report;

@@ -6,9 +6,10 @@ use barid::{FlagSet, Keyword, Mailbox};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
-use super::{ChangeArgs, ChangeCommand};
+use super::{ChangeArgs, ChangeCommand, links};
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::mail::links::is_links_dir;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::counted;
@@ -20,6 +21,7 @@ Examples:
   barid sync --json ~/Maildir | jq .figures
   barid sync --list archive.mbox           the pending changes
   barid sync --discard-pending archive.mbox
+  barid sync found                         flags of links (`barid search --output links --to found`)
 
 The first time, the headers of an mbox get room for UIDs and flags, which moves nearly all of the
 file once; afterwards most changes write a few bytes in place.";
@@ -36,22 +38,26 @@ pub(crate) struct SyncArgs {
     mailbox: OsString,
     /// List the pending changes, and write nothing
     #[arg(long, conflicts_with_all = ["dry_run", "discard_pending", "take_over"])]
-    list: bool,
+    pub(super) list: bool,
     /// Drop the pending changes instead of writing them
     #[arg(long, conflicts_with_all = ["dry_run", "take_over"])]
-    discard_pending: bool,
+    pub(super) discard_pending: bool,
     /// Also write the changes pending for an earlier file at this path that was replaced
     ///
     /// A mailbox is identified by its attribute `user.barid.id`, which a program that replaces the
     /// file may not copy. Each change is applied to the message with the same header.
     #[arg(long, conflicts_with = "dry_run")]
-    take_over: bool,
+    pub(super) take_over: bool,
     #[command(flatten)]
-    change: ChangeArgs,
+    pub(super) change: ChangeArgs,
 }
 
 /// Writes, lists or discards the pending changes.
 pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outcome> {
+    let path = context.spec(&args.mailbox)?.path;
+    if is_links_dir(&path) {
+        return links::bring_back(context, args, &path);
+    }
     if args.list {
         return list(context, &args.mailbox);
     }

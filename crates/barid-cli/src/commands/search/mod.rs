@@ -1,9 +1,11 @@
 //! `barid search`: prints the messages that match.
 
 mod addresses;
+mod links;
 mod output;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use barid::query::SearchProgram;
 use clap::{Args, ValueEnum, ValueHint};
@@ -27,6 +29,7 @@ Examples:
   barid search --in inbox --tree ~/archive --sort date -l filename:contract newer:2y
   barid search --sort relevance --limit 10 -l ~/Maildir budget plan    the ten best matches
   barid search --output addresses ~/Maildir list:rust newer:1y
+  barid search --output links --to found --tree ~/mail budget    a Maildir of links, as for mutt
   barid search archive.mbox 'OR FROM ann TEXT budget'     in IMAP's syntax
   barid search --imap archive.mbox 'RETURN (MIN COUNT) SINCE 1-Feb-2024 UNSEEN'
   barid show ~/Maildir id:4711@mail.example               a query in another command
@@ -76,6 +79,12 @@ pub(crate) struct SearchArgs {
     /// Print what was found as FORM
     #[arg(long, value_enum, value_name = "FORM", group = "form")]
     output: Option<Form>,
+    /// With --output links, create the Maildir DIR, which must not exist or be empty
+    ///
+    /// Other mail programs open it. `barid sync DIR` brings flags that are changed in it back to
+    /// the messages; a link that is removed changes nothing.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    to: Option<PathBuf>,
     /// List the messages as `barid ls` does: --output messages
     #[arg(short, long, group = "form")]
     list: bool,
@@ -150,6 +159,8 @@ enum Form {
     Uids,
     /// Their senders, the most frequent first
     Addresses,
+    /// A new Maildir of links to their files, or of copies for formats without files
+    Links,
 }
 
 /// Searches and prints.
@@ -158,6 +169,17 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
     if words.is_empty() {
         let hint = "`all` is every message, and `barid search --help` describes queries";
         return Err(WithHint::error("no query is given", hint));
+    }
+    match (args.output, &args.to) {
+        (Some(Form::Links), None) => {
+            let hint = "`--output links --to DIR` creates the Maildir DIR";
+            return Err(WithHint::error("--output links needs a folder", hint));
+        }
+        (output, Some(_)) if output != Some(Form::Links) => {
+            let hint = "leave it out, or add --output links";
+            return Err(WithHint::error("--to is for --output links", hint));
+        }
+        _ => {}
     }
     let query = args.what.parse(context, &words)?;
     let ranking = Ranking::of(&args.order, &query.program)?;
@@ -184,6 +206,10 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
             (None, false) if context.global.json => Form::Messages,
             (None, false) => Form::Uids,
         };
+        if let Some(dir) = &args.to {
+            let linked = links::create(context, &mut searched, &found.places, dir)?;
+            return Ok(searched.outcome(context, outcome.worse(linked)));
+        }
         let is_in_order = args.order.is_given();
         return output::print(context, (form, is_in_order), (searched, &found), outcome);
     }

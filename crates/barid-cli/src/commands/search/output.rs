@@ -37,6 +37,8 @@ pub(super) fn print(
                 outcome = Outcome::Incomplete;
             }
         }
+        // Made before, and not printed.
+        Form::Links => {}
         Form::Addresses => {
             let mut senders = Senders::default();
             for (_, part, rows) in runs(&searched, places) {

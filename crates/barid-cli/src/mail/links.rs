@@ -1,0 +1,206 @@
+//! The file in a folder of links that names the messages behind them (`docs/design/links.md`).
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use barid::vfs::{OsVfs, Vfs as _, atomic_replace};
+use barid::{Flag, FlagSet, Uid};
+
+use crate::exit::WithHint;
+use crate::limits::LINKS_FILE_LEN_MAX;
+
+/// The first line of the file, with its version.
+const HEADER: &str = "barid-links 1";
+
+/// The flags that names of files have (Maildir), by their letters in order.
+const LETTERS: [(char, Flag); 5] = [
+    ('D', Flag::Draft),
+    ('F', Flag::Flagged),
+    ('R', Flag::Answered),
+    ('S', Flag::Seen),
+    ('T', Flag::Deleted),
+];
+
+/// A mailbox and the links to its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkedMailbox {
+    /// Its absolute name, as on the command line.
+    pub(crate) name: OsString,
+    pub(crate) uidvalidity: u32,
+    pub(crate) links: Vec<Link>,
+}
+
+/// A link, or a copy of a message that is not a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The name of its file without flags.
+    pub(crate) base: String,
+    pub(crate) uid: Uid,
+    /// The flags of the message when link and message were last brought together.
+    pub(crate) flags: FlagSet,
+}
+
+/// Returns the path of the file in a folder of links.
+pub(crate) fn links_file(dir: &Path) -> PathBuf {
+    dir.join(".barid-links")
+}
+
+/// Returns `true` if a folder was made of links.
+pub(crate) fn is_links_dir(dir: &Path) -> bool {
+    OsVfs.metadata(&links_file(dir)).is_ok()
+}
+
+/// Returns the letters of flags in the name of a file.
+pub(crate) fn letters(flags: FlagSet) -> String {
+    LETTERS.iter().filter(|(_, flag)| flags.contains(*flag)).map(|(letter, _)| letter).collect()
+}
+
+/// Returns the flags of letters; others are ignored.
+pub(crate) fn flags_of(letters: &[u8]) -> FlagSet {
+    let is_set = |letter: char| letters.contains(&(letter as u8));
+    let set = LETTERS.iter().filter(|(letter, _)| is_set(*letter));
+    set.fold(FlagSet::EMPTY, |flags, (_, flag)| flags.with(*flag))
+}
+
+/// Replaces the file durably: the rename is the commit point.
+pub(crate) fn write_links(dir: &Path, mailboxes: &[LinkedMailbox]) -> anyhow::Result<()> {
+    let path = links_file(dir);
+    let mut text = format!("{HEADER}\n");
+    for mailbox in mailboxes {
+        let name = escaped(mailbox.name.as_bytes());
+        text.push_str(&format!("mailbox {} {name}\n", mailbox.uidvalidity));
+        for link in &mailbox.links {
+            text.push_str(&format!("link {} :{} {}\n", link.uid, letters(link.flags), link.base));
+        }
+    }
+    let write = |file: &dyn barid::vfs::File| file.write_all_at(text.as_bytes(), 0);
+    let written = atomic_replace(&OsVfs, &path, 0o600, true, write);
+    written.map(drop).with_context(|| path.display().to_string())
+}
+
+/// Reads the file.
+pub(crate) fn read_links(dir: &Path) -> anyhow::Result<Vec<LinkedMailbox>> {
+    let path = links_file(dir);
+    let bytes =
+        OsVfs.read(&path, LINKS_FILE_LEN_MAX).with_context(|| path.display().to_string())?;
+    let parsed = std::str::from_utf8(&bytes).ok().and_then(parse);
+    parsed.ok_or_else(|| {
+        WithHint::error(
+            format!("{}: damaged, or of another version of barid", path.display()),
+            "make the folder anew with `barid search --output links --to DIR`",
+        )
+    })
+}
+
+fn parse(text: &str) -> Option<Vec<LinkedMailbox>> {
+    let mut lines = text.lines();
+    (lines.next()? == HEADER).then_some(())?;
+    let mut mailboxes: Vec<LinkedMailbox> = Vec::new();
+    for line in lines {
+        let mut words = line.split(' ');
+        match words.next()? {
+            "mailbox" => {
+                let uidvalidity = words.next()?.parse().ok()?;
+                let name = OsString::from_vec(unescaped(words.next()?)?);
+                mailboxes.push(LinkedMailbox { name, uidvalidity, links: Vec::new() });
+            }
+            "link" => {
+                let uid = words.next()?.parse().ok().and_then(Uid::new)?;
+                let flags = flags_of(words.next()?.strip_prefix(':')?.as_bytes());
+                let base = words.next()?.to_owned();
+                let is_name = !base.is_empty() && !base.starts_with('.') && !base.contains('/');
+                is_name.then_some(())?;
+                mailboxes.last_mut()?.links.push(Link { base, uid, flags });
+            }
+            _ => return None,
+        }
+        words.next().is_none().then_some(())?;
+    }
+    Some(mailboxes)
+}
+
+/// Writes bytes as one printable word.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'!'..=b'~' if *byte != b'%' => out.push(char::from(*byte)),
+            _ => write!(out, "%{byte:02X}").expect("because writing to a string does not fail"),
+        }
+    }
+    out
+}
+
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            out.push(*first);
+            continue;
+        }
+        let (digits, tail) = rest.split_at_checked(2)?;
+        out.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = tail;
+    }
+    Some(out)
+}
+
+/// Returns the name of a file without its flags, and their letters.
+pub(crate) fn split_name(name: &OsStr) -> Option<(&str, &[u8])> {
+    let name = name.to_str()?;
+    match name.split_once(":2,") {
+        Some((base, letters)) => Some((base, letters.as_bytes())),
+        None => Some((name, b"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_word() {
+        for name in [&b"maildir:/mail/a b%c"[..], b"/\xff\n", b"", b"/plain"] {
+            let text = escaped(name);
+            assert!(!text.contains([' ', '\n']) && text.is_ascii(), "{text}");
+            assert_eq!(unescaped(&text).as_deref(), Some(name));
+        }
+        for broken in ["%", "%4", "%zz"] {
+            assert_eq!(unescaped(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        let good = "barid-links 1\nmailbox 7 /a%20b\nlink 4 :FS 1.L1.barid\nlink 5 : 1.L2.barid\n";
+        let parsed = parse(good).unwrap();
+        assert_eq!((parsed.len(), parsed[0].uidvalidity, parsed[0].links.len()), (1, 7, 2));
+        assert_eq!(parsed[0].name, "/a b");
+        assert_eq!(letters(parsed[0].links[0].flags), "FS");
+        for (from, to) in [
+            ("links 1", "links 2"),
+            ("mailbox 7 /a%20b\n", ""),
+            ("link 4", "link 0"),
+            (":FS", "FS"),
+            ("1.L1", "../1"),
+            ("mailbox 7", "box 7"),
+            ("L2.barid", "L2.barid x"),
+        ] {
+            assert_eq!(parse(&good.replace(from, to)), None, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn flags_are_letters() {
+        let flags = flags_of(b"ASFx");
+        assert_eq!(letters(flags), "FS");
+        let name = OsStr::new("1.L1.barid:2,FS");
+        assert_eq!(split_name(name), Some(("1.L1.barid", &b"FS"[..])));
+        assert_eq!(split_name(OsStr::new("1.L1.barid")), Some(("1.L1.barid", &b""[..])));
+    }
+}

@@ -1,0 +1,164 @@
+//! Folders of links to found messages, from outside.
+#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use barid_testkit::peers::NeoMutt;
+
+use crate::support::{World, mbox};
+
+const ANN: &str = "From: ann@x.example\nSubject: plan\nMessage-ID: <1@x>\n\nThe budget.\n";
+const BOB: &str = "From: bob@x.example\nSubject: lunch\nMessage-ID: <2@x>\n\nNo budget.\n";
+const CARL: &str = "From: carl@x.example\nSubject: report\nMessage-ID: <3@x>\n\nA budget.\n";
+
+/// A Maildir, an MH folder and an mbox with a message each, and links to all in `found`.
+fn world() -> World {
+    let world = World::new();
+    world.maildir("inbox", &[BOB.replace("budget", "time").as_str(), ANN]);
+    world.maildir("source", &[BOB]);
+    world.ok(&["copy", "--create", "source", "all", "mh:folder"]);
+    world.write("archive.mbox", mbox(&[CARL]).as_bytes());
+    let made = world.ok(&[&SEARCH[..], &["budget"]].concat());
+    assert_eq!(made, "found: 2 links, 1 copy\n");
+    world
+}
+
+const SEARCH: [&str; 11] = [
+    "search",
+    "--output",
+    "links",
+    "--to",
+    "found",
+    "--in",
+    "inbox",
+    "--in",
+    "folder",
+    "--in",
+    "archive.mbox",
+];
+
+/// Returns the file of a link by its number, relative to the world.
+fn file(world: &World, number: usize) -> String {
+    let names = world.list("found/cur");
+    let name = names.iter().find(|name| name.contains(&format!(".L{number}.barid")));
+    format!("found/cur/{}", name.unwrap())
+}
+
+/// Gives a file the letters of flags, as mail programs do.
+fn flag(world: &World, number: usize, letters: &str) {
+    let old = file(world, number);
+    let base = old.split(":2,").next().unwrap().to_owned();
+    world.rename(&old, format!("{base}:2,{letters}"));
+}
+
+fn flags(world: &World, mailbox: &str, uid: &str) -> String {
+    let line = world.json(&["ls", mailbox, uid]);
+    let flags = line[0]["flags"].as_array().unwrap().iter();
+    let flags = flags.map(|flag| flag.as_str().unwrap()).filter(|flag| *flag != r"\Recent");
+    flags.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn links_lead_to_messages() {
+    let world = world();
+    for (number, text) in [(1, ANN), (2, BOB), (3, CARL)] {
+        let name = file(&world, number);
+        let found = String::from_utf8(world.read(&name)).unwrap();
+        assert!(found.ends_with(text.split("\n\n").nth(1).unwrap()), "{found}");
+        let is_link = fs::symlink_metadata(world.path(&name)).unwrap().is_symlink();
+        assert_eq!(is_link, number < 3, "{name}");
+    }
+    assert!(file(&world, 1).ends_with(".L1.barid:2,S"));
+    let target = fs::read_link(world.path(&file(&world, 1))).unwrap();
+    assert!(target.is_absolute() && target.starts_with(world.path("inbox/cur")), "{target:?}");
+    let run = world.run(&[&SEARCH[..], &["budget"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("found: not empty"), "{}", run.stderr);
+    world.create_dir("empty");
+    let made = world.json(&["search", "--output", "links", "--to", "empty", "inbox", "from:ann"]);
+    assert_eq!((&made[0]["links"], &made[0]["copies"]), (&1.into(), &0.into()));
+    for (args, message) in [
+        (&["search", "--output", "links", "inbox", "all"][..], "needs a folder"),
+        (&["search", "--to", "x", "inbox", "all"], "--to is for --output links"),
+    ] {
+        let run = world.run(args);
+        assert!(run.code == 2 && run.stderr.contains(message), "{}", run.stderr);
+    }
+    assert!(!world.has("x"));
+}
+
+#[test]
+fn flags_come_back_to_the_messages() {
+    let world = world();
+    let old = fs::read_link(world.path(&file(&world, 1))).unwrap();
+    flag(&world, 1, "FRST");
+    flag(&world, 2, "");
+    flag(&world, 3, "FS");
+    // Somebody else has flagged a message meanwhile: that stays.
+    world.ok(&["flag", "archive.mbox", "1", "+answered"]);
+    let told = world.ok(&["sync", "found"]);
+    assert_eq!(told.matches(": flagged 1 message\n").count(), 3, "{told}");
+    assert_eq!(flags(&world, "inbox", "2"), r"\Answered \Flagged \Deleted \Seen");
+    assert_eq!(flags(&world, "folder", "1"), "");
+    assert_eq!(flags(&world, "archive.mbox", "1"), r"\Answered \Flagged \Seen");
+    // The flags have renamed the file in the Maildir, and the link follows.
+    let new = fs::read_link(world.path(&file(&world, 1))).unwrap();
+    assert!(new != old && !old.exists() && new.exists(), "{old:?} {new:?}");
+    assert!(world.list("found/tmp").is_empty());
+    let told = world.ok(&["sync", "found"]);
+    assert_eq!(told.matches(": flagged 0 messages\n").count(), 3, "{told}");
+    // Only what has changed in the folder since is brought back.
+    world.ok(&["flag", "inbox", "2", "-flagged"]);
+    flag(&world, 1, "FRS");
+    world.ok(&["sync", "found"]);
+    assert_eq!(flags(&world, "inbox", "2"), r"\Answered \Seen");
+}
+
+#[test]
+fn a_removed_link_changes_nothing() {
+    let world = world();
+    let before: Vec<_> = ["inbox", "folder"].map(|name| world.json(&["ls", name])).into();
+    for number in 1..=3 {
+        world.remove(&file(&world, number));
+    }
+    symlink("/nowhere", world.path("found/cur/1.other:2,F")).unwrap();
+    world.ok(&["sync", "found"]);
+    let after: Vec<_> = ["inbox", "folder"].map(|name| world.json(&["ls", name])).into();
+    assert_eq!(before, after);
+    world.remove("found");
+    assert_eq!(world.ok(&["count", "archive.mbox"]), "1\n");
+}
+
+#[test]
+fn a_folder_of_links_refuses_what_it_cannot_do() {
+    let world = world();
+    for option in ["--list", "--dry-run", "--discard-pending", "--take-over"] {
+        let run = world.run(&["sync", option, "found"]);
+        assert!(run.code == 2 && run.stderr.contains("a folder of links"), "{}", run.stderr);
+    }
+    let run = world.run(&["sync", "--read-only", "found"]);
+    assert!(run.code == 2 && run.stderr.contains("--read-only forbids"), "{}", run.stderr);
+    // Other UIDs: other messages.
+    let list = String::from_utf8(world.read("found/.barid-links")).unwrap();
+    let line = list.lines().find(|line| line.ends_with("/inbox")).unwrap();
+    let number = line.split(' ').nth(1).unwrap();
+    world.write("found/.barid-links", list.replacen(number, "17", 1).as_bytes());
+    flag(&world, 1, "F");
+    let run = world.run(&["sync", "found"]);
+    assert!(run.code == 2 && run.stderr.contains("have other UIDs"), "{}", run.stderr);
+    assert_eq!(flags(&world, "inbox", "2"), r"\Seen");
+    world.write("found/.barid-links", b"barid-links 2\n");
+    let run = world.run(&["sync", "found"]);
+    assert!(run.code == 2 && run.stderr.contains("another version"), "{}", run.stderr);
+}
+
+#[test]
+fn a_mail_program_opens_a_folder_of_links() {
+    let Some(neomutt) = NeoMutt::new() else { return };
+    let world = world();
+    world.hand_over();
+    let found: &Path = &world.path("found");
+    let run = neomutt.count(found).unwrap();
+    assert_eq!(run.messages, Some(3), "{}", run.screen);
+}
