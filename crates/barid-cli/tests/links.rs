@@ -143,7 +143,8 @@ fn a_folder_of_links_refuses_what_it_cannot_do() {
     let list = String::from_utf8(world.read("found/.barid-links")).unwrap();
     let line = list.lines().find(|line| line.ends_with("/inbox")).unwrap();
     let number = line.split(' ').nth(1).unwrap();
-    world.write("found/.barid-links", list.replacen(number, "17", 1).as_bytes());
+    let (known, other) = (format!("mailbox {number} "), "mailbox 17 ");
+    world.write("found/.barid-links", list.replacen(&known, other, 1).as_bytes());
     flag(&world, 1, "F");
     let run = world.run(&["sync", "found"]);
     assert!(run.code == 2 && run.stderr.contains("have other UIDs"), "{}", run.stderr);
@@ -151,6 +152,38 @@ fn a_folder_of_links_refuses_what_it_cannot_do() {
     world.write("found/.barid-links", b"barid-links 2\n");
     let run = world.run(&["sync", "found"]);
     assert!(run.code == 2 && run.stderr.contains("another version"), "{}", run.stderr);
+}
+
+#[test]
+fn links_of_somebody_else_change_nothing() {
+    let world = world();
+    flag(&world, 1, "FT");
+    let run = world.run(&["sync", "found", "--state-dir", "other"]);
+    assert!(run.code == 2 && run.stderr.contains("not made here"), "{}", run.stderr);
+    assert_eq!(flags(&world, "inbox", "2"), r"\Seen");
+    // Names that are not absolute, and folders that lead elsewhere.
+    let list = String::from_utf8(world.read("found/.barid-links")).unwrap();
+    let line = list.lines().find(|line| line.ends_with("/inbox")).unwrap();
+    let name = line.split(' ').nth(2).unwrap();
+    world.write("found/.barid-links", list.replace(name, "inbox").as_bytes());
+    let run = world.run(&["sync", "found"]);
+    assert!(run.code == 2 && run.stderr.contains("damaged"), "{}", run.stderr);
+    world.write("found/.barid-links", list.as_bytes());
+    world.rename("found/new", "elsewhere");
+    symlink(world.path("elsewhere"), world.path("found/new")).unwrap();
+    let run = world.run(&["sync", "found"]);
+    assert!(run.code == 2 && run.stderr.contains("found/new: not a folder"), "{}", run.stderr);
+    assert_eq!(flags(&world, "inbox", "2"), r"\Seen");
+}
+
+#[test]
+fn links_are_no_messages_of_their_own() {
+    let world = world();
+    let run = world.run(&["search", "--output", "links", "--to", "again", "--in", "found", "all"]);
+    assert!(run.code == 2 && run.stderr.contains("a folder of links"), "{}", run.stderr);
+    assert!(!world.has("again"));
+    let listed = world.ok(&["ls", "--duplicates", "--tree", "."]);
+    assert!(listed.contains("inbox") && !listed.contains("found"), "{listed}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn people(raw: Option<&[u8]>) -> String {
 /// apostrophe before it; line ends and other control characters become blanks.
 fn write_field(out: &mut Vec<u8>, text: &str) {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let needs_quotes = text.contains([',', '"', '\n', '\r']);
+    let needs_quotes = text.contains([',', ';', '"', '\n', '\r']);
     if needs_quotes {
         out.push(b'"');
     }
@@ -111,6 +111,7 @@ mod tests {
         check("say \"x\"", "\"say \"\"x\"\"\"");
         check("a\nb\u{1b}[2J", "\"a b [2J\"");
         check("=HYPERLINK(\"x\")", "\"'=HYPERLINK(\"\"x\"\")\"");
+        check("x;=1", "\"x;=1\"");
         check("-1", "'-1");
         check("Ü", "Ü");
     }

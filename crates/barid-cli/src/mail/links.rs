@@ -6,8 +6,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use barid::vfs::{OsVfs, Vfs as _, atomic_replace};
-use barid::{Flag, FlagSet, Uid};
+use barid::vfs::{Host as _, OsVfs, Vfs as _, atomic_replace, create_dir_durable};
+use barid::{Flag, FlagSet, MailboxSpec, Uid};
 
 use crate::exit::WithHint;
 use crate::limits::LINKS_FILE_LEN_MAX;
@@ -23,6 +23,15 @@ const LETTERS: [(char, Flag); 5] = [
     ('S', Flag::Seen),
     ('T', Flag::Deleted),
 ];
+
+/// The contents of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkedMailboxes {
+    /// A random name of the folder. The state folder has a file of that name: a folder that somebody
+    /// else has made changes no mailbox.
+    pub(crate) id: String,
+    pub(crate) mailboxes: Vec<LinkedMailbox>,
+}
 
 /// A mailbox and the links to its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,11 +74,34 @@ pub(crate) fn flags_of(letters: &[u8]) -> FlagSet {
     set.fold(FlagSet::EMPTY, |flags, (_, flag)| flags.with(*flag))
 }
 
+/// Returns a new name of a folder, which the state folder then knows, durably.
+pub(crate) fn new_id(state_dir: &Path) -> anyhow::Result<String> {
+    let mut random = [0; 16];
+    OsVfs.random(&mut random).context("no random bytes for the name of the links")?;
+    let id = format!("{:032x}", u128::from_le_bytes(random));
+    let path = known_file(state_dir, &id);
+    let make = || {
+        create_dir_durable(&OsVfs, state_dir, 0o700)?;
+        atomic_replace(&OsVfs, &path, 0o600, true, |_| Ok(()))
+    };
+    make().map(drop).with_context(|| path.display().to_string())?;
+    Ok(id)
+}
+
+/// Returns `true` if a folder of this name was made with this state folder.
+pub(crate) fn is_known(state_dir: &Path, id: &str) -> bool {
+    OsVfs.metadata(&known_file(state_dir, id)).is_ok()
+}
+
+fn known_file(state_dir: &Path, id: &str) -> PathBuf {
+    state_dir.join(format!("{id}.links"))
+}
+
 /// Replaces the file durably: the rename is the commit point.
-pub(crate) fn write_links(dir: &Path, mailboxes: &[LinkedMailbox]) -> anyhow::Result<()> {
+pub(crate) fn write_links(dir: &Path, links: &LinkedMailboxes) -> anyhow::Result<()> {
     let path = links_file(dir);
-    let mut text = format!("{HEADER}\n");
-    for mailbox in mailboxes {
+    let mut text = format!("{HEADER} {}\n", links.id);
+    for mailbox in &links.mailboxes {
         let name = escaped(mailbox.name.as_bytes());
         text.push_str(&format!("mailbox {} {name}\n", mailbox.uidvalidity));
         for link in &mailbox.links {
@@ -82,7 +114,7 @@ pub(crate) fn write_links(dir: &Path, mailboxes: &[LinkedMailbox]) -> anyhow::Re
 }
 
 /// Reads the file.
-pub(crate) fn read_links(dir: &Path) -> anyhow::Result<Vec<LinkedMailbox>> {
+pub(crate) fn read_links(dir: &Path) -> anyhow::Result<LinkedMailboxes> {
     let path = links_file(dir);
     let bytes =
         OsVfs.read(&path, LINKS_FILE_LEN_MAX).with_context(|| path.display().to_string())?;
@@ -95,9 +127,10 @@ pub(crate) fn read_links(dir: &Path) -> anyhow::Result<Vec<LinkedMailbox>> {
     })
 }
 
-fn parse(text: &str) -> Option<Vec<LinkedMailbox>> {
+fn parse(text: &str) -> Option<LinkedMailboxes> {
     let mut lines = text.lines();
-    (lines.next()? == HEADER).then_some(())?;
+    let id = lines.next()?.strip_prefix(HEADER)?.strip_prefix(' ')?.to_owned();
+    (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(())?;
     let mut mailboxes: Vec<LinkedMailbox> = Vec::new();
     for line in lines {
         let mut words = line.split(' ');
@@ -105,6 +138,7 @@ fn parse(text: &str) -> Option<Vec<LinkedMailbox>> {
             "mailbox" => {
                 let uidvalidity = words.next()?.parse().ok()?;
                 let name = OsString::from_vec(unescaped(words.next()?)?);
+                is_absolute(&name).then_some(())?;
                 mailboxes.push(LinkedMailbox { name, uidvalidity, links: Vec::new() });
             }
             "link" => {
@@ -119,7 +153,15 @@ fn parse(text: &str) -> Option<Vec<LinkedMailbox>> {
         }
         words.next().is_none().then_some(())?;
     }
-    Some(mailboxes)
+    Some(LinkedMailboxes { id, mailboxes })
+}
+
+/// Returns `true` for the name of a mailbox that is the same in every folder.
+fn is_absolute(name: &OsStr) -> bool {
+    match name.to_str() {
+        Some(name) => MailboxSpec::parse(name).path.is_absolute(),
+        None => Path::new(name).is_absolute(),
+    }
 }
 
 /// Writes bytes as one printable word.
@@ -177,13 +219,17 @@ mod tests {
 
     #[test]
     fn damaged_files_are_refused() {
-        let good = "barid-links 1\nmailbox 7 /a%20b\nlink 4 :FS 1.L1.barid\nlink 5 : 1.L2.barid\n";
-        let parsed = parse(good).unwrap();
+        let good = "barid-links 1 0123456789abcdef0123456789abcdef\nmailbox 7 /a%20b\n\
+            link 4 :FS 1.L1.barid\nlink 5 : 1.L2.barid\n";
+        let parsed = parse(good).unwrap().mailboxes;
         assert_eq!((parsed.len(), parsed[0].uidvalidity, parsed[0].links.len()), (1, 7, 2));
         assert_eq!(parsed[0].name, "/a b");
         assert_eq!(letters(parsed[0].links[0].flags), "FS");
         for (from, to) in [
             ("links 1", "links 2"),
+            (" 0123", ""),
+            ("abcdef\n", "/../..\n"),
+            ("7 /a", "7 a"),
             ("mailbox 7 /a%20b\n", ""),
             ("link 4", "link 0"),
             (":FS", "FS"),

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use barid::message::{Profile, message_id};
 use barid::query::{NumberSet, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
-use barid::{FoundMessages, Mailbox, MailboxSpec, Uid, UidSet};
+use barid::{Folder, FoundMessages, Mailbox, MailboxSpec, Summary, Uid, UidSet};
 use clap::{Args, ValueHint};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::context::Context;
 use crate::exit::{NotThere, Outcome, WithHint, report, report_unreadable};
+use crate::mail::links::is_links_dir;
 use crate::mail::selection::UnreadAttachments;
 use crate::output::number::counted;
 
@@ -25,7 +27,7 @@ pub(crate) struct MailboxesArgs {
     /// Read the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
     #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
     trees: Vec<PathBuf>,
-    /// Of several mailboxes, also show the other copies of a message: those with its Message-ID
+    /// Also show further copies of a message: those with its Message-ID, sender and date
     #[arg(long)]
     duplicates: bool,
 }
@@ -150,7 +152,7 @@ impl MailboxesArgs {
             let left_out = leave_out_copies(&mut all.parts)?;
             if left_out > 0 {
                 let copies = counted(left_out, "copy");
-                context.detail(&format!("{copies} left out: --duplicates shows them"));
+                context.note(&format!("{copies} left out: --duplicates shows them"));
             }
         }
         Ok((all, outcome))
@@ -197,9 +199,10 @@ impl MailboxesArgs {
 
     /// Returns the mailboxes, each once.
     pub(crate) fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
-        let mut specs: Vec<(OsString, MailboxSpec)> = Vec::new();
+        let (mut specs, mut known) = (Vec::new(), HashSet::new());
         let mut add = |name: OsString, spec: MailboxSpec| {
-            if specs.iter().all(|(_, known)| known.path != spec.path) {
+            let path = std::path::absolute(&spec.path).unwrap_or_else(|_| spec.path.clone());
+            if known.insert(path) {
                 specs.push((name, spec));
             }
         };
@@ -209,7 +212,10 @@ impl MailboxesArgs {
         for dir in &self.trees {
             let dir = &context.spec(dir.as_os_str())?.path;
             let folders = barid::folders(&OsVfs, dir)?;
-            let mut mailboxes = folders.into_iter().filter(|folder| folder.format.is_some());
+            // Links lead to messages that are found where they are.
+            let is_mailbox =
+                |folder: &Folder| folder.format.is_some() && !is_links_dir(&folder.path);
+            let mut mailboxes = folders.into_iter().filter(is_mailbox);
             let Some(first) = mailboxes.next() else {
                 let message = format!("{}: no mailbox in this folder or below it", dir.display());
                 return Err(NotThere::error(message, "name a folder with mailboxes"));
@@ -278,14 +284,14 @@ impl Mailboxes {
     }
 }
 
-/// Leaves the first message of each Message-ID; returns the number of others.
+/// Leaves the first of messages that are copies of each other, and returns the number of others:
+/// those with the same Message-ID, sender and date.
 fn leave_out_copies(parts: &mut [FoundMailbox]) -> barid::Result<u64> {
     let (mut seen, mut left_out) = (HashSet::new(), 0);
     for FoundMailbox { mailbox, rows, .. } in parts {
         let mut first = Vec::with_capacity(rows.len());
         mailbox.summaries(rows, &mut |summary| {
-            let id = summary.fields.message_id.and_then(|raw| message_id(raw, Profile::Rfc));
-            match id.is_none_or(|id| seen.insert(id.into_owned())) {
+            match copy_key(summary).is_none_or(|key| seen.insert(key)) {
                 true => first.push(summary.row),
                 false => left_out += 1,
             }
@@ -294,6 +300,19 @@ fn leave_out_copies(parts: &mut [FoundMailbox]) -> barid::Result<u64> {
         *rows = first;
     }
     Ok(left_out)
+}
+
+/// Returns what is the same in all copies of a message; `None` for one without a Message-ID.
+fn copy_key(summary: &Summary<'_>) -> Option<u128> {
+    let fields = &summary.fields;
+    let id = message_id(fields.message_id?, Profile::Rfc)?;
+    let (from, date) = (fields.from.unwrap_or_default(), fields.date.unwrap_or_default());
+    let mut key = Xxh3::new();
+    for part in [&*id, from.trim_ascii(), date.trim_ascii()] {
+        key.update(&(part.len() as u64).to_le_bytes());
+        key.update(part);
+    }
+    Some(key.digest128())
 }
 
 /// Returns the program with `in:` decided for a mailbox.

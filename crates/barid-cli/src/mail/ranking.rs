@@ -81,6 +81,7 @@ impl Ranking {
             }
             (Self::By(program), [(view, rows)]) => {
                 let sorted = view.sorted_among(program, rows)?;
+                searched.parts[0].add_unreadable(sorted.unreadable);
                 sorted.rows.into_iter().map(|row| (0, row)).collect()
             }
             (Self::By(program), _) => barid::sorted_together(&views, program)?,

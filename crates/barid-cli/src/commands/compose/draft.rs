@@ -155,10 +155,14 @@ impl Draft {
     pub(super) fn recipients(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         for (name, value) in &self.fields {
-            if !RECIPIENT_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            let is_in = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !is_in(&ADDRESS_FIELDS) {
                 continue;
             }
-            found.extend(typed_people(value)?.into_iter().map(|person| person.address));
+            let people = typed_people(value)?;
+            if is_in(&RECIPIENT_FIELDS) {
+                found.extend(people.into_iter().map(|person| person.address));
+            }
         }
         match found.is_empty() {
             true => Err(WithHint::error("it has no recipient", "fill in To, Cc or Bcc")),

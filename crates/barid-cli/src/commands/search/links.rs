@@ -10,7 +10,9 @@ use barid::{FlagSet, ReadAs, Uid};
 use crate::commands::index::name_of;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
-use crate::mail::links::{Link, LinkedMailbox, letters, write_links};
+use crate::mail::links::{
+    Link, LinkedMailbox, LinkedMailboxes, is_links_dir, letters, new_id, write_links,
+};
 use crate::mail::mailboxes::Mailboxes;
 use crate::mail::ranking::Place;
 use crate::output::escape::visible;
@@ -37,15 +39,23 @@ pub(super) fn create(
     places: &[Place],
     dir: &Path,
 ) -> anyhow::Result<Outcome> {
-    prepare(dir)?;
     let mut mailboxes = Vec::new();
     for part in &searched.parts {
-        let name = name_of(&context.spec_on_disk(&part.name)?)?;
+        let spec = context.spec_on_disk(&part.name)?;
+        if is_links_dir(&spec.path) {
+            return Err(WithHint::error(
+                format!("{}: a folder of links, and links lead to messages", spec.path.display()),
+                "search the mailboxes themselves",
+            ));
+        }
+        let name = name_of(&spec)?;
         let uidvalidity = part.mailbox.status().uidvalidity.get();
         mailboxes.push(LinkedMailbox { name, uidvalidity, links: Vec::new() });
     }
+    let messages = linked(searched, places)?;
+    prepare(dir)?;
     let (mut outcome, mut copies, mut links) = (Outcome::Done, 0, 0);
-    for (number, message) in linked(searched, places)?.into_iter().enumerate() {
+    for (number, message) in messages.into_iter().enumerate() {
         let base = format!("{}.L{}.barid", message.arrived.max(0), number + 1);
         let path = dir.join("cur").join(format!("{base}:2,{}", letters(message.flags)));
         match link_or_copy(searched, &message, &path) {
@@ -64,7 +74,8 @@ pub(super) fn create(
         OsVfs.sync_dir(folder).with_context(|| folder.display().to_string())?;
     }
     mailboxes.retain(|mailbox| !mailbox.links.is_empty());
-    write_links(dir, &mailboxes)?;
+    let id = new_id(&context.state_dir()?)?;
+    write_links(dir, &LinkedMailboxes { id, mailboxes })?;
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "links");
         json.key("path").bytes(dir.as_os_str().as_encoded_bytes());

@@ -79,7 +79,7 @@ pub(crate) struct SearchArgs {
     /// Print what was found as FORM
     #[arg(long, value_enum, value_name = "FORM", group = "form")]
     output: Option<Form>,
-    /// With --output links, create the Maildir DIR, which must not exist or be empty
+    /// With --output links, create the Maildir DIR, which must be empty or not exist yet
     ///
     /// Other mail programs open it. `barid sync DIR` brings flags that are changed in it back to
     /// the messages; a link that is removed changes nothing.
@@ -132,10 +132,13 @@ impl SearchedArgs {
         &self,
         context: &Context,
         program: &SearchProgram,
+        needs_size: bool,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
         let (searched, outcome) = match (&self.mailbox, self.several.is_many()) {
             (Some(name), false) => (Mailboxes::one(context, name, program)?, Outcome::Done),
-            _ => self.several.search(context, program)?,
+            _ => self.several.search_prepared(context, program, &|mailbox| {
+                if needs_size { mailbox.fill_rfc822_sizes() } else { Ok(Vec::new()) }
+            })?,
         };
         if !searched.unindexed.is_empty() {
             index::build_in_background(context, &searched.unindexed);
@@ -183,7 +186,8 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
     }
     let query = args.what.parse(context, &words)?;
     let ranking = Ranking::of(&args.order, &query.program)?;
-    let (mut searched, outcome) = args.what.search(context, &query.program)?;
+    let needs_size = args.order.asks_size();
+    let (mut searched, outcome) = args.what.search(context, &query.program, needs_size)?;
     if args.count {
         print_count(context, &searched)?;
         return Ok(searched.outcome(context, outcome));
@@ -226,7 +230,7 @@ pub(super) fn count_messages(
         words.push("all".to_owned());
     }
     let query = what.parse(context, &words)?;
-    let (searched, outcome) = what.search(context, &query.program)?;
+    let (searched, outcome) = what.search(context, &query.program, false)?;
     print_count(context, &searched)?;
     Ok(searched.outcome(context, outcome))
 }
