@@ -27,8 +27,8 @@ const LETTERS: [(char, Flag); 5] = [
 /// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkedMailboxes {
-    /// A random name of the folder. The state folder has a file of that name: a folder that somebody
-    /// else has made changes no mailbox.
+    /// A random name of the folder. The state folder has a file of that name: a folder that
+    /// somebody else has made changes no mailbox.
     pub(crate) id: String,
     pub(crate) mailboxes: Vec<LinkedMailbox>,
 }

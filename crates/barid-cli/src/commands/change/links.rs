@@ -178,17 +178,23 @@ fn of_mailbox(
         }
     }
     point_anew(&mailbox, files, linked)?;
+    write_line(context, linked, count)?;
+    Ok(outcome)
+}
+
+/// Prints how many messages of a mailbox have got other flags.
+fn write_line(context: &mut Context, linked: &LinkedMailbox, count: u64) -> anyhow::Result<()> {
+    let name = linked.name.as_encoded_bytes();
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "links-synced");
-        json.key("mailbox").bytes(linked.name.as_encoded_bytes());
+        json.key("mailbox").bytes(name);
         json.key("flagged").number(count);
         json.end_line();
     } else {
-        let (name, count) = (visible(name.as_bytes()), counted(count, "message"));
+        let (name, count) = (visible(name), counted(count, "message"));
         context.out.line(&format!("{name}: flagged {count}"))?;
     }
-    context.out.settle()?;
-    Ok(outcome)
+    Ok(context.out.settle()?)
 }
 
 /// Replaces links whose messages have other files now: a change of flags renames those of a
