@@ -152,7 +152,7 @@ impl MailboxesArgs {
             let left_out = leave_out_copies(&mut all.parts)?;
             if left_out > 0 {
                 let copies = counted(left_out, "copy");
-                context.note(&format!("{copies} left out: --duplicates shows them"));
+                context.detail(&format!("{copies} left out: --duplicates shows them"));
             }
         }
         Ok((all, outcome))

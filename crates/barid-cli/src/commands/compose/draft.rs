@@ -1,6 +1,5 @@
 //! A message that is being written: fields and text, as people edit them and as they are sent.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use anyhow::Context as _;
@@ -185,7 +184,7 @@ impl Draft {
         builder = builder.text_body(&*self.text);
         if let Some(message) = &self.attached {
             let encoding = if message.is_ascii() { "7bit" } else { "8bit" };
-            let part = MimePart::new("message/rfc822", Cow::Borrowed(&**message).into_owned());
+            let part = MimePart::new("message/rfc822", message.clone());
             builder.attachments = Some(vec![part.transfer_encoding(encoding)]);
         }
         let message = builder.write_to_vec()?;
