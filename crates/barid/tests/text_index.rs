@@ -76,8 +76,9 @@ impl Pair {
                 2 => format!("{key}/{start}[a-z]/ -/{two}/"),
                 3 => format!("{key}/^.*{one}$/ or {key}{two}*"),
                 4 => format!("-{key}/\\b{start}.{{2,}}{two}?/"),
-                5 => format!("{key}{one} or {key}\"{one} {two}\""),
-                6 => format!("-{key}{one} {key}{start}"),
+                // In quotes `and` and `not` are words.
+                5 => format!("{key}\"{one}\" or {key}\"{one} {two}\""),
+                6 => format!("-{key}\"{one}\" {key}\"{start}\""),
                 _ => format!("{key}/({one}|{two})/"),
             };
             let program = parse_short(&query, Day(0)).unwrap();
