@@ -7,7 +7,8 @@ use barid::{Folder, Mailbox, MailboxSpec};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
-use crate::exit::{NotThere, Outcome, report};
+use crate::exit::{Outcome, report};
+use crate::mail::mailboxes::no_mailbox_below;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::grouped;
@@ -51,8 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &FoldersArgs) -> anyhow::Result<O
     let dir = context.spec(args.dir.as_os_str())?.path;
     let folders = barid::folders(&OsVfs, &dir)?;
     if !folders.iter().any(|folder| folder.format.is_some()) {
-        let message = format!("{}: no mailbox in this folder or below it", args.dir.display());
-        return Err(NotThere::error(message, "name a folder with Maildirs or mailbox files"));
+        return Err(no_mailbox_below(&args.dir));
     }
     let mut outcome = Outcome::Done;
     let mut counts = Vec::with_capacity(folders.len());

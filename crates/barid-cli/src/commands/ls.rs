@@ -70,9 +70,8 @@ pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcom
     args.order.check_listing()?;
     args.several.check()?;
     let selector = Selector::reading("nothing is listed");
-    let name = match &args.mailbox {
-        Some(name) if !args.several.is_many() => name,
-        _ => return list_several(context, args, selector),
+    let Some(name) = args.several.one(&args.mailbox) else {
+        return list_several(context, args, selector);
     };
     let selection =
         MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
@@ -105,9 +104,7 @@ fn list_several(
     let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
     let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
     let needs_size = args.rfc822_size || args.order.asks_size();
-    let (found, outcome) = args.several.search_prepared(context, &program, &|mailbox| {
-        if needs_size { mailbox.fill_rfc822_sizes() } else { Ok(Vec::new()) }
-    })?;
+    let (mut found, outcome) = args.several.search(context, &program, needs_size)?;
     let parts = found.parts.iter().map(|part| (&*part.mailbox, &part.rows[..]));
     let mut places = barid::sorted_together(&parts.collect::<Vec<_>>(), &args.order.program())?;
     if let Some(first) = args.first {

@@ -6,7 +6,7 @@ use barid::Summary;
 
 use super::json::MessageJson;
 use super::line::MessageLine;
-use super::mailboxes::{FoundMailbox, Mailboxes};
+use super::mailboxes::Mailboxes;
 use super::ranking::{Ordered, Place};
 use crate::context::Context;
 use crate::lines::{WriteLine, write_lines};
@@ -16,15 +16,10 @@ use crate::output::table::{pad, width, write_left};
 /// Columns of the name of a mailbox on a terminal.
 const NAME_WIDTH_MAX: usize = 24;
 
-/// Returns stretches of messages of the same mailbox, with its index.
-pub(crate) fn runs<'s>(
-    searched: &'s Mailboxes,
-    places: &[Place],
-) -> impl Iterator<Item = (usize, &'s FoundMailbox, Vec<u32>)> {
-    places.chunk_by(|before, place| before.0 == place.0).filter_map(|run| {
-        let (at, _) = *run.first()?;
-        Some((at, searched.parts.get(at)?, run.iter().map(|(_, row)| *row).collect()))
-    })
+/// Returns the rows of stretches of messages of the same mailbox, with its index.
+pub(crate) fn runs(places: &[Place]) -> impl Iterator<Item = (usize, Vec<u32>)> {
+    let runs = places.chunk_by(|before, place| before.0 == place.0);
+    runs.map(|run| (run[0].0, run.iter().map(|(_, row)| *row).collect()))
 }
 
 /// Writes a line for each message, with the name of its mailbox if there are several.
@@ -37,7 +32,8 @@ pub(crate) fn write_messages(
 ) -> anyhow::Result<()> {
     let names = NameColumn::of(context, searched);
     let (json, style) = (context.global.json, context.style);
-    for (at, part, rows) in runs(searched, &found.places) {
+    for (at, rows) in runs(&found.places) {
+        let part = &searched.parts[at];
         let mailbox = &part.mailbox;
         if json {
             let (name, scores) = (searched.is_many.then_some(&*part.name), found.scores(at));

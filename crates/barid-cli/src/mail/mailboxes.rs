@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf, absolute};
 
 use barid::message::{Profile, message_id};
 use barid::query::{NumberSet, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
-use barid::{Folder, FoundMessages, Mailbox, MailboxSpec, Summary, Uid, UidSet};
+use barid::{FoundMessages, Mailbox, MailboxSpec, Summary, Uid, UidSet};
 use clap::{Args, ValueHint};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -39,14 +39,14 @@ pub(crate) struct FoundMailbox {
     pub(crate) mailbox: Mailbox,
     /// The rows of the messages that match, ascending.
     pub(crate) rows: Vec<u32>,
-    unreadable: Unread,
+    unreadable: UnreadableMessages,
     attachments: UnreadAttachments,
     /// Number of messages that were read for the search.
     pub(crate) read: u32,
 }
 
 /// Messages that could not be read, with the errors.
-pub(crate) type Unread = Vec<(Uid, barid::Error)>;
+pub(crate) type UnreadableMessages = Vec<(Uid, barid::Error)>;
 
 impl FoundMailbox {
     /// Returns a mailbox with the rows that were found.
@@ -68,7 +68,7 @@ impl FoundMailbox {
     }
 
     /// Adds messages that could not be read, each once.
-    pub(crate) fn add_unreadable(&mut self, unreadable: Unread) {
+    pub(crate) fn add_unreadable(&mut self, unreadable: UnreadableMessages) {
         let known: HashSet<Uid> = self.unreadable.iter().map(|(uid, _)| *uid).collect();
         self.unreadable.extend(unreadable.into_iter().filter(|(uid, _)| !known.contains(uid)));
     }
@@ -87,6 +87,11 @@ impl MailboxesArgs {
     /// Returns `true` if mailboxes are named by these options.
     pub(crate) fn is_many(&self) -> bool {
         !self.mailboxes.is_empty() || !self.trees.is_empty()
+    }
+
+    /// Returns the mailbox of a command that reads this one alone.
+    pub(crate) fn one<'m>(&self, mailbox: &'m Option<OsString>) -> Option<&'m OsStr> {
+        mailbox.as_deref().filter(|_| !self.is_many())
     }
 
     /// Returns the words of a query: with these options the query begins in the place of the
@@ -129,25 +134,15 @@ impl MailboxesArgs {
         self.duplicates
     }
 
-    /// Searches each mailbox, and leaves out copies. One of several that fails is reported, and the
-    /// others are searched.
+    /// Searches each mailbox, and leaves out copies. With `needs_size` all sizes (RFC822.SIZE) are
+    /// known after that. One of several that fails is reported, and the others are searched.
     pub(crate) fn search(
         &self,
         context: &Context,
         program: &SearchProgram,
+        needs_size: bool,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        self.search_prepared(context, program, &|_| Ok(Vec::new()))
-    }
-
-    /// Searches as [`MailboxesArgs::search`] does, each mailbox after `prepare`, which returns the
-    /// messages that it could not read.
-    pub(crate) fn search_prepared(
-        &self,
-        context: &Context,
-        program: &SearchProgram,
-        prepare: &dyn Fn(&mut Mailbox) -> barid::Result<Unread>,
-    ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        let (mut all, outcome) = self.search_each(context, program, prepare)?;
+        let (mut all, outcome) = self.search_each(context, program, needs_size)?;
         if !self.duplicates {
             let left_out = leave_out_copies(&mut all.parts)?;
             if left_out > 0 {
@@ -164,21 +159,21 @@ impl MailboxesArgs {
         context: &Context,
         program: &SearchProgram,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        self.search_each(context, program, &|_| Ok(Vec::new()))
+        self.search_each(context, program, false)
     }
 
     fn search_each(
         &self,
         context: &Context,
         program: &SearchProgram,
-        prepare: &dyn Fn(&mut Mailbox) -> barid::Result<Unread>,
+        needs_size: bool,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
         let mut all = Mailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
         let mut outcome = Outcome::Done;
-        for (name, spec) in self.specs(context)? {
+        for (name, spec) in self.specs(context, None)? {
             let program = in_mailbox(program, &name, &spec);
             let found = context.open_spec_and(&spec, |mailbox| {
-                let unread = prepare(mailbox)?;
+                let unread = if needs_size { mailbox.fill_rfc822_sizes()? } else { Vec::new() };
                 Ok((mailbox.search(&program, &UidSet::new())?, unread))
             });
             match found {
@@ -197,12 +192,18 @@ impl MailboxesArgs {
         Ok((all, outcome))
     }
 
-    /// Returns the mailboxes, each once.
-    pub(crate) fn specs(&self, context: &Context) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
-        let (mut specs, mut known) = (Vec::new(), HashSet::new());
+    /// Returns the mailboxes, each once, without one that is read already.
+    pub(crate) fn specs(
+        &self,
+        context: &Context,
+        already: Option<&MailboxSpec>,
+    ) -> anyhow::Result<Vec<(OsString, MailboxSpec)>> {
+        let path_of =
+            |spec: &MailboxSpec| absolute(&spec.path).unwrap_or_else(|_| spec.path.clone());
+        let mut known: HashSet<PathBuf> = already.map(path_of).into_iter().collect();
+        let mut specs = Vec::new();
         let mut add = |name: OsString, spec: MailboxSpec| {
-            let path = std::path::absolute(&spec.path).unwrap_or_else(|_| spec.path.clone());
-            if known.insert(path) {
+            if known.insert(path_of(&spec)) {
                 specs.push((name, spec));
             }
         };
@@ -211,17 +212,11 @@ impl MailboxesArgs {
         }
         for dir in &self.trees {
             let dir = &context.spec(dir.as_os_str())?.path;
-            let folders = barid::folders(&OsVfs, dir)?;
-            // Links lead to messages that are found where they are.
-            let is_mailbox =
-                |folder: &Folder| folder.format.is_some() && !is_links_dir(&folder.path);
-            let mut mailboxes = folders.into_iter().filter(is_mailbox);
-            let Some(first) = mailboxes.next() else {
-                let message = format!("{}: no mailbox in this folder or below it", dir.display());
-                return Err(NotThere::error(message, "name a folder with mailboxes"));
-            };
-            for folder in [first].into_iter().chain(mailboxes) {
-                let spec = MailboxSpec { format: None, path: folder.path };
+            let below = mailboxes_below(dir, &|_| true)?;
+            if below.is_empty() {
+                return Err(no_mailbox_below(dir));
+            }
+            for spec in below {
                 add(spec.path.clone().into_os_string(), spec);
             }
         }
@@ -249,39 +244,38 @@ impl Mailboxes {
         Ok(Self { parts: vec![part], is_many: false, unindexed })
     }
 
-    /// Reports the messages that could not be read, and returns the outcome of the command.
-    pub(crate) fn outcome(self, context: &Context, outcome: Outcome) -> Outcome {
+    /// Reports the messages and attachments that could not be read, and returns the outcome of the
+    /// command, for which messages were chosen.
+    pub(crate) fn outcome(mut self, context: &Context, outcome: Outcome) -> Outcome {
         let is_empty = self.parts.iter().all(|part| part.rows.is_empty());
         self.report(context, outcome.worse(Outcome::nothing_if(is_empty)))
     }
 
-    /// Returns the names, the mailboxes and the rows, after a report of the messages that could not
-    /// be read.
-    pub(crate) fn into_parts(
-        self,
-        context: &Context,
-        mut outcome: Outcome,
-    ) -> (Vec<(OsString, Mailbox, Vec<u32>)>, Outcome) {
-        self.report_attachments(context);
-        let mut parts = Vec::with_capacity(self.parts.len());
-        for FoundMailbox { name, mailbox, rows, unreadable, .. } in self.parts {
-            outcome = outcome.worse(report_unreadable(context, unreadable));
-            parts.push((name, mailbox, rows));
-        }
-        (parts, outcome)
-    }
-
-    fn report_attachments(&self, context: &Context) {
+    /// Reports the messages and attachments that could not be read.
+    pub(crate) fn report(&mut self, context: &Context, outcome: Outcome) -> Outcome {
         let attachments = self.parts.iter().map(|part| part.attachments);
         attachments.reduce(UnreadAttachments::and).unwrap_or_default().report(context);
-    }
-
-    /// Reports the messages and attachments that could not be read.
-    pub(crate) fn report(self, context: &Context, outcome: Outcome) -> Outcome {
-        self.report_attachments(context);
-        let unreadable = self.parts.into_iter().map(|part| part.unreadable);
+        let unreadable = self.parts.iter_mut().map(|part| std::mem::take(&mut part.unreadable));
         unreadable.fold(outcome, |worst, all| worst.worse(report_unreadable(context, all)))
     }
+}
+
+/// Returns the mailboxes in a folder and below it whose paths are wanted, as `barid folders` lists
+/// them. Folders of links are left out: their messages are found where they are.
+pub(crate) fn mailboxes_below(
+    dir: &Path,
+    is_wanted: &dyn Fn(&Path) -> bool,
+) -> barid::Result<Vec<MailboxSpec>> {
+    let folders = barid::folders(&OsVfs, dir)?.into_iter();
+    let mailboxes = folders.filter(|folder| folder.format.is_some() && is_wanted(&folder.path));
+    let specs = mailboxes.filter(|folder| !is_links_dir(&folder.path));
+    Ok(specs.map(|folder| MailboxSpec { format: None, path: folder.path }).collect())
+}
+
+/// Returns the error for a folder without a mailbox.
+pub(crate) fn no_mailbox_below(dir: &Path) -> anyhow::Error {
+    let message = format!("{}: no mailbox in this folder or below it", dir.display());
+    NotThere::error(message, "name a folder with Maildirs or mailbox files")
 }
 
 /// Leaves the first of messages that are copies of each other, and returns the number of others:

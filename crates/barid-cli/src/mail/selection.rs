@@ -257,8 +257,7 @@ impl MessageSelection {
 fn found(program: &SearchProgram, mailbox: &mut Mailbox) -> barid::Result<SelectedMessages> {
     let found = mailbox.search(program, &UidSet::new())?;
     let attachments = UnreadAttachments::of(program, &found);
-    let uids = found.rows.iter().map(|row| mailbox.uid_of(*row));
-    let uids = uids.collect::<barid::Result<_>>()?;
+    let uids = mailbox.uids_of(&found.rows)?;
     Ok(SelectedMessages {
         selected: SelectedUids { uids, ..Default::default() },
         unreadable: found.unreadable,

@@ -20,7 +20,7 @@ use self::pattern::Pattern;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report, report_unreadable};
 use crate::mail::listing::NameColumn;
-use crate::mail::mailboxes::{MailboxesArgs, Unread};
+use crate::mail::mailboxes::{FoundMailbox, MailboxesArgs, UnreadableMessages};
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
@@ -165,9 +165,8 @@ fn select(
     args: &AttachmentsArgs,
 ) -> anyhow::Result<(Vec<ChosenMessages>, Outcome)> {
     let selector = Selector::reading("nothing is listed");
-    let name = match &args.mailbox {
-        Some(name) if !args.several.is_many() => name,
-        _ => return select_in_several(context, args, selector),
+    let Some(name) = args.several.one(&args.mailbox) else {
+        return select_in_several(context, args, selector);
     };
     let selection =
         MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
@@ -195,12 +194,11 @@ fn select_in_several(
 ) -> anyhow::Result<(Vec<ChosenMessages>, Outcome)> {
     let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
     let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
-    let (found, outcome) = args.several.search(context, &program)?;
-    let (parts, outcome) = found.into_parts(context, outcome);
-    let mut chosen = Vec::with_capacity(parts.len());
-    for (name, mailbox, rows) in parts {
-        let uids = rows.iter().map(|row| mailbox.uid_of(*row));
-        let uids = uids.collect::<barid::Result<_>>()?;
+    let (mut found, outcome) = args.several.search(context, &program, false)?;
+    let outcome = found.report(context, outcome);
+    let mut chosen = Vec::with_capacity(found.parts.len());
+    for FoundMailbox { name, mailbox, rows, .. } in found.parts {
+        let uids = mailbox.uids_of(&rows)?;
         chosen.push(ChosenMessages { mailbox, name: Some(name.into()), uids });
     }
     Ok((chosen, outcome))
@@ -299,7 +297,7 @@ fn fetch_structures(
     (mailbox, uids): (&mut Mailbox, &[Uid]),
     write: &WriteFound<'_>,
     take: &mut dyn FnMut(&mut Vec<u8>) -> bool,
-) -> anyhow::Result<Unread> {
+) -> anyhow::Result<UnreadableMessages> {
     let items = FetchItems::parse("BODYSTRUCTURE")?;
     debug_assert!(items.has(&FetchItem::BodyStructure), "the structure is known");
     let write = |fetched: &Fetched<'_>, out: &mut Vec<u8>| {
@@ -317,7 +315,7 @@ fn with_attachments(
     args: &AttachmentsArgs,
     mailbox: &mut Mailbox,
     uids: &[Uid],
-) -> anyhow::Result<(Vec<Uid>, Unread)> {
+) -> anyhow::Result<(Vec<Uid>, UnreadableMessages)> {
     let mut found = Vec::new();
     let write = |uid: Uid, _: &[Attachment], out: &mut Vec<u8>| out.extend(uid.get().to_le_bytes());
     let unread = fetch_structures(args, (mailbox, uids), &write, &mut |bytes| {

@@ -13,6 +13,7 @@ use crate::exit::{Outcome, WithHint, report};
 use crate::mail::links::{
     Link, LinkedMailbox, LinkedMailboxes, is_links_dir, letters, new_id, write_links,
 };
+use crate::mail::listing::runs;
 use crate::mail::mailboxes::Mailboxes;
 use crate::mail::ranking::Place;
 use crate::output::escape::visible;
@@ -116,9 +117,7 @@ fn prepare(dir: &Path) -> anyhow::Result<()> {
 /// Returns the flags and the dates of messages, in their order.
 fn linked(searched: &Mailboxes, places: &[Place]) -> barid::Result<Vec<Linked>> {
     let mut all = Vec::with_capacity(places.len());
-    for run in places.chunk_by(|before, place| before.0 == place.0) {
-        let (part, _) = run[0];
-        let rows: Vec<u32> = run.iter().map(|(_, row)| *row).collect();
+    for (part, rows) in runs(places) {
         searched.parts[part].mailbox.summaries(&rows, &mut |summary| {
             let (place, arrived) = ((part, summary.row), summary.internal_date.unix_seconds);
             all.push(Linked { place, uid: summary.uid, flags: summary.flags, arrived });

@@ -134,11 +134,9 @@ impl SearchedArgs {
         program: &SearchProgram,
         needs_size: bool,
     ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        let (searched, outcome) = match (&self.mailbox, self.several.is_many()) {
-            (Some(name), false) => (Mailboxes::one(context, name, program)?, Outcome::Done),
-            _ => self.several.search_prepared(context, program, &|mailbox| {
-                if needs_size { mailbox.fill_rfc822_sizes() } else { Ok(Vec::new()) }
-            })?,
+        let (searched, outcome) = match self.several.one(&self.mailbox) {
+            Some(name) => (Mailboxes::one(context, name, program)?, Outcome::Done),
+            None => self.several.search(context, program, needs_size)?,
         };
         if !searched.unindexed.is_empty() {
             index::build_in_background(context, &searched.unindexed);
@@ -210,12 +208,7 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
             (None, false) if context.global.json => Form::Messages,
             (None, false) => Form::Uids,
         };
-        if let Some(dir) = &args.to {
-            let linked = links::create(context, &mut searched, &found.places, dir)?;
-            return Ok(searched.outcome(context, outcome.worse(linked)));
-        }
-        let is_in_order = args.order.is_given();
-        return output::print(context, (form, is_in_order), (searched, &found), outcome);
+        return output::print(context, args, form, (searched, &found), outcome);
     }
     Ok(searched.outcome(context, outcome))
 }

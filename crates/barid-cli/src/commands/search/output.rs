@@ -6,7 +6,7 @@ use barid::query::{ReturnOptions, SearchResult};
 use barid::{ThreadAlgorithm, Uid};
 
 use super::addresses::Senders;
-use super::{Form, SearchArgs};
+use super::{Form, SearchArgs, links};
 use crate::commands::thread::{nodes_of, print as print_threads};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
@@ -22,8 +22,9 @@ use crate::output::json::Json;
 /// are printed as sets.
 pub(super) fn print(
     context: &mut Context,
-    (form, is_in_order): (Form, bool),
-    (searched, found): (Mailboxes, &Ordered),
+    args: &SearchArgs,
+    form: Form,
+    (mut searched, found): (Mailboxes, &Ordered),
     mut outcome: Outcome,
 ) -> anyhow::Result<Outcome> {
     let places = &found.places;
@@ -31,18 +32,21 @@ pub(super) fn print(
         Form::Messages => write_messages(context, &searched, found, false)?,
         Form::Csv => write_csv(context, &searched, places)?,
         Form::Threads => write_threads(context, &searched, places)?,
-        Form::Uids => write_uids(context, &searched, places, !is_in_order)?,
+        Form::Uids => write_uids(context, &searched, places, !args.order.is_given())?,
         Form::Files => {
             if !write_files(context, &searched, places)? {
                 outcome = Outcome::Incomplete;
             }
         }
-        // Made before, and not printed.
-        Form::Links => {}
+        Form::Links => {
+            if let Some(dir) = &args.to {
+                outcome = outcome.worse(links::create(context, &mut searched, places, dir)?);
+            }
+        }
         Form::Addresses => {
             let mut senders = Senders::default();
-            for (_, part, rows) in runs(&searched, places) {
-                senders.add(&part.mailbox, &rows)?;
+            for (at, rows) in runs(places) {
+                senders.add(&searched.parts[at].mailbox, &rows)?;
             }
             for line in senders.lines(context.global.json) {
                 context.out.block(&line)?;
@@ -65,7 +69,8 @@ fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMa
 /// Prints messages as CSV, also with --json.
 fn write_csv(context: &mut Context, searched: &Mailboxes, places: &[Place]) -> anyhow::Result<()> {
     context.out.block(csv_head(searched.is_many).as_bytes())?;
-    for (_, part, rows) in runs(searched, places) {
+    for (at, rows) in runs(places) {
+        let part = &searched.parts[at];
         let writer = MessageCsv { mailbox: searched.is_many.then_some(&*part.name) };
         write_lines(&mut context.out, &part.mailbox, &rows, || writer)?;
     }
@@ -105,7 +110,7 @@ fn write_uids(
 ) -> anyhow::Result<()> {
     let parts: Vec<_> = match is_set {
         true => by_mailbox(searched, places),
-        false => runs(searched, places).map(|(_, part, rows)| (part, rows)).collect(),
+        false => runs(places).map(|(at, rows)| (&searched.parts[at], rows)).collect(),
     };
     for (part, rows) in parts {
         let uids = numbers_of(part, &rows)?;

@@ -15,11 +15,7 @@ const USUAL: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Date", "Subject"];
 pub(super) fn write_all(context: &mut Context, message: &ShownMessage<'_>, follows: bool) {
     let style = context.style;
     let out = context.out.buffer();
-    match message.mailbox {
-        Some(_) => message.write_rule(out, style, follows),
-        None if follows => out.push(b'\n'),
-        None => {}
-    }
+    message.write_gap(out, style, follows);
     for field in fields(message.bytes) {
         write_field(out, style, field.name, field.body);
     }

@@ -110,6 +110,16 @@ impl ShownMessage<'_> {
         }
     }
 
+    /// Appends what divides a message from the one before it: that line where several mailboxes are
+    /// read, otherwise an empty one.
+    fn write_gap(&self, out: &mut Vec<u8>, style: Style, follows: bool) {
+        match self.mailbox {
+            Some(_) => self.write_rule(out, style, follows),
+            None if follows => out.push(b'\n'),
+            None => {}
+        }
+    }
+
     /// Appends the keys that every line of JSON begins with.
     fn write_keys(&self, json: &mut Json<'_>) {
         if let Some(name) = self.mailbox {
@@ -124,20 +134,17 @@ impl ShownMessage<'_> {
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
     args.several.check()?;
     let selector = Selector::reading("nothing is shown");
-    let name = match &args.mailbox {
-        Some(name) if !args.several.is_many() => name,
-        _ => return show_several(context, args, selector),
+    let Some(name) = args.several.one(&args.mailbox) else {
+        return show_several(context, args, selector);
     };
     let selection = MessageSelection::parse(context, &args.messages, args.query, selector)?;
     let (mut mailbox, selected) =
         context.open_and(name, |mailbox| selection.select_in_order(mailbox))?;
-    let mut outcome = selected.report(context, name);
+    let outcome = selected.report(context, name);
     // Reading may detect changes of the mailbox, which move rows; UIDs stay.
     let uids = selected.selected.uids;
     check_output(args, uids.len())?;
-    if uids.is_empty() && outcome == Outcome::Done {
-        outcome = Outcome::NothingMatched;
-    }
+    let outcome = outcome.worse(Outcome::nothing_if(uids.is_empty()));
     show_all(context, args, (&mut mailbox, None), &uids, false, outcome)
 }
 
@@ -153,12 +160,11 @@ fn show_several(
         return Err(WithHint::error("no messages are named: nothing is shown", hint));
     }
     let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
-    let (mut found, mut outcome) = args.several.search(context, &program)?;
+    let (mut found, mut outcome) = args.several.search(context, &program, false)?;
     check_output(args, found.parts.iter().map(|part| part.rows.len()).sum())?;
     let mut follows = false;
     for part in &mut found.parts {
-        let uids = part.rows.iter().map(|row| part.mailbox.uid_of(*row));
-        let uids = uids.collect::<barid::Result<Vec<Uid>>>()?;
+        let uids = part.mailbox.uids_of(&part.rows)?;
         let mailbox = (&mut part.mailbox, Some(&*part.name));
         outcome = show_all(context, args, mailbox, &uids, follows, outcome)?;
         follows |= !uids.is_empty();

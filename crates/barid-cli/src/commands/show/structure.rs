@@ -115,11 +115,7 @@ pub(super) fn write_tree(
         let kind = visible(media_type(part.body).as_bytes());
         table.row([format!("{tree}{}", part.number), kind, size(part.body.size), name]);
     }
-    match message.mailbox {
-        Some(_) => message.write_rule(context.out.buffer(), context.style, follows),
-        None if follows => context.out.line("")?,
-        None => {}
-    }
+    message.write_gap(context.out.buffer(), context.style, follows);
     table.write(context.out.buffer(), "");
     for defect in defects {
         context.detail(&format!("UID {}: {defect}", message.uid));

@@ -94,9 +94,8 @@ impl From<Algorithm> for ThreadAlgorithm {
 pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
     args.several.check()?;
     let selector = Selector::reading("nothing is shown");
-    let name = match &args.mailbox {
-        Some(name) if !args.several.is_many() => name,
-        _ => return several::run(context, args, selector),
+    let Some(name) = args.several.one(&args.mailbox) else {
+        return several::run(context, args, selector);
     };
     let selection =
         MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
@@ -148,11 +147,7 @@ fn write_imap(
     threads: &Threads,
     uid: bool,
 ) -> anyhow::Result<Outcome> {
-    let uids: barid::Result<Vec<u32>> = match uid {
-        true => (0..mailbox.len()).map(|row| mailbox.uid_of(row).map(barid::Uid::get)).collect(),
-        false => Ok(Vec::new()),
-    };
-    let uids = uids?;
+    let uids = if uid { mailbox.uids()? } else { Vec::new() };
     let out = context.out.buffer();
     out.extend_from_slice(b"* THREAD");
     if !threads.is_empty() {

@@ -18,7 +18,7 @@ pub(super) fn run(
     args: &ThreadArgs,
     selector: Selector,
 ) -> anyhow::Result<Outcome> {
-    let (all, is_choice, outcome) = match named(args) {
+    let (mut all, is_choice, outcome) = match named(args) {
         Some((name, ranges)) => {
             let (all, outcome) = with_named(context, args, name, ranges)?;
             (all, true, outcome)
@@ -71,10 +71,7 @@ fn with_named(
     let mut outcome = selected.report(context, name);
     let rows = selected.rows(&mailbox)?;
     let mut all = Mailboxes::of(FoundMailbox::new(name, mailbox, rows));
-    for (name, other) in args.several.specs(context)? {
-        if other.path == spec.path {
-            continue;
-        }
+    for (name, other) in args.several.specs(context, Some(&spec))? {
         match context.open_spec(&other) {
             Ok(mailbox) => all.parts.push(FoundMailbox::new(&name, mailbox, Vec::new())),
             Err(error) => {

@@ -8,7 +8,7 @@ use super::nodes_of;
 use crate::context::Context;
 use crate::mail::json::{write_addresses, write_dates, write_subject};
 use crate::mail::line::MessageLine;
-use crate::mail::listing::NameColumn;
+use crate::mail::listing::{NameColumn, runs};
 use crate::mail::mailboxes::Mailboxes;
 use crate::mail::ranking::Place;
 use crate::output::json::Json;
@@ -123,9 +123,7 @@ fn walk(
     let places = nodes.iter().filter_map(|node| node.row).map(|row| source.place(row));
     let places: Vec<Place> = places.collect();
     let mut at = 0;
-    for run in places.chunk_by(|before, place| before.0 == place.0) {
-        let (part, _) = run[0];
-        let rows: Vec<u32> = run.iter().map(|(_, row)| *row).collect();
+    for (part, rows) in runs(&places) {
         let mut written = Ok(());
         source.mailbox(part).summaries(&rows, &mut |summary| {
             while nodes[at].row.is_none() {

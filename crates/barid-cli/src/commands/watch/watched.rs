@@ -12,10 +12,11 @@ use barid::vfs::OsVfs;
 use barid::{IndexAmount, Mailbox, MailboxChange, MailboxSpec, Uid, WatchOptions, Watcher};
 
 use crate::context::Context;
-use crate::exit::{NotThere, report};
+use crate::exit::report;
 use crate::limits::{
     WATCH_INDEXED, WATCH_INDEXED_BYTES, WATCH_INDEXED_MESSAGES, WATCH_TREE_INTERVAL,
 };
+use crate::mail::mailboxes::{mailboxes_below, no_mailbox_below};
 
 /// Changes of mailboxes, by their numbers.
 pub(super) type ChangesOf = Vec<(usize, barid::Result<Vec<MailboxChange>>)>;
@@ -91,8 +92,7 @@ impl Watched {
         let dir = context.spec(dir.as_os_str())?.path;
         let specs = self.further(&dir)?;
         if specs.is_empty() {
-            let message = format!("{}: no mailbox in this folder or below it", dir.display());
-            return Err(NotThere::error(message, "name a folder with mailboxes"));
+            return Err(no_mailbox_below(&dir));
         }
         for spec in specs {
             self.try_add(context, &spec);
@@ -103,10 +103,7 @@ impl Watched {
 
     /// Returns the mailboxes of a tree that are not watched.
     fn further(&self, dir: &Path) -> barid::Result<Vec<MailboxSpec>> {
-        let folders = barid::folders(&OsVfs, dir)?.into_iter();
-        let mailboxes = folders.filter(|folder| folder.format.is_some());
-        let further = mailboxes.filter(|folder| !self.paths.contains(&folder.path));
-        Ok(further.map(|folder| MailboxSpec { format: None, path: folder.path }).collect())
+        mailboxes_below(dir, &|path| !self.paths.contains(path))
     }
 
     /// Waits for changes, as [`Watcher::next`] does; in trees for seconds only.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use barid::query::{NumberSet, SearchKey, SearchProgram};
 use barid::vfs::OsVfs;
-use barid::{ChangeRequest, Changed, Error, FlagChanges, Mailbox, Status, Uid, UidSet, WriteWhen};
+use barid::{ChangeRequest, Changed, FlagChanges, Mailbox, Status, Uid, UidSet, WriteWhen};
 use barid_serve::config::ConfigErrors;
 use clap::{Args, ValueHint};
 
@@ -19,6 +19,7 @@ use super::report::{Report, Verb};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report_unreadable};
+use crate::mail::mailboxes::UnreadableMessages;
 use crate::mail::query::QueryArgs;
 use crate::mail::selection::UnreadAttachments;
 use crate::output::escape::visible;
@@ -81,9 +82,6 @@ struct TaggedRange {
     uidnext: Uid,
 }
 
-/// Messages that a query could not read, with the errors.
-type Unreadable = Vec<(Uid, Error)>;
-
 /// Applies the rules.
 pub(crate) fn run(context: &mut Context, args: &TagArgs) -> anyhow::Result<Outcome> {
     context.prepare(args.query);
@@ -113,7 +111,7 @@ fn report_problems(context: &Context, errors: &ConfigErrors) -> Outcome {
     Outcome::Incomplete
 }
 
-/// Returns the messages that have not been there before.
+/// Returns the messages that the rules are applied to: with a note those after it.
 fn range_of(status: &Status, mark: Option<&Mark<'_>>) -> anyhow::Result<TaggedRange> {
     let (uidvalidity, uidnext) = (status.uidvalidity.get(), status.uidnext);
     let last = mark.map(Mark::read).transpose()?.flatten();
@@ -130,22 +128,21 @@ fn find(
     mailbox: &mut Mailbox,
     rules: &[Rule],
     range: TaggedRange,
-) -> anyhow::Result<(Vec<Vec<Uid>>, Unreadable)> {
+) -> anyhow::Result<(Vec<Vec<Uid>>, UnreadableMessages)> {
     let last = range.uidnext.get().saturating_sub(1);
     if range.from.get() > last {
         return Ok((vec![Vec::new(); rules.len()], Vec::new()));
     }
     let numbers = NumberSet::from_ranges([(range.from.get(), last)]);
     let within = SearchProgram::of(SearchKey::Uid(numbers));
-    let (mut found, mut unreadable) = (Vec::with_capacity(rules.len()), Unreadable::new());
+    let (mut found, mut unreadable) = (Vec::with_capacity(rules.len()), Vec::new());
     let (mut told, mut attachments) = (HashSet::new(), UnreadAttachments::default());
     for rule in rules {
         let program = within.and(&rule.program).map_err(|error| {
             WithHint::error(format!("rule {}: {error}", rule.name), "divide it into several rules")
         })?;
         let result = mailbox.search(&program, &UidSet::new())?;
-        let uids = result.rows.iter().map(|row| mailbox.uid_of(*row));
-        found.push(uids.collect::<barid::Result<Vec<Uid>>>()?);
+        found.push(mailbox.uids_of(&result.rows)?);
         attachments = attachments.and(UnreadAttachments::failed(&result));
         let unread = result.unreadable.into_iter();
         unreadable.extend(unread.filter(|(uid, _)| told.insert(*uid)));
