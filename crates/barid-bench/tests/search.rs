@@ -74,6 +74,9 @@ fn every_step_is_measured_and_written_down() {
     assert!(raw.lines().any(|line| line.starts_with("1,no-index,\"body word\",0,")), "{raw}");
     let queries = text(&folder, "queries.csv");
     assert_eq!(queries.lines().count(), 1 + results.queries.len());
+    let has_counts =
+        |line: &str| line.rsplit(',').take(3).all(|count| count.parse::<u64>().is_ok());
+    assert!(queries.lines().skip(1).all(has_counts), "{queries}");
     let summary = text(&folder, "summary.md");
     let parts = [
         "- Queries: 21, judged by 7 of 8 messages",

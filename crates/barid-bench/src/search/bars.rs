@@ -226,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn verifying_is_not_counted() {
+        let mut results = results();
+        let phrase = Query { class: Class::Phrase, ..Query::delivered() };
+        let at = results.queries.len();
+        results.queries.push(phrase);
+        for (side, seconds) in [(Side::Barid, 0.080), (Side::Linear, 0.200)] {
+            results.asked.push((results.runs.len(), at));
+            let figures = Figures { real_s: seconds, ..Figures::default() };
+            let step = Step::Query(Field::Body, Class::Phrase);
+            results.runs.push(Run { round: 1, side, step, figures });
+        }
+        // 300 of 1,000 messages are read: 60 ms of the 200 ms that reading all takes.
+        results.candidates.push((at, Candidates { found: 100, read: 300 }));
+        let bars = bars(&results);
+        let measured = |of: &str| {
+            let bar = bars.iter().find(|bar| bar.of == [of]).unwrap();
+            (&*bar.measured, bar.passed)
+        };
+        assert_eq!(measured("body phrase, the slowest"), ("20.0 ms and verifying", true));
+        assert_eq!(measured("candidates of a phrase, the most"), ("3.00", false));
+    }
+
+    #[test]
     fn large_mailboxes_have_bars_of_their_own() {
         let results = Results { messages: LARGE, ..results() };
         let text = lab::bars(&["work"], &bars(&results)).text();
