@@ -9,6 +9,7 @@ mod bash;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use barid::SortKey;
 use barid::vfs::OsVfs;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::CompleteEnv;
@@ -20,7 +21,6 @@ use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 use self::bash::Bash;
 use crate::config::{UserConfig, load};
 use crate::lazy;
-use crate::mail::order::SORT_KEYS;
 
 /// The variable with which the scripts call the program: the name of the shell.
 pub(crate) const VARIABLE: &str = "BARID_COMPLETE";
@@ -29,7 +29,7 @@ const SHELLS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zs
 
 /// Answers a shell, if one asks, about the program that `define` defines; there is nothing else to
 /// do then.
-pub(crate) fn is_asked(define: fn() -> Command) -> bool {
+pub(crate) fn answer_shell(define: fn() -> Command) -> bool {
     if std::env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty()) {
         return false;
     }
@@ -57,7 +57,7 @@ fn with_completers(command: Command) -> Command {
 }
 
 /// Arguments that are mailboxes, by their ids.
-const MAILBOXES: [&str; 6] = ["mailbox", "mailboxes", "source", "target", "to", "from"];
+const MAILBOXES: [&str; 7] = ["mailbox", "mailboxes", "trees", "source", "target", "to", "from"];
 /// Arguments that are queries.
 const QUERIES: [&str; 3] = ["query", "messages", "message"];
 
@@ -141,9 +141,9 @@ fn sort_keys(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_str().unwrap_or_default();
     match text.strip_prefix("reverse:") {
         Some(key) => {
-            let keys = beginning(key, SORT_KEYS).into_iter();
+            let keys = beginning(key, SortKey::ALL.map(SortKey::name)).into_iter();
             keys.map(|key| key.add_prefix("reverse:")).collect()
         }
-        None => beginning(text, SORT_KEYS.into_iter().chain(["reverse:"])),
+        None => beginning(text, SortKey::ALL.map(SortKey::name).into_iter().chain(["reverse:"])),
     }
 }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     if let Some(code) = commands::bogo::called().or_else(commands::extract_text::called) {
         return code;
     }
-    if completion::is_asked(cli::Cli::command) {
+    if completion::answer_shell(cli::Cli::command) {
         return ExitCode::SUCCESS;
     }
     let args: Vec<_> = std::env::args_os().collect();

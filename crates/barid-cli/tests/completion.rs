@@ -48,6 +48,8 @@ fn what_may_stand_at_the_cursor_is_known() {
         &["reverse:date", "reverse:displayfrom", "reverse:displayto"],
     );
     check(&["copy", "x", "1", "@li"], &["@lists"]);
+    check(&["ls", "--tree", "@l"], &["@lists"]);
+    check(&["search", "--to", "@l"], &[]);
     check(&["ls", "mai"], &["mail/"]);
     check(&["ls", "maildir:mail/i"], &["maildir:mail/inbox/"]);
     check(&["spam", "tr"], &["train"]);

@@ -129,5 +129,5 @@ fn one_message_is_answered_and_it_exists() {
     check(&["reply", "--list", "inbox", "1"], 2, "no mailing list");
     check(&["reply", "--from", "bob", "inbox", "1"], 2, "\"bob\" is not an address");
     check(&["forward", "--to", "bob", "inbox", "1"], 2, "\"bob\" is not an address");
-    check(&["reply", "-", "1"], 2, "");
+    check(&["reply", "-", "1"], 2, "can only be read");
 }

@@ -32,13 +32,13 @@ const GAPS: [&str; 5] = [" ", ", ", "-", "\r\n", ". "];
 
 /// Reads attachments whose text is written from right to left, or by the second reader as it is.
 #[derive(Debug)]
-pub(crate) struct Mirror {
+pub(crate) struct AttachmentMirror {
     id: u32,
     /// Number of attachments that were read.
     reads: AtomicU32,
 }
 
-impl Mirror {
+impl AttachmentMirror {
     pub(crate) fn new(id: u32) -> Arc<Self> {
         Arc::new(Self { id, reads: AtomicU32::new(0) })
     }
@@ -48,7 +48,7 @@ impl Mirror {
     }
 }
 
-impl AttachmentReader for Mirror {
+impl AttachmentReader for AttachmentMirror {
     fn id(&self) -> u32 {
         self.id
     }
@@ -144,14 +144,18 @@ fn append(arena: &mut Arena, random: &mut Rng, count: u64) -> Vec<Vec<Attached>>
 }
 
 /// Opens a mailbox that reads attachments, or not.
-fn open_with(arena: &Arena, reader: Option<&Arc<Mirror>>, use_index: bool) -> Mailbox {
+fn open_with(arena: &Arena, reader: Option<&Arc<AttachmentMirror>>, use_index: bool) -> Mailbox {
     open(arena, &|options| {
         options.use_index = use_index;
         options.attachments = reader.map(|reader| Arc::clone(reader) as Arc<dyn AttachmentReader>);
     })
 }
 
-fn index(arena: &Arena, reader: Option<&Arc<Mirror>>, amount: IndexAmount) -> barid::IndexReport {
+fn index(
+    arena: &Arena,
+    reader: Option<&Arc<AttachmentMirror>>,
+    amount: IndexAmount,
+) -> barid::IndexReport {
     open_with(arena, reader, true).view().index_texts(amount).unwrap()
 }
 
@@ -197,7 +201,7 @@ fn query(random: &mut Rng) -> String {
 /// that find some messages.
 fn compare(
     arena: &Arena,
-    readers: &[Arc<Mirror>; 2],
+    readers: &[Arc<AttachmentMirror>; 2],
     queries: usize,
     seed: u64,
     what: &str,
@@ -222,8 +226,8 @@ fn compare(
     telling
 }
 
-fn readers() -> [Arc<Mirror>; 2] {
-    [Mirror::new(1), Mirror::new(2)]
+fn readers() -> [Arc<AttachmentMirror>; 2] {
+    [AttachmentMirror::new(1), AttachmentMirror::new(2)]
 }
 
 #[test]
@@ -332,7 +336,7 @@ fn everything_else_decides_first() {
 }
 
 /// Does something at random to a mailbox or its index.
-fn step(arena: &mut Arena, readers: &[Arc<Mirror>; 2], random: &mut Rng) -> String {
+fn step(arena: &mut Arena, readers: &[Arc<AttachmentMirror>; 2], random: &mut Rng) -> String {
     let reader = [None, Some(&readers[0]), Some(&readers[0]), Some(&readers[1])][random.usize(..4)];
     let uids = open(arena, &|_| {}).uids().unwrap();
     let some: Vec<u32> = uids.iter().copied().filter(|_| random.u8(..8) == 0).collect();

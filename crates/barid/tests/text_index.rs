@@ -10,7 +10,7 @@ use barid_vfs::{CallKind, Fault, FaultVfs, OpenOptions as FileOptions, Vfs};
 use fastrand::Rng;
 
 use crate::arena::{Arena, add, expunge, flag, memory, now, uid};
-use crate::attachment_search::Mirror;
+use crate::attachment_search::AttachmentMirror;
 use crate::search_programs::Matter;
 
 /// Programs for each pack of real mail; `BARID_INDEX_PROGRAMS` asks for more.
@@ -151,7 +151,7 @@ fn compare_pack(pack: &str, step: usize) {
     pair.compare_patterns(programs / 4, &keys, &format!("{pack}, names of files"));
     let open = |adjust: &dyn Fn(&mut OpenOptions)| {
         open(&|options| {
-            options.attachments = Some(Mirror::new(2));
+            options.attachments = Some(AttachmentMirror::new(2));
             adjust(options);
         })
     };

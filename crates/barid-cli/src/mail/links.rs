@@ -39,12 +39,12 @@ pub(crate) struct LinkedMailbox {
     /// Its absolute name, as on the command line.
     pub(crate) name: OsString,
     pub(crate) uidvalidity: u32,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<MessageLink>,
 }
 
 /// A link, or a copy of a message that is not a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct MessageLink {
     /// The name of its file without flags.
     pub(crate) base: String,
     pub(crate) uid: Uid,
@@ -147,7 +147,7 @@ fn parse(text: &str) -> Option<LinkedMailboxes> {
                 let base = words.next()?.to_owned();
                 let is_name = !base.is_empty() && !base.starts_with('.') && !base.contains('/');
                 is_name.then_some(())?;
-                mailboxes.last_mut()?.links.push(Link { base, uid, flags });
+                mailboxes.last_mut()?.links.push(MessageLink { base, uid, flags });
             }
             _ => return None,
         }

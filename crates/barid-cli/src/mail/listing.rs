@@ -6,8 +6,8 @@ use barid::Summary;
 
 use super::json::MessageJson;
 use super::line::MessageLine;
-use super::mailboxes::Mailboxes;
-use super::ranking::{Ordered, Place};
+use super::mailboxes::FoundMailboxes;
+use super::ranking::{MessagePlace, Ordered};
 use crate::context::Context;
 use crate::lines::{WriteLine, write_lines};
 use crate::output::escape::visible;
@@ -17,7 +17,7 @@ use crate::output::table::{pad, width, write_left};
 const NAME_WIDTH_MAX: usize = 24;
 
 /// Returns the rows of stretches of messages of the same mailbox, with its index.
-pub(crate) fn runs(places: &[Place]) -> impl Iterator<Item = (usize, Vec<u32>)> {
+pub(crate) fn runs(places: &[MessagePlace]) -> impl Iterator<Item = (usize, Vec<u32>)> {
     let runs = places.chunk_by(|before, place| before.0 == place.0);
     runs.map(|run| (run[0].0, run.iter().map(|(_, row)| *row).collect()))
 }
@@ -26,7 +26,7 @@ pub(crate) fn runs(places: &[Place]) -> impl Iterator<Item = (usize, Vec<u32>)> 
 /// `has_rfc822_size` is that of [`MessageJson`].
 pub(crate) fn write_messages(
     context: &mut Context,
-    searched: &Mailboxes,
+    searched: &FoundMailboxes,
     found: &Ordered,
     has_rfc822_size: bool,
 ) -> anyhow::Result<()> {
@@ -63,7 +63,7 @@ pub(crate) struct NameColumn {
 
 impl NameColumn {
     /// Returns the names of mailboxes; that of a single one takes no room.
-    pub(crate) fn of(context: &Context, searched: &Mailboxes) -> Self {
+    pub(crate) fn of(context: &Context, searched: &FoundMailboxes) -> Self {
         let names = searched.parts.iter().filter(|_| searched.is_many);
         Self::new(context, names.map(|part| part.name.clone()))
     }

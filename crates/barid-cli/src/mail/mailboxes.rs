@@ -75,7 +75,7 @@ impl FoundMailbox {
 }
 
 /// The mailboxes that were searched.
-pub(crate) struct Mailboxes {
+pub(crate) struct FoundMailboxes {
     pub(crate) parts: Vec<FoundMailbox>,
     /// `true` if several may be, so that each message is printed with its own.
     pub(crate) is_many: bool,
@@ -141,7 +141,7 @@ impl MailboxesArgs {
         context: &Context,
         program: &SearchProgram,
         needs_size: bool,
-    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+    ) -> anyhow::Result<(FoundMailboxes, Outcome)> {
         let (mut all, outcome) = self.search_each(context, program, needs_size)?;
         if !self.duplicates {
             let left_out = leave_out_copies(&mut all.parts)?;
@@ -158,7 +158,7 @@ impl MailboxesArgs {
         &self,
         context: &Context,
         program: &SearchProgram,
-    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+    ) -> anyhow::Result<(FoundMailboxes, Outcome)> {
         self.search_each(context, program, false)
     }
 
@@ -167,8 +167,8 @@ impl MailboxesArgs {
         context: &Context,
         program: &SearchProgram,
         needs_size: bool,
-    ) -> anyhow::Result<(Mailboxes, Outcome)> {
-        let mut all = Mailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
+    ) -> anyhow::Result<(FoundMailboxes, Outcome)> {
+        let mut all = FoundMailboxes { parts: Vec::new(), is_many: true, unindexed: Vec::new() };
         let mut outcome = Outcome::Done;
         for (name, spec) in self.specs(context, None)? {
             let program = in_mailbox(program, &name, &spec);
@@ -224,7 +224,7 @@ impl MailboxesArgs {
     }
 }
 
-impl Mailboxes {
+impl FoundMailboxes {
     /// Returns the first of several mailboxes.
     pub(crate) fn of(first: FoundMailbox) -> Self {
         Self { parts: vec![first], is_many: true, unindexed: Vec::new() }

@@ -33,21 +33,6 @@ enum Key {
     Relevance,
 }
 
-/// The order in which messages are printed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// The order of the mailbox.
-    Mailbox,
-    /// The order of a sort program.
-    By(SortProgram),
-    /// By relevance, the best first.
-    Relevance,
-}
-
-/// The sort keys, as in the help of `--sort`.
-pub(crate) const SORT_KEYS: [&str; 9] =
-    ["arrival", "cc", "date", "from", "size", "subject", "to", "displayfrom", "displayto"];
-
 fn parse_key(text: &str) -> Result<Key, String> {
     let relevance = "relevance";
     if text.eq_ignore_ascii_case(relevance) {
@@ -60,7 +45,7 @@ fn parse_key(text: &str) -> Result<Key, String> {
     let explain = |error| {
         format!(
             "{error}; the keys are {}, each also as reverse:KEY, and for searches relevance",
-            SORT_KEYS.join(", ")
+            SortKey::ALL.map(SortKey::name).join(", ")
         )
     };
     let mut program = SortProgram::parse([text]).map_err(explain)?;
@@ -73,20 +58,24 @@ impl OrderArgs {
         !self.sort.is_empty() || self.reverse
     }
 
-    /// Returns the order of a search.
+    /// Returns `true` if messages are to be sorted by something.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.sort.is_empty()
+    }
+
+    /// Returns `true` if messages are to be sorted by relevance, the best first.
     ///
     /// # Errors
     ///
-    /// Returns an error if messages are to be sorted by relevance and something else.
-    pub(crate) fn order(&self) -> anyhow::Result<Order> {
+    /// Returns an error if they are to be sorted by something else, too.
+    pub(crate) fn is_by_relevance(&self) -> anyhow::Result<bool> {
         match &self.sort[..] {
-            [] => Ok(Order::Mailbox),
-            [Key::Relevance] => Ok(Order::Relevance),
+            [Key::Relevance] => Ok(true),
             keys if keys.contains(&Key::Relevance) => Err(WithHint::error(
                 "--sort relevance stands alone",
                 "of messages that are equally relevant, the newest comes first",
             )),
-            _ => Ok(Order::By(self.program())),
+            _ => Ok(false),
         }
     }
 
@@ -210,13 +199,16 @@ mod tests {
     fn relevance_is_a_key_of_its_own() {
         let order = |keys: &[&str]| {
             let sort = keys.iter().map(|key| parse_key(key).unwrap()).collect();
-            OrderArgs { sort, ..OrderArgs::default() }.order()
+            OrderArgs { sort, ..OrderArgs::default() }
         };
-        assert_eq!(order(&[]).unwrap(), Order::Mailbox);
-        assert_eq!(order(&["Relevance"]).unwrap(), Order::Relevance);
-        let from = SortProgram(vec![(SortKey::From, true)]);
-        assert_eq!(order(&["reverse:from"]).unwrap(), Order::By(from));
-        assert!(order(&["relevance", "date"]).is_err() && order(&["date", "relevance"]).is_err());
+        let is_by_relevance = |keys: &[&str]| order(keys).is_by_relevance();
+        assert!(!is_by_relevance(&[]).unwrap() && !order(&[]).has_keys());
+        assert!(is_by_relevance(&["Relevance"]).unwrap());
+        let from = order(&["reverse:from"]);
+        assert!(!from.is_by_relevance().unwrap() && from.has_keys());
+        assert_eq!(from.program(), SortProgram(vec![(SortKey::From, true)]));
+        assert!(is_by_relevance(&["relevance", "date"]).is_err());
+        assert!(is_by_relevance(&["date", "relevance"]).is_err());
         assert!(parse_key("reverse:relevance").unwrap_err().contains("--reverse"));
         assert!(parse_key("age").unwrap_err().contains("relevance"));
     }

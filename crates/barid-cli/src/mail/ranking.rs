@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use barid::SortProgram;
 use barid::query::{RelevanceTerms, SearchError, SearchProgram};
 
-use super::mailboxes::{FoundMailbox, Mailboxes};
-use super::order::{Order, OrderArgs};
+use super::mailboxes::{FoundMailbox, FoundMailboxes};
+use super::order::OrderArgs;
 use crate::exit::WithHint;
 
 /// A message: the index of its mailbox, and its row.
-pub(crate) type Place = (usize, u32);
+pub(crate) type MessagePlace = (usize, u32);
 
 /// The order that is asked for, checked before anything is searched.
 pub(crate) enum Ranking {
@@ -23,14 +23,14 @@ pub(crate) enum Ranking {
 /// Messages in the order in which they are printed.
 #[derive(Default)]
 pub(crate) struct Ordered {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<MessagePlace>,
     /// For each mailbox the scores by row, in an order by relevance.
     scores: Vec<HashMap<u32, f64>>,
 }
 
 impl Ordered {
     /// Returns messages in an order without scores.
-    pub(crate) fn of(places: Vec<Place>) -> Self {
+    pub(crate) fn of(places: Vec<MessagePlace>) -> Self {
         Self { places, scores: Vec::new() }
     }
 
@@ -47,10 +47,10 @@ impl Ranking {
     ///
     /// Returns an error for an order by relevance without a text that messages may match by.
     pub(crate) fn of(args: &OrderArgs, program: &SearchProgram) -> anyhow::Result<Self> {
-        match args.order()? {
-            Order::Mailbox => return Ok(Self::Mailbox),
-            Order::By(program) => return Ok(Self::By(program)),
-            Order::Relevance => {}
+        match args.is_by_relevance()? {
+            true => {}
+            false if args.has_keys() => return Ok(Self::By(args.program())),
+            false => return Ok(Self::Mailbox),
         }
         RelevanceTerms::of(program).map(Self::Relevance).map_err(|error| {
             let hint = match error {
@@ -70,11 +70,11 @@ impl Ranking {
     pub(crate) fn order(
         &self,
         args: &OrderArgs,
-        searched: &mut Mailboxes,
+        searched: &mut FoundMailboxes,
     ) -> barid::Result<Ordered> {
         let parts = &searched.parts;
         let views: Vec<_> = parts.iter().map(|part| (&*part.mailbox, &part.rows[..])).collect();
-        let mut places: Vec<Place> = match (self, &views[..]) {
+        let mut places: Vec<MessagePlace> = match (self, &views[..]) {
             (Self::Relevance(terms), _) => {
                 let ranked = barid::ranked_together(&views, terms)?;
                 return Ok(by_relevance(args, ranked, searched));
@@ -100,7 +100,7 @@ impl Ranking {
 fn by_relevance(
     args: &OrderArgs,
     ranked: barid::RankedMessages,
-    searched: &mut Mailboxes,
+    searched: &mut FoundMailboxes,
 ) -> Ordered {
     let mut unreadable = ranked.unreadable.into_iter().peekable();
     for (at, part) in searched.parts.iter_mut().enumerate() {

@@ -17,7 +17,7 @@ use crate::exit::WithHint;
 
 /// The people whom an answer addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recipients {
+pub(super) enum ReplyScope {
     Author,
     All,
     List,
@@ -25,7 +25,7 @@ pub(super) enum Recipients {
 
 /// A message that is being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Draft {
+pub(super) struct MailDraft {
     /// The fields that are edited, decoded, in order.
     fields: Vec<(String, String)>,
     text: String,
@@ -40,16 +40,16 @@ const ADDRESS_FIELDS: [&str; 6] = ["From", "To", "Cc", "Bcc", "Reply-To", "Sende
 /// The fields whose people get the message.
 const RECIPIENT_FIELDS: [&str; 3] = ["To", "Cc", "Bcc"];
 
-impl Draft {
+impl MailDraft {
     /// Begins an answer.
     pub(super) fn reply(
         original: &Original<'_>,
-        recipients: Recipients,
+        recipients: ReplyScope,
         from: Option<String>,
         quotes: bool,
     ) -> anyhow::Result<Self> {
         let (to, cc) = match recipients {
-            Recipients::List => {
+            ReplyScope::List => {
                 let Some(list) = original.list() else {
                     return Err(WithHint::error(
                         "the message names no mailing list in List-Post",
@@ -58,8 +58,8 @@ impl Draft {
                 };
                 (vec![list], Vec::new())
             }
-            Recipients::Author => (original.authors(), Vec::new()),
-            Recipients::All => everybody(original, from.as_deref()),
+            ReplyScope::Author => (original.authors(), Vec::new()),
+            ReplyScope::All => everybody(original, from.as_deref()),
         };
         let mut fields = vec![("To".to_owned(), list_of(&to)), ("Cc".to_owned(), list_of(&cc))];
         let subject = original.subject();

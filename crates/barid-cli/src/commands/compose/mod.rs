@@ -11,7 +11,7 @@ use barid::{ChangeOptions, ChangeRequest, Flag, FlagChange, FlagChanges, FlagSet
 use barid::{Mailbox, ReadAs, Uid, WriteWhen};
 use clap::{Args, ValueHint};
 
-use self::draft::{Draft, Recipients};
+use self::draft::{MailDraft, ReplyScope};
 use self::parts::Original;
 use self::sending::edit;
 use crate::context::Context;
@@ -112,11 +112,11 @@ pub(crate) fn reply(context: &mut Context, args: &ReplyArgs) -> anyhow::Result<O
     let (mut mailbox, uid, bytes) = read(context, &args.message)?;
     let original = Original::of(&bytes);
     let recipients = match (args.all, args.list) {
-        (true, _) => Recipients::All,
-        (_, true) => Recipients::List,
-        (false, false) => Recipients::Author,
+        (true, _) => ReplyScope::All,
+        (_, true) => ReplyScope::List,
+        (false, false) => ReplyScope::Author,
     };
-    let draft = Draft::reply(&original, recipients, sender(&args.how)?, !args.no_quote)?;
+    let draft = MailDraft::reply(&original, recipients, sender(&args.how)?, !args.no_quote)?;
     let answered = FlagChange { add: [Flag::Answered].into_iter().collect(), ..no_change() };
     finish(context, &args.how, (&mut mailbox, uid), draft, answered)
 }
@@ -131,7 +131,8 @@ pub(crate) fn forward(context: &mut Context, args: &ForwardArgs) -> anyhow::Resu
             context.warn("the attachments are left out: without --inline, all is forwarded");
         }
     }
-    let draft = Draft::forward(&original, &args.to.join(", "), sender(&args.how)?, args.inline)?;
+    let draft =
+        MailDraft::forward(&original, &args.to.join(", "), sender(&args.how)?, args.inline)?;
     let forwarded = FlagChange {
         add_keywords: Keyword::new("$Forwarded").into_iter().collect(),
         ..no_change()
@@ -194,7 +195,7 @@ fn finish(
     context: &mut Context,
     args: &DraftArgs,
     (mailbox, uid): (&mut Mailbox, Uid),
-    draft: Draft,
+    draft: MailDraft,
     change: FlagChange,
 ) -> anyhow::Result<Outcome> {
     if !args.send {

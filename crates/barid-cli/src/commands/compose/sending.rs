@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use barid::vfs::{Host as _, OpenOptions, OsVfs, Vfs as _};
 
-use super::draft::Draft;
+use super::draft::MailDraft;
 use crate::exit::WithHint;
 use crate::limits::DRAFT_LEN_MAX;
 use crate::signals;
@@ -21,7 +21,7 @@ const SENDMAIL: [&str; 2] = ["/usr/sbin/sendmail", "/usr/lib/sendmail"];
 
 /// A draft that its author has changed, and the file with it, which stays until it is sent.
 pub(super) struct EditedDraft {
-    draft: Draft,
+    draft: MailDraft,
     path: PathBuf,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct EditedDraft {
 /// # Errors
 ///
 /// Returns an error that names the file with the text, which then stays.
-pub(super) fn edit(draft: Draft) -> anyhow::Result<Option<EditedDraft>> {
+pub(super) fn edit(draft: MailDraft) -> anyhow::Result<Option<EditedDraft>> {
     // The editor has the terminal: its Ctrl-C is not for this program.
     signals::set_on_signal(&Arc::default()).context("signals cannot be caught")?;
     let template = draft.template();

@@ -11,18 +11,18 @@ use crate::commands::index::name_of;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::mail::links::{
-    Link, LinkedMailbox, LinkedMailboxes, is_links_dir, letters, new_id, write_links,
+    LinkedMailbox, LinkedMailboxes, MessageLink, is_links_dir, letters, new_id, write_links,
 };
 use crate::mail::listing::runs;
-use crate::mail::mailboxes::Mailboxes;
-use crate::mail::ranking::Place;
+use crate::mail::mailboxes::FoundMailboxes;
+use crate::mail::ranking::MessagePlace;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::counted;
 
 /// A message to be linked.
-struct Linked {
-    place: Place,
+struct MessageToLink {
+    place: MessagePlace,
     uid: Uid,
     flags: FlagSet,
     arrived: i64,
@@ -36,8 +36,8 @@ struct Linked {
 /// anew.
 pub(super) fn create(
     context: &mut Context,
-    searched: &mut Mailboxes,
-    places: &[Place],
+    searched: &mut FoundMailboxes,
+    places: &[MessagePlace],
     dir: &Path,
 ) -> anyhow::Result<Outcome> {
     let mut mailboxes = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn create(
                 continue;
             }
         }
-        let link = Link { base, uid: message.uid, flags: message.flags };
+        let link = MessageLink { base, uid: message.uid, flags: message.flags };
         mailboxes[message.place.0].links.push(link);
     }
     for folder in [&dir.join("cur"), dir] {
@@ -115,12 +115,12 @@ fn prepare(dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the flags and the dates of messages, in their order.
-fn linked(searched: &Mailboxes, places: &[Place]) -> barid::Result<Vec<Linked>> {
+fn linked(searched: &FoundMailboxes, places: &[MessagePlace]) -> barid::Result<Vec<MessageToLink>> {
     let mut all = Vec::with_capacity(places.len());
     for (part, rows) in runs(places) {
         searched.parts[part].mailbox.summaries(&rows, &mut |summary| {
             let (place, arrived) = ((part, summary.row), summary.internal_date.unix_seconds);
-            all.push(Linked { place, uid: summary.uid, flags: summary.flags, arrived });
+            all.push(MessageToLink { place, uid: summary.uid, flags: summary.flags, arrived });
             true
         })?;
     }
@@ -128,7 +128,11 @@ fn linked(searched: &Mailboxes, places: &[Place]) -> barid::Result<Vec<Linked>> 
 }
 
 /// Links a message, or copies it. Returns `true` for a link.
-fn link_or_copy(searched: &mut Mailboxes, message: &Linked, path: &Path) -> anyhow::Result<bool> {
+fn link_or_copy(
+    searched: &mut FoundMailboxes,
+    message: &MessageToLink,
+    path: &Path,
+) -> anyhow::Result<bool> {
     let mailbox = &mut searched.parts[message.place.0].mailbox;
     let at = || path.display().to_string();
     if let Some(file) = mailbox.message_file(message.place.1)? {

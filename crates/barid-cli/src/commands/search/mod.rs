@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use crate::commands::index;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
-use crate::mail::mailboxes::{FoundMailbox, Mailboxes, MailboxesArgs};
+use crate::mail::mailboxes::{FoundMailbox, FoundMailboxes, MailboxesArgs};
 use crate::mail::order::OrderArgs;
 use crate::mail::query::{Query, QueryArgs};
 use crate::mail::ranking::Ranking;
@@ -78,13 +78,13 @@ pub(crate) struct SearchArgs {
     order: OrderArgs,
     /// Print what was found as FORM
     #[arg(long, value_enum, value_name = "FORM", group = "form")]
-    output: Option<Form>,
+    output: Option<OutputForm>,
     /// With --output links, create the Maildir DIR, which must be empty or not exist yet
     ///
     /// Other mail programs open it. `barid sync DIR` brings flags that are changed in it back to
     /// the messages; a link that is removed changes nothing.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    to: Option<PathBuf>,
+    #[arg(long = "to", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    links_dir: Option<PathBuf>,
     /// List the messages as `barid ls` does: --output messages
     #[arg(short, long, group = "form")]
     list: bool,
@@ -133,9 +133,9 @@ impl SearchedArgs {
         context: &Context,
         program: &SearchProgram,
         needs_size: bool,
-    ) -> anyhow::Result<(Mailboxes, Outcome)> {
+    ) -> anyhow::Result<(FoundMailboxes, Outcome)> {
         let (searched, outcome) = match self.several.one(&self.mailbox) {
-            Some(name) => (Mailboxes::one(context, name, program)?, Outcome::Done),
+            Some(name) => (FoundMailboxes::one(context, name, program)?, Outcome::Done),
             None => self.several.search(context, program, needs_size)?,
         };
         if !searched.unindexed.is_empty() {
@@ -147,7 +147,7 @@ impl SearchedArgs {
 
 /// The form in which messages are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum OutputForm {
     /// A line for each, as `barid ls` prints
     Messages,
     /// A line of CSV for each, under a line with the names of the columns
@@ -171,12 +171,12 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
         let hint = "`all` is every message, and `barid search --help` describes queries";
         return Err(WithHint::error("no query is given", hint));
     }
-    match (args.output, &args.to) {
-        (Some(Form::Links), None) => {
+    match (args.output, &args.links_dir) {
+        (Some(OutputForm::Links), None) => {
             let hint = "`--output links --to DIR` creates the Maildir DIR";
             return Err(WithHint::error("--output links needs a folder", hint));
         }
-        (output, Some(_)) if output != Some(Form::Links) => {
+        (output, Some(_)) if output != Some(OutputForm::Links) => {
             let hint = "leave it out, or add --output links";
             return Err(WithHint::error("--to is for --output links", hint));
         }
@@ -203,10 +203,10 @@ pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Ou
     } else {
         let form = match (args.output, args.list) {
             (Some(form), _) => form,
-            (None, true) => Form::Messages,
+            (None, true) => OutputForm::Messages,
             // JSON has always been of messages.
-            (None, false) if context.global.json => Form::Messages,
-            (None, false) => Form::Uids,
+            (None, false) if context.global.json => OutputForm::Messages,
+            (None, false) => OutputForm::Uids,
         };
         return output::print(context, args, form, (searched, &found), outcome);
     }
@@ -229,7 +229,7 @@ pub(super) fn count_messages(
 }
 
 /// Prints the number of messages.
-fn print_count(context: &mut Context, searched: &Mailboxes) -> anyhow::Result<()> {
+fn print_count(context: &mut Context, searched: &FoundMailboxes) -> anyhow::Result<()> {
     let total: u64 = searched.parts.iter().map(|part| part.rows.len() as u64).sum();
     if !context.global.json {
         return Ok(context.out.line(&total.to_string())?);

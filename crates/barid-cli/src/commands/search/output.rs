@@ -6,15 +6,15 @@ use barid::query::{ReturnOptions, SearchResult};
 use barid::{ThreadAlgorithm, Uid};
 
 use super::addresses::Senders;
-use super::{Form, SearchArgs, links};
+use super::{OutputForm, SearchArgs, links};
 use crate::commands::thread::{nodes_of, print as print_threads};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::lines::write_lines;
 use crate::mail::csv::{MessageCsv, csv_head};
 use crate::mail::listing::{runs, write_messages};
-use crate::mail::mailboxes::{FoundMailbox, Mailboxes};
-use crate::mail::ranking::{Ordered, Place};
+use crate::mail::mailboxes::{FoundMailbox, FoundMailboxes};
+use crate::mail::ranking::{MessagePlace, Ordered};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 
@@ -23,27 +23,27 @@ use crate::output::json::Json;
 pub(super) fn print(
     context: &mut Context,
     args: &SearchArgs,
-    form: Form,
-    (mut searched, found): (Mailboxes, &Ordered),
+    form: OutputForm,
+    (mut searched, found): (FoundMailboxes, &Ordered),
     mut outcome: Outcome,
 ) -> anyhow::Result<Outcome> {
     let places = &found.places;
     match form {
-        Form::Messages => write_messages(context, &searched, found, false)?,
-        Form::Csv => write_csv(context, &searched, places)?,
-        Form::Threads => write_threads(context, &searched, places)?,
-        Form::Uids => write_uids(context, &searched, places, !args.order.is_given())?,
-        Form::Files => {
+        OutputForm::Messages => write_messages(context, &searched, found, false)?,
+        OutputForm::Csv => write_csv(context, &searched, places)?,
+        OutputForm::Threads => write_threads(context, &searched, places)?,
+        OutputForm::Uids => write_uids(context, &searched, places, !args.order.is_given())?,
+        OutputForm::Files => {
             if !write_files(context, &searched, places)? {
                 outcome = Outcome::Incomplete;
             }
         }
-        Form::Links => {
-            if let Some(dir) = &args.to {
+        OutputForm::Links => {
+            if let Some(dir) = &args.links_dir {
                 outcome = outcome.worse(links::create(context, &mut searched, places, dir)?);
             }
         }
-        Form::Addresses => {
+        OutputForm::Addresses => {
             let mut senders = Senders::default();
             for (at, rows) in runs(places) {
                 senders.add(&searched.parts[at].mailbox, &rows)?;
@@ -57,7 +57,10 @@ pub(super) fn print(
 }
 
 /// Returns the messages of each mailbox, in their order.
-fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
+fn by_mailbox<'s>(
+    searched: &'s FoundMailboxes,
+    places: &[MessagePlace],
+) -> Vec<(&'s FoundMailbox, Vec<u32>)> {
     let mut parts: Vec<_> = searched.parts.iter().map(|part| (part, Vec::new())).collect();
     for (at, row) in places {
         parts[*at].1.push(*row);
@@ -67,7 +70,11 @@ fn by_mailbox<'s>(searched: &'s Mailboxes, places: &[Place]) -> Vec<(&'s FoundMa
 }
 
 /// Prints messages as CSV, also with --json.
-fn write_csv(context: &mut Context, searched: &Mailboxes, places: &[Place]) -> anyhow::Result<()> {
+fn write_csv(
+    context: &mut Context,
+    searched: &FoundMailboxes,
+    places: &[MessagePlace],
+) -> anyhow::Result<()> {
     context.out.block(csv_head(searched.is_many).as_bytes())?;
     for (at, rows) in runs(places) {
         let part = &searched.parts[at];
@@ -80,8 +87,8 @@ fn write_csv(context: &mut Context, searched: &Mailboxes, places: &[Place]) -> a
 /// Prints the threads of each mailbox, each with a line before them if there are several.
 fn write_threads(
     context: &mut Context,
-    searched: &Mailboxes,
-    places: &[Place],
+    searched: &FoundMailboxes,
+    places: &[MessagePlace],
 ) -> anyhow::Result<()> {
     for (part, rows) in by_mailbox(searched, places) {
         let threads = part.mailbox.threads(ThreadAlgorithm::References)?;
@@ -104,8 +111,8 @@ fn numbers_of(part: &FoundMailbox, rows: &[u32]) -> barid::Result<Vec<u32>> {
 /// Prints UIDs: a set for each mailbox, or with an order of the messages as a list.
 fn write_uids(
     context: &mut Context,
-    searched: &Mailboxes,
-    places: &[Place],
+    searched: &FoundMailboxes,
+    places: &[MessagePlace],
     is_set: bool,
 ) -> anyhow::Result<()> {
     let parts: Vec<_> = match is_set {
@@ -140,8 +147,8 @@ fn write_uids(
 /// Prints the paths of messages. Returns `false` after an error that some are not files.
 fn write_files(
     context: &mut Context,
-    searched: &Mailboxes,
-    places: &[Place],
+    searched: &FoundMailboxes,
+    places: &[MessagePlace],
 ) -> anyhow::Result<bool> {
     let mut nameless: Vec<&OsStr> = Vec::new();
     for (at, row) in places {
@@ -181,7 +188,7 @@ fn write_files(
 pub(super) fn write_numbers(
     context: &mut Context,
     args: &SearchArgs,
-    (part, places): (&FoundMailbox, &[Place]),
+    (part, places): (&FoundMailbox, &[MessagePlace]),
     returns: Option<ReturnOptions>,
 ) -> anyhow::Result<()> {
     let mut numbers: Vec<u32> = places.iter().map(|(_, row)| *row).collect();

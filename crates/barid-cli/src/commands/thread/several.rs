@@ -8,7 +8,7 @@ use super::writing::{ThreadSource, print_from};
 use super::{ThreadArgs, nodes_of};
 use crate::context::Context;
 use crate::exit::{Outcome, report};
-use crate::mail::mailboxes::{FoundMailbox, Mailboxes};
+use crate::mail::mailboxes::{FoundMailbox, FoundMailboxes};
 use crate::mail::selection::{MessageSelection, Selector};
 use crate::mail::uids::UidRanges;
 
@@ -64,13 +64,13 @@ fn with_named(
     args: &ThreadArgs,
     name: &OsStr,
     ranges: UidRanges,
-) -> anyhow::Result<(Mailboxes, Outcome)> {
+) -> anyhow::Result<(FoundMailboxes, Outcome)> {
     let selection = MessageSelection::Uids(ranges);
     let spec = context.spec(name)?;
     let (mailbox, selected) = context.open_spec_and(&spec, |mailbox| selection.select(mailbox))?;
     let mut outcome = selected.report(context, name);
     let rows = selected.rows(&mailbox)?;
-    let mut all = Mailboxes::of(FoundMailbox::new(name, mailbox, rows));
+    let mut all = FoundMailboxes::of(FoundMailbox::new(name, mailbox, rows));
     for (name, other) in args.several.specs(context, Some(&spec))? {
         match context.open_spec(&other) {
             Ok(mailbox) => all.parts.push(FoundMailbox::new(&name, mailbox, Vec::new())),

@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::mail::json::{write_addresses, write_dates, write_subject};
 use crate::mail::line::MessageLine;
 use crate::mail::listing::{NameColumn, runs};
-use crate::mail::mailboxes::Mailboxes;
-use crate::mail::ranking::Place;
+use crate::mail::mailboxes::FoundMailboxes;
+use crate::mail::ranking::MessagePlace;
 use crate::output::json::Json;
 use crate::output::sink::Sink;
 use crate::output::tree::{Branches, last_children};
@@ -94,11 +94,11 @@ pub(super) enum ThreadSource<'a> {
     /// Rows of a mailbox.
     One(&'a Mailbox),
     /// Indices of messages of several mailboxes.
-    Several(&'a Mailboxes, &'a [Place]),
+    Several(&'a FoundMailboxes, &'a [MessagePlace]),
 }
 
 impl ThreadSource<'_> {
-    fn place(self, row: u32) -> Place {
+    fn place(self, row: u32) -> MessagePlace {
         match self {
             Self::One(_) => (0, row),
             Self::Several(_, places) => places[row as usize],
@@ -121,7 +121,7 @@ fn walk(
     writer: &mut dyn WriteNode,
 ) -> anyhow::Result<()> {
     let places = nodes.iter().filter_map(|node| node.row).map(|row| source.place(row));
-    let places: Vec<Place> = places.collect();
+    let places: Vec<MessagePlace> = places.collect();
     let mut at = 0;
     for (part, rows) in runs(&places) {
         let mut written = Ok(());
@@ -172,7 +172,7 @@ struct JsonThreads<'a> {
     /// The name of the mailbox of all messages.
     name: Option<&'a OsStr>,
     /// The mailboxes of the messages.
-    several: Option<&'a Mailboxes>,
+    several: Option<&'a FoundMailboxes>,
     open: bool,
 }
 

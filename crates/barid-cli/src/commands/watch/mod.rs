@@ -24,7 +24,7 @@ use crate::output::json::Json;
 use crate::output::table::width;
 use crate::signals;
 use hook::Hook;
-use watched::Watched;
+use watched::WatchedMailboxes;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
         source: None,
         stop: Some(Arc::clone(&stop)),
     };
-    let mut watched = Watched::new(options, Arc::clone(&stop));
+    let mut watched = WatchedMailboxes::new(options, Arc::clone(&stop));
     for name in &args.mailboxes {
         watched.add(context, name, &context.spec_on_disk(name)?)?;
     }
@@ -137,7 +137,7 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Prints a line with `--json` that the watch has started.
-    fn begin(&mut self, watched: &Watched) -> anyhow::Result<()> {
+    fn begin(&mut self, watched: &WatchedMailboxes) -> anyhow::Result<()> {
         if self.context.global.json {
             for (number, name) in watched.names().iter().enumerate() {
                 let status = watched.mailbox(number).status();
@@ -156,7 +156,7 @@ impl<'a> ChangePrinter<'a> {
     /// damaged.
     fn print_changes(
         &mut self,
-        watched: &mut Watched,
+        watched: &mut WatchedMailboxes,
         number: usize,
         changes: &[MailboxChange],
     ) -> anyhow::Result<()> {
@@ -175,7 +175,7 @@ impl<'a> ChangePrinter<'a> {
 
     fn print_batch(
         &mut self,
-        watched: &Watched,
+        watched: &WatchedMailboxes,
         number: usize,
         changes: &[MailboxChange],
     ) -> barid::Result<()> {
@@ -265,7 +265,7 @@ impl<'a> ChangePrinter<'a> {
     }
 
     /// Returns the start of a line: the mailbox if there are several.
-    fn prefix_of(&self, watched: &Watched, number: usize) -> String {
+    fn prefix_of(&self, watched: &WatchedMailboxes, number: usize) -> String {
         match watched.names().len() {
             1 if self.args.trees.is_empty() => String::new(),
             _ => format!("{}  ", visible(watched.names()[number].as_encoded_bytes())),

@@ -22,7 +22,7 @@ use crate::mail::mailboxes::{mailboxes_below, no_mailbox_below};
 pub(super) type ChangesOf = Vec<(usize, barid::Result<Vec<MailboxChange>>)>;
 
 /// The mailboxes that are watched.
-pub(super) struct Watched {
+pub(super) struct WatchedMailboxes {
     watcher: Watcher,
     stop: Arc<AtomicBool>,
     names: Vec<OsString>,
@@ -36,7 +36,7 @@ pub(super) struct Watched {
     looked: Instant,
 }
 
-impl Watched {
+impl WatchedMailboxes {
     pub(super) fn new(options: WatchOptions, stop: Arc<AtomicBool>) -> Self {
         Self {
             watcher: Watcher::new(Arc::new(OsVfs), options),

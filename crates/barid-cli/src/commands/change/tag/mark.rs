@@ -16,12 +16,12 @@ use crate::exit::WithHint;
 const LEN_MAX: u64 = 64;
 
 /// The note of one file of rules for one mailbox: `UIDVALIDITY UIDNEXT` and a line end.
-pub(super) struct Mark<'v> {
+pub(super) struct TagProgress<'v> {
     vfs: &'v dyn Vfs,
     path: PathBuf,
 }
 
-impl<'v> Mark<'v> {
+impl<'v> TagProgress<'v> {
     /// Locates the note in the state folder.
     pub(super) fn of(
         vfs: &'v dyn Vfs,
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_note_is_read_as_written() {
         let vfs = MemVfs::new();
-        let mark = |rules| Mark::of(&vfs, Path::new("/s"), 7, Path::new(rules)).unwrap();
+        let mark = |rules| TagProgress::of(&vfs, Path::new("/s"), 7, Path::new(rules)).unwrap();
         assert_eq!(mark("/a").read().unwrap(), None);
         mark("/a").advance(5, Uid::MIN).unwrap();
         mark("/a").advance(5, Uid::new(9).unwrap()).unwrap();

@@ -13,8 +13,8 @@ use barid::{ChangeRequest, Changed, FlagChanges, Mailbox, Status, Uid, UidSet, W
 use barid_serve::config::ConfigErrors;
 use clap::{Args, ValueHint};
 
-use self::mark::Mark;
-use self::rules::Rule;
+use self::mark::TagProgress;
+use self::rules::TagRule;
 use super::report::{Report, Verb};
 use super::{ChangeArgs, ChangeCommand};
 use crate::context::Context;
@@ -91,7 +91,8 @@ pub(crate) fn run(context: &mut Context, args: &TagArgs) -> anyhow::Result<Outco
     };
     let mut session = ChangeCommand::open(context, Verb::Tag, &args.mailbox, &args.change)?;
     let state_dir = context.state_dir()?;
-    let mark = args.new.then(|| Mark::of(&OsVfs, &state_dir, session.mailbox.id(), &args.rules));
+    let mark =
+        args.new.then(|| TagProgress::of(&OsVfs, &state_dir, session.mailbox.id(), &args.rules));
     let mark = mark.transpose()?;
     let range = range_of(&session.mailbox.status(), mark.as_ref())?;
     let (found, unreadable) = find(context, &mut session.mailbox, &rules, range)?;
@@ -112,9 +113,9 @@ fn report_problems(context: &Context, errors: &ConfigErrors) -> Outcome {
 }
 
 /// Returns the messages that the rules are applied to: with a note those after it.
-fn range_of(status: &Status, mark: Option<&Mark<'_>>) -> anyhow::Result<TaggedRange> {
+fn range_of(status: &Status, mark: Option<&TagProgress<'_>>) -> anyhow::Result<TaggedRange> {
     let (uidvalidity, uidnext) = (status.uidvalidity.get(), status.uidnext);
-    let last = mark.map(Mark::read).transpose()?.flatten();
+    let last = mark.map(TagProgress::read).transpose()?.flatten();
     let from = match last {
         Some((validity, next)) if validity == uidvalidity => next,
         _ => Uid::MIN,
@@ -126,7 +127,7 @@ fn range_of(status: &Status, mark: Option<&Mark<'_>>) -> anyhow::Result<TaggedRa
 fn find(
     context: &Context,
     mailbox: &mut Mailbox,
-    rules: &[Rule],
+    rules: &[TagRule],
     range: TaggedRange,
 ) -> anyhow::Result<(Vec<Vec<Uid>>, UnreadableMessages)> {
     let last = range.uidnext.get().saturating_sub(1);
@@ -162,7 +163,7 @@ fn change(
     context: &mut Context,
     args: &TagArgs,
     session: &mut ChangeCommand,
-    (rules, found): (&[Rule], &[Vec<Uid>]),
+    (rules, found): (&[TagRule], &[Vec<Uid>]),
 ) -> anyhow::Result<Outcome> {
     let mut flags = FlagChanges::default();
     for (rule, uids) in rules.iter().zip(found) {
@@ -183,7 +184,7 @@ fn change(
 }
 
 /// Prints how many messages each rule found.
-fn write_rules(context: &mut Context, rules: &[Rule], found: &[Vec<Uid>]) {
+fn write_rules(context: &mut Context, rules: &[TagRule], found: &[Vec<Uid>]) {
     if context.global.json {
         for (rule, uids) in rules.iter().zip(found) {
             let mut json = Json::line(context.out.buffer(), "rule");

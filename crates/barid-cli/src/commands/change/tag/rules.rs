@@ -19,7 +19,7 @@ const SECTIONS: &[ConfigSection] = &[one("", &[]), many("rule", &["name", "query
 
 /// A rule.
 #[derive(Clone, Debug)]
-pub(super) struct Rule {
+pub(super) struct TagRule {
     /// Its name, or its query.
     pub(super) name: String,
     pub(super) query: String,
@@ -36,7 +36,7 @@ pub(super) fn load(
     path: &Path,
     config: &UserConfig,
     options: QueryArgs,
-) -> Result<Vec<Rule>, ConfigErrors> {
+) -> Result<Vec<TagRule>, ConfigErrors> {
     let text = load_config_text(&OsVfs, path)?;
     parse(path, &text, config, options)
 }
@@ -46,7 +46,7 @@ fn parse(
     text: &str,
     config: &UserConfig,
     options: QueryArgs,
-) -> Result<Vec<Rule>, ConfigErrors> {
+) -> Result<Vec<TagRule>, ConfigErrors> {
     let rules = parse_config((path, text), SECTIONS, |root| {
         let sections = root.sections("rule", "rule");
         sections.iter().filter_map(|section| rule(section, config, options)).collect::<Vec<_>>()
@@ -62,7 +62,7 @@ fn parse(
 }
 
 /// Reads a rule, and reports everything that is wrong with it.
-fn rule(section: &Section<'_>, config: &UserConfig, options: QueryArgs) -> Option<Rule> {
+fn rule(section: &Section<'_>, config: &UserConfig, options: QueryArgs) -> Option<TagRule> {
     for key in ["query", "flags"] {
         if !section.has(key) {
             section.problem_here(format!("`{key}` is missing"));
@@ -75,7 +75,7 @@ fn rule(section: &Section<'_>, config: &UserConfig, options: QueryArgs) -> Optio
         true => section.text("name")?,
         false => query.clone(),
     };
-    Some(Rule { name, query, program, flags: flags? })
+    Some(TagRule { name, query, program, flags: flags? })
 }
 
 fn flags(section: &Section<'_>) -> Option<FlagRequest> {
