@@ -228,6 +228,14 @@ impl Snapshot {
         self.base.rows()
     }
 
+    /// Returns a number that stands for the messages of the columns: in each cache that has it and
+    /// the same [`Snapshot::base_len`], a physical row below is a message with the same UID, header
+    /// and length. `None` if the log changes the lengths of messages.
+    pub fn columns_generation(&self) -> Option<u64> {
+        let generation = self.base.header.extents[ColumnKind::Core.index()].generation;
+        (!self.overlay.has_places()).then_some(generation)
+    }
+
     /// Returns the expunged physical rows, ascending.
     pub fn expunged_rows(&self) -> &[u32] {
         self.overlay.expunged()

@@ -106,10 +106,11 @@ impl BitWriter<'_> {
 pub(crate) fn decode_into(bytes: &[u8], count: u32, set: &mut BitSet) -> Option<()> {
     let (form, bytes) = bytes.split_first()?;
     if *form == BITMAP {
-        for (word, bytes) in set.words_mut().iter_mut().zip(bytes.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word |= u64::from_le_bytes(whole);
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        for (word, bytes) in set.words_mut().iter_mut().zip(whole.iter().chain([&last])) {
+            *word |= u64::from_le_bytes(*bytes);
         }
         return Some(());
     }
@@ -142,14 +143,12 @@ impl BitReader<'_> {
     #[inline]
     fn peek(&self) -> u64 {
         let at = self.at / 8;
-        let mut whole = [0; 8];
-        match self.bytes.get(at..at + 8) {
-            Some(bytes) => whole.copy_from_slice(bytes),
-            None => {
-                let rest = self.bytes.get(at..).unwrap_or_default();
-                whole[..rest.len()].copy_from_slice(rest);
-            }
-        }
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        let whole = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut whole = [0; 8];
+            whole[..rest.len()].copy_from_slice(rest);
+            whole
+        });
         u64::from_le_bytes(whole) >> (self.at % 8)
     }
 

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use crate::codec::decode_into;
 use crate::limits::{BLOCK_LEN, BLOCK_LEN_MAX};
-use crate::segment::{BlockEntry, Section, Segment, parts};
+use crate::segment::{BLOCK_HEAD_LEN, BlockEntry, Section, Segment, parts};
 use crate::terms::{END, PAIR, Piece, Pieces, Probe};
 
 /// Knowledge of a segment about a search text.
@@ -299,44 +299,56 @@ impl Runs<'_> {
     }
 }
 
-/// Reads lists of documents in ascending order.
+/// Reads lists of documents, best in ascending order.
 pub(crate) struct ListReader<'s> {
     segment: &'s Segment,
     entries: &'s [BlockEntry],
-    /// Content of the blocks from `first` on.
-    content: Vec<u8>,
-    first: usize,
-    buffer: Vec<u8>,
+    /// The block that was read last, with its head, and its number.
+    block: Vec<u8>,
+    number: Option<usize>,
+    /// A list that is in several blocks.
+    joined: Vec<u8>,
 }
 
 impl<'s> ListReader<'s> {
     pub(crate) fn new(segment: &'s Segment, kind: TextKind) -> Self {
         let entries = segment.section(Section::Lists(kind));
-        Self { segment, entries, content: Vec::new(), first: 0, buffer: Vec::new() }
+        Self { segment, entries, block: Vec::new(), number: None, joined: Vec::new() }
     }
 
     /// Returns the bytes of a list; `None` if they are damaged.
     pub(crate) fn list(&mut self, offset: u64, len: usize) -> io::Result<Option<&[u8]>> {
-        let first = (offset / BLOCK_LEN as u64) as usize;
-        let start = (offset % BLOCK_LEN as u64) as usize;
-        if first != self.first {
-            self.content.clear();
-            self.first = first;
-        }
+        let mut number = (offset / BLOCK_LEN as u64) as usize;
+        let mut start = (offset % BLOCK_LEN as u64) as usize;
         if len > BLOCK_LEN_MAX {
             return Ok(None);
         }
-        while self.content.len() < start + len {
-            let next = first + self.content.len() / BLOCK_LEN;
-            let Some(entry) = self.entries.get(next) else { return Ok(None) };
-            let Some(block) = self.segment.block(entry, &mut self.buffer)? else {
-                return Ok(None);
-            };
-            if block.len() > BLOCK_LEN || block.is_empty() {
+        if start + len <= BLOCK_LEN {
+            return Ok(self.content(number)?.and_then(|block| block.get(start..start + len)));
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        while joined.len() < len {
+            let part = self.content(number)?.and_then(|block| block.get(start..));
+            let Some(part) = part.filter(|part| !part.is_empty()) else { return Ok(None) };
+            joined.extend_from_slice(&part[..part.len().min(len - joined.len())]);
+            (number, start) = (number + 1, 0);
+        }
+        self.joined = joined;
+        Ok(Some(&self.joined))
+    }
+
+    /// Returns the content of a block; `None` if it is damaged or missing.
+    fn content(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
+        if self.number != Some(number) {
+            self.number = None;
+            let Some(entry) = self.entries.get(number) else { return Ok(None) };
+            if self.segment.block(entry, &mut self.block)?.is_none() {
                 return Ok(None);
             }
-            self.content.extend_from_slice(block);
+            self.number = Some(number);
         }
-        Ok(self.content.get(start..start + len))
+        let content = self.block.get(BLOCK_HEAD_LEN..);
+        Ok(content.filter(|content| content.len() <= BLOCK_LEN))
     }
 }

@@ -11,6 +11,7 @@
 mod build;
 mod codec;
 mod doc;
+mod doc_rows;
 mod find;
 pub mod limits;
 mod manifest;
@@ -21,6 +22,7 @@ mod terms;
 
 pub use build::Builder;
 pub use doc::{AttachmentTexts, Doc};
+pub use doc_rows::{DocRows, DocRun};
 pub use find::Answer;
 pub use manifest::{Manifest, SegmentEntry};
 pub use merge::{Merged, merge};

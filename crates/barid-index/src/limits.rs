@@ -21,7 +21,7 @@ pub(crate) const SEPARATOR_LEN_MAX: usize = 4;
 pub const SEGMENT_DOCS_MAX: u32 = 1 << 17;
 
 /// Bytes that a builder holds before its segment is to be written.
-pub const BUILDER_BYTES_MAX: usize = 46 << 20;
+pub const BUILDER_BYTES_MAX: usize = 42 << 20;
 
 /// Bytes of terms and lists that one message may add. A message beyond is a candidate of every
 /// search.

@@ -42,6 +42,7 @@ mod search_programs;
 mod shared;
 mod sharing;
 mod text_index;
+mod text_index_rows;
 mod torn;
 mod uids;
 mod undo;

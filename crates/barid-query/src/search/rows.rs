@@ -56,6 +56,41 @@ impl BitSet {
         self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
     }
 
+    /// Adds `len` numbers from `to` on: those whose counterparts from `from` on are in another set.
+    /// O(len / 64).
+    pub fn add_range(&mut self, to: u32, other: &Self, from: u32, len: u32) {
+        self.add_bits(to, len, |at| other.bits_from(from.saturating_add(at)));
+    }
+
+    /// Adds `len` numbers from `to` on: those whose counterparts from `from` on are not in another
+    /// set. O(len / 64).
+    pub fn add_range_without(&mut self, to: u32, other: &Self, from: u32, len: u32) {
+        self.add_bits(to, len, |at| !other.bits_from(from.saturating_add(at)));
+    }
+
+    /// Adds numbers from `to` on: `bits` returns 64 of them, from one at a distance from `to` on.
+    fn add_bits(&mut self, to: u32, len: u32, bits: impl Fn(u32) -> u64) {
+        let len = len.min(self.len.saturating_sub(to));
+        let mut done = 0;
+        while done < len {
+            let (word, shift) = ((to + done) / 64, (to + done) % 64);
+            let count = (64 - shift).min(len - done);
+            let mask = u64::MAX >> (64 - count);
+            self.words[word as usize] |= (bits(done) & mask) << shift;
+            done += count;
+        }
+    }
+
+    /// Returns 64 bits from a number on.
+    fn bits_from(&self, number: u32) -> u64 {
+        let (at, shift) = (number as usize / 64, number % 64);
+        let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
+        match shift {
+            0 => word(at),
+            _ => word(at) >> shift | word(at + 1) << (64 - shift),
+        }
+    }
+
     /// Returns how many numbers are in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -110,5 +145,31 @@ mod tests {
         both.add(&all);
         assert_eq!(both, all);
         assert!(BitSet::none(0).is_empty() && BitSet::all(0).is_empty());
+    }
+
+    #[test]
+    fn ranges_are_added_at_any_place() {
+        let mut other = BitSet::none(300);
+        (0..300).filter(|number| number % 3 == 0 || number % 7 == 0).for_each(|n| other.insert(n));
+        for (to, from, len) in [(0, 0, 300), (1, 0, 200), (63, 65, 130), (64, 3, 64), (199, 1, 1)] {
+            for is_without in [false, true] {
+                let mut set = BitSet::none(200);
+                set.insert(0);
+                match is_without {
+                    false => set.add_range(to, &other, from, len),
+                    true => set.add_range_without(to, &other, from, len),
+                }
+                let is_there = |number: &u32| {
+                    let inside = (to..to + len).contains(number);
+                    *number == 0 || inside && other.contains(number - to + from) != is_without
+                };
+                let expected: Vec<u32> = (0..200).filter(is_there).collect();
+                assert_eq!(set.iter().collect::<Vec<u32>>(), expected, "{to} {from} {len}");
+            }
+        }
+        // What is beyond either set is ignored.
+        let mut set = BitSet::none(10);
+        set.add_range_without(8, &other, u32::MAX, u32::MAX);
+        assert_eq!(set.iter().collect::<Vec<u32>>(), [8, 9]);
     }
 }

@@ -8,6 +8,7 @@ use barid_query::search::{BitSet, Cost, KnownRows, Matcher, TextTest};
 use barid_vfs::on_threads;
 
 use super::coverage::{Coverage, RowIdentity, docs_of};
+use super::covered_rows::CoveredRows;
 use super::place::OpenSegments;
 use crate::limits::{INDEX_BEHIND_MIN, INDEX_COVERED_ROWS, INDEX_WORTH_MIN, INDEXED_TEXTS_MAX};
 use crate::{Result, View};
@@ -36,23 +37,34 @@ impl IndexAnswers {
             return Ok(None);
         }
         let Ok(Some(opened)) = view.place.open_index() else { return Ok(None) };
-        let (coverage, found) = ask_all(view, &opened, &tests);
-        let coverage = coverage?;
-        let uncovered = view.len() - coverage.covered();
         let reader = view.options.attachment_reader_id();
         let reader = reader.filter(|_| matcher.asks(Cost::Attachments));
+        let kept = match reader.is_some() || tests.iter().any(needs_docs) {
+            true => None,
+            false => CoveredRows::kept(view, &opened)?,
+        };
+        let (coverage, found) = ask_all(view, &opened, &tests, kept.is_none());
+        let coverage = coverage.transpose()?;
+        let rows = match (kept, &coverage) {
+            (Some(rows), _) => rows,
+            (None, Some(coverage)) => CoveredRows::keep(view, &opened, coverage),
+            (None, None) => return Ok(None),
+        };
         let mut answers = Self {
             by_node: Vec::new(),
-            uncovered,
+            uncovered: view.len() - rows.count(),
             without_attachments: 0,
             of_attachments: Vec::new(),
             unread: BitSet::none(view.len()),
         };
-        if reader.is_some() {
-            answers.add_attachments(&coverage, &tests, reader);
+        if let Some(coverage) = coverage.as_ref().filter(|_| reader.is_some()) {
+            answers.add_attachments(coverage, &tests, reader);
         }
         for (test, found) in tests.iter().zip(found) {
-            let known = known_rows(&coverage, &found, test, reader);
+            let known = match coverage.as_ref().filter(|_| needs_docs(test)) {
+                Some(coverage) => known_rows(coverage, &found, test, reader),
+                None => rows.known(view.len(), &found, test.is_exact),
+            };
             answers.by_node.resize_with(answers.by_node.len().max(test.node + 1), || None);
             answers.by_node[test.node] = Some(known);
         }
@@ -110,6 +122,11 @@ impl IndexAnswers {
     }
 }
 
+/// Returns `true` if the answer for a text depends on more of a document than whether it is open.
+fn needs_docs(test: &TextTest<'_>) -> bool {
+    test.may_be_length || test.is_extracted
+}
+
 /// The answers of all segments for each text; `None` for a segment that cannot be read.
 type Found = Vec<Vec<Option<Answer>>>;
 
@@ -120,16 +137,22 @@ enum Done {
     Answer(Option<Answer>),
 }
 
-/// Finds out which rows are covered, and asks all segments; on all cores.
+/// Asks all segments, and finds out which rows are covered if `with_coverage`; on all cores.
 fn ask_all(
     view: &View,
     opened: &OpenSegments,
     tests: &[TextTest<'_>],
-) -> (Result<Coverage>, Found) {
+    with_coverage: bool,
+) -> (Option<Result<Coverage>>, Found) {
     let segments = opened.segments.len();
-    let stretches = view.len().div_ceil(INDEX_COVERED_ROWS) as usize;
-    let (first_answer, count) =
-        (stretches + segments, stretches + segments + segments * tests.len());
+    let (stretches, first_answer) = match with_coverage {
+        true => {
+            let stretches = view.len().div_ceil(INDEX_COVERED_ROWS) as usize;
+            (stretches, stretches + segments)
+        }
+        false => (0, 0),
+    };
+    let count = first_answer + segments * tests.len();
     let task = |at: usize| match at {
         _ if at < stretches => {
             let start = at as u32 * INDEX_COVERED_ROWS;
@@ -170,7 +193,8 @@ fn ask_all(
             Done::Answer(answer) => answers[(at - first_answer) / segments].push(answer),
         }
     }
-    (rows.map(|rows| Coverage::new(view, opened, rows, docs)), answers)
+    let coverage = || rows.map(|rows| Coverage::new(view, opened, rows, docs));
+    (with_coverage.then(coverage), answers)
 }
 
 fn answer(segment: &Segment, test: &TextTest<'_>) -> Option<Answer> {

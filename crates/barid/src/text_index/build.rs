@@ -62,7 +62,7 @@ impl View {
     /// if the process is killed; `OpenOptions::stop` ends the work after the current message.
     ///
     /// Reads the messages, and with [`IndexAmount::All`] what is indexed already, to write anew
-    /// what is damaged. Each thread holds a segment of up to 46 MB in memory, and writes it.
+    /// what is damaged. Each thread holds a segment of up to 42 MB in memory, and writes it.
     ///
     /// # Errors
     /// [`Error::NoCacheForIndex`] if the mailbox has no cache on disk; a damaged cache;

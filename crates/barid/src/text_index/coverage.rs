@@ -21,6 +21,8 @@ pub(crate) struct Coverage {
     reader: Option<u32>,
     /// A segment whose documents cannot be read now: it covers nothing, and is not damaged.
     pub(super) unread: Option<(usize, io::Error)>,
+    /// `true` if the documents of all segments were read, and are sound.
+    pub(super) are_docs_whole: bool,
 }
 
 /// A document of a segment.
@@ -127,10 +129,12 @@ impl Coverage {
         });
         let docs: Vec<Vec<Doc>> = docs.collect();
         let reader = view.options.attachment_reader_id();
-        let mut coverage = Self { docs: vec![None; rows.len()], rows, reader, unread };
+        let are_docs_whole = docs.iter().all(|docs| !docs.is_empty());
+        let docs_by_row = vec![None; rows.len()];
+        let mut coverage = Self { docs: docs_by_row, rows, reader, unread, are_docs_whole };
         if opened.manifest.uidvalidity == view.snapshot.meta().uidvalidity.get() {
             coverage.add_by_uid(opened, &docs);
-        } else if docs.iter().all(|docs| !docs.is_empty()) {
+        } else if are_docs_whole {
             coverage.add_by_digest(opened, &docs);
         }
         coverage

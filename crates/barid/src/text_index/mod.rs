@@ -8,6 +8,7 @@
 mod answers;
 mod build;
 mod coverage;
+mod covered_rows;
 mod place;
 mod tidy;
 

@@ -60,6 +60,10 @@ impl CachePlace {
         self.index_path(".text")
     }
 
+    pub(super) fn rows_path(&self) -> PathBuf {
+        self.index_path(".text-rows")
+    }
+
     pub(super) fn segment_path(&self, name: u64) -> PathBuf {
         self.index_path(&format!(".text-{name:016x}"))
     }
@@ -144,7 +148,7 @@ impl View {
         let folder = manifest.parent().unwrap_or(&manifest);
         let files = self.place.segment_files().map_err(|error| index_error(folder, error))?;
         let mut bytes = 0;
-        for path in [manifest].iter().chain(&files) {
+        for path in [manifest, self.place.rows_path()].iter().chain(&files) {
             let removed = self.place.vfs.metadata(path).and_then(|metadata| {
                 self.place.vfs.remove_file(path)?;
                 Ok(metadata.size)

@@ -1,0 +1,168 @@
+//! The rows of a cache that the documents of an index are: found out once, and kept beside it.
+
+use std::io;
+use std::path::Path;
+
+use barid_vfs::le::{LeReader, PutLe};
+use barid_vfs::{Vfs, atomic_replace};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::limits::MANIFEST_LEN_MAX;
+
+const MAGIC: &[u8; 8] = b"BARIDTR\n";
+const VERSION: u32 = 1;
+
+/// Consecutive rows that are consecutive documents of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocRun {
+    /// The first row.
+    pub row: u32,
+    /// The segment, by its number in the manifest.
+    pub segment: u32,
+    /// The document that the first row is.
+    pub doc: u32,
+    /// Number of rows.
+    pub len: u32,
+}
+
+impl DocRun {
+    /// Returns the row behind the last one.
+    pub fn end(&self) -> u32 {
+        self.row.saturating_add(self.len)
+    }
+}
+
+/// The rows that are documents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocRows {
+    /// The runs, by rows ascending; no row is in two of them.
+    pub runs: Vec<DocRun>,
+    /// The rows that are candidates of every search, ascending.
+    pub open: Vec<u32>,
+}
+
+impl DocRows {
+    /// Adds a row behind all others.
+    pub fn push(&mut self, row: u32, (segment, doc): (u32, u32), is_open: bool) {
+        match self.runs.last_mut() {
+            Some(run) if run.end() == row && run.segment == segment && run.doc + run.len == doc => {
+                run.len += 1;
+            }
+            _ => self.runs.push(DocRun { row, segment, doc, len: 1 }),
+        }
+        if is_open {
+            self.open.push(row);
+        }
+    }
+
+    /// Returns the number of rows.
+    pub fn count(&self) -> u32 {
+        self.runs.iter().map(|run| run.len).sum()
+    }
+
+    /// Reads what [`DocRows::store`] wrote; `None` if it is missing, damaged, of another version or
+    /// not of `source`.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn load(vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<Option<Self>> {
+        match vfs.read(path, MANIFEST_LEN_MAX) {
+            Ok(bytes) => Ok(Self::parse(&bytes, source)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Replaces the file. `source` is a digest of all that the rows and the documents follow from.
+    /// The rename is the commit point; nothing is fsynced.
+    ///
+    /// # Errors
+    /// Errors of the file system; the old file is still there then.
+    pub fn store(&self, vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<()> {
+        let bytes = self.to_bytes(source);
+        atomic_replace(vfs, path, 0o600, false, |file| file.write_all_at(&bytes, 0))?;
+        Ok(())
+    }
+
+    fn to_bytes(&self, source: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(MAGIC);
+        bytes.put_u64(0);
+        bytes.put_u32(VERSION);
+        bytes.put_u64(source);
+        bytes.put_u32(self.runs.len() as u32);
+        bytes.put_u32(self.open.len() as u32);
+        for DocRun { row, segment, doc, len } in &self.runs {
+            [row, segment, doc, len].into_iter().for_each(|number| bytes.put_u32(*number));
+        }
+        self.open.iter().for_each(|row| bytes.put_u32(*row));
+        let checksum = xxh3_64(&bytes[16..]);
+        bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8], source: u64) -> Option<Self> {
+        let mut reader = LeReader(bytes);
+        let is_known = reader.take(8)? == MAGIC
+            && reader.u64()? == xxh3_64(bytes.get(16..)?)
+            && reader.u32()? == VERSION
+            && reader.u64()? == source;
+        if !is_known {
+            return None;
+        }
+        let (runs, open) = (reader.u32()?, reader.u32()?);
+        let mut rows = Self::default();
+        for _ in 0..runs {
+            let (row, segment, doc, len) =
+                (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+            let is_after = rows.runs.last().is_none_or(|run| run.end() <= row);
+            if !is_after || len == 0 || row.checked_add(len).is_none() {
+                return None;
+            }
+            rows.runs.push(DocRun { row, segment, doc, len });
+        }
+        for _ in 0..open {
+            rows.open.push(reader.u32()?);
+        }
+        Some(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::MemVfs;
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let vfs = MemVfs::new();
+        let path = Path::new("/r");
+        assert_eq!(DocRows::load(&vfs, path, 5).unwrap(), None);
+        let mut rows = DocRows::default();
+        for (row, doc) in [(0, 7), (1, 8), (2, 10), (4, 11), (5, 12)] {
+            rows.push(row, (1, doc), row == 4);
+        }
+        rows.push(6, (2, 13), true);
+        let run = |row, segment, doc, len| DocRun { row, segment, doc, len };
+        assert_eq!(
+            rows.runs,
+            [run(0, 1, 7, 2), run(2, 1, 10, 1), run(4, 1, 11, 2), run(6, 2, 13, 1)]
+        );
+        assert_eq!((rows.count(), &*rows.open), (6, &[4, 6][..]));
+        rows.store(&vfs, path, 5).unwrap();
+        assert_eq!(DocRows::load(&vfs, path, 5).unwrap(), Some(rows.clone()));
+        assert_eq!(DocRows::load(&vfs, path, 6).unwrap(), None);
+        let bytes = rows.to_bytes(5);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            assert_eq!(DocRows::parse(&damaged, 5), None, "{at}");
+            assert_eq!(DocRows::parse(&bytes[..at], 5), None, "{at}");
+        }
+        // Runs that overlap are no rows, whatever their checksum says.
+        rows.runs[1].row = 1;
+        assert_eq!(DocRows::parse(&rows.to_bytes(5), 5), None);
+    }
+}
