@@ -273,7 +273,7 @@ impl SessionAccount {
     fn move_all(&mut self, from: &MailboxName, to: &MailboxName) -> Answer<()> {
         let mut inbox = self.open(from, false)?;
         let view = inbox.refresh()?;
-        let uids = view.0.uids_in(&[(1, u32::MAX)], false).map_err(refused)?;
+        let uids = view.view.uids_in(&[(1, u32::MAX)], false).map_err(refused)?;
         if !uids.is_empty() {
             let copied = inbox.copy(&uids, to, true)?;
             return copied.not_removed.map_or(Ok(()), Err);

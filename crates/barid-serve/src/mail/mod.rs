@@ -6,6 +6,7 @@ mod binary;
 mod catenate;
 mod copy;
 mod follow;
+mod indexing;
 mod names;
 mod progress;
 mod quota;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barid::{Progress, ProgressFn};
+use barid::{LongOperation, Progress, ProgressFn};
 
 /// Progress of the commands of a user.
 #[derive(Debug, Default)]
@@ -24,7 +24,12 @@ impl UserProgress {
     /// Returns the function that mailboxes report to.
     pub(crate) fn callback(self: &Arc<Self>) -> ProgressFn {
         let progress = Arc::clone(self);
-        Arc::new(move |report| progress.state().latest = Some(report))
+        Arc::new(move |report| {
+            // Indexes are built for no command.
+            if report.work != LongOperation::Index {
+                progress.state().latest = Some(report);
+            }
+        })
     }
 
     pub(crate) fn begin(&self) {
@@ -53,7 +58,7 @@ impl UserProgress {
 
 #[cfg(test)]
 mod tests {
-    use barid::{LongOperation, Unit};
+    use barid::Unit;
 
     use super::*;
 

@@ -48,6 +48,10 @@ impl ServedMailbox {
         &self.shared
     }
 
+    fn served(&self, view: View) -> ServedView {
+        ServedView { view, indexing: Arc::clone(&self.user.indexing) }
+    }
+
     /// Fails if the name means another mailbox now, or none.
     fn check_name(&self) -> Answer<()> {
         self.user.check_same(&self.name, &self.shared)
@@ -62,7 +66,7 @@ impl ServedMailbox {
                 self.late_recent.insert_all(&late);
                 Ok(self.view())
             }
-            Ok(view) => Ok(ServedView(view)),
+            Ok(view) => Ok(self.served(view)),
             Err(error) => {
                 self.check_name()?;
                 Err(refused(error))
@@ -107,7 +111,7 @@ impl Mailbox for ServedMailbox {
     type View = ServedView;
 
     fn view(&self) -> ServedView {
-        ServedView(self.shared.view())
+        self.served(self.shared.view())
     }
 
     fn refresh(&mut self) -> Answer<ServedView> {

@@ -14,6 +14,7 @@ use barid_imap::command::MailboxName;
 
 use super::append::{AppendQueues, Complete};
 use super::follow::Followed;
+use super::indexing::Indexing;
 use super::progress::UserProgress;
 use super::quota::QuotaRoot;
 use super::recent::{AllClaimed, ClaimedRecent};
@@ -65,6 +66,7 @@ pub struct UserMail {
     pub(crate) quota: QuotaRoot,
     pub(crate) progress: Arc<UserProgress>,
     pub(crate) followed: Followed,
+    pub(crate) indexing: Arc<Indexing>,
     /// Options of all mailboxes.
     pub(crate) open: OpenOptions,
     /// `true` if no mailbox is changed.
@@ -106,6 +108,7 @@ impl UserMail {
             open,
             progress,
             followed: Followed::default(),
+            indexing: Arc::default(),
             quota: QuotaRoot::new(options.quota),
             vfs,
             folders,

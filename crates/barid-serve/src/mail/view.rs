@@ -1,5 +1,7 @@
 //! Views of the library as views of a session.
 
+use std::sync::Arc;
+
 use barid::query::SearchProgram;
 use barid::{
     Flag, FlagSet, InternalDate, MailboxChange, MessageMarks, ModSeq, SortProgram, ThreadAlgorithm,
@@ -11,15 +13,19 @@ use barid_imap::backend::{
 };
 use barid_imap::fetch::FetchItems;
 
+use super::indexing::Indexing;
 use super::refusal::refused;
 
 /// A view of a served mailbox.
 #[derive(Clone)]
-pub struct ServedView(pub(crate) View);
+pub struct ServedView {
+    pub(crate) view: View,
+    pub(crate) indexing: Arc<Indexing>,
+}
 
 impl ServedView {
     fn flags(&self, marks: &MessageMarks) -> MessageFlags {
-        let keywords = self.0.keywords().select(marks.keywords);
+        let keywords = self.view.keywords().select(marks.keywords);
         MessageFlags {
             uid: marks.uid,
             flags: marks.flags.without(Flag::Recent),
@@ -31,7 +37,7 @@ impl ServedView {
 
 impl MailView for ServedView {
     fn numbers(&self) -> Answer<ViewNumbers> {
-        let status = self.0.view_status();
+        let status = self.view.view_status();
         Ok(ViewNumbers {
             exists: status.messages,
             unseen: status.unseen,
@@ -43,51 +49,51 @@ impl MailView for ServedView {
     }
 
     fn len(&self) -> u32 {
-        self.0.len()
+        self.view.len()
     }
 
     fn is_listed(&self) -> bool {
-        self.0.is_listed()
+        self.view.is_listed()
     }
 
     fn uid_of(&self, row: u32) -> Answer<Uid> {
-        self.0.uid_of(row).map_err(refused)
+        self.view.uid_of(row).map_err(refused)
     }
 
     fn uids_of(&self, rows: &[u32]) -> Answer<Vec<Uid>> {
-        self.0.uids_of(rows).map_err(refused)
+        self.view.uids_of(rows).map_err(refused)
     }
 
     fn row_from(&self, uid: Uid) -> Answer<u32> {
-        self.0.row_from(uid).map_err(refused)
+        self.view.row_from(uid).map_err(refused)
     }
 
     fn uids_in(&self, ranges: &[(u32, u32)], by_number: bool) -> Answer<Vec<Uid>> {
-        self.0.uids_in(ranges, by_number).map_err(refused)
+        self.view.uids_in(ranges, by_number).map_err(refused)
     }
 
     fn keywords(&self) -> Vec<String> {
-        self.0.keywords().names().iter().map(|keyword| keyword.as_str().to_owned()).collect()
+        self.view.keywords().names().iter().map(|keyword| keyword.as_str().to_owned()).collect()
     }
 
     fn first_with(&self, flag: Flag, has: bool) -> Answer<Option<u32>> {
-        if flag == Flag::Seen && !has && self.0.view_status().unseen == 0 {
+        if flag == Flag::Seen && !has && self.view.view_status().unseen == 0 {
             return Ok(None);
         }
-        self.0.first_row(flag, has).map_err(refused)
+        self.view.first_row(flag, has).map_err(refused)
     }
 
     fn uids_with(&self, flag: Flag) -> Answer<Vec<Uid>> {
-        self.0.uids_with(flag).map_err(refused)
+        self.view.uids_with(flag).map_err(refused)
     }
 
     fn flags_of(&self, uids: &[Uid]) -> Answer<Vec<MessageFlags>> {
-        let marks = self.0.marks_of(uids).map_err(refused)?;
+        let marks = self.view.marks_of(uids).map_err(refused)?;
         Ok(marks.iter().map(|marks| self.flags(marks)).collect())
     }
 
     fn changes_since(&self, before: &Self) -> Answer<Vec<ViewChange>> {
-        let changes = self.0.changes_since(&before.0).map_err(refused)?;
+        let changes = self.view.changes_since(&before.view).map_err(refused)?;
         let change = |change| match change {
             MailboxChange::Renumbered(_) => ViewChange::Renumbered,
             MailboxChange::Expunged(uid) => ViewChange::Expunged(uid),
@@ -99,7 +105,7 @@ impl MailView for ServedView {
     }
 
     fn changes_since_modseq(&self, modseq: ModSeq) -> Answer<ModSeqChanges> {
-        let changes = self.0.changes_since_modseq(modseq).map_err(refused)?;
+        let changes = self.view.changes_since_modseq(modseq).map_err(refused)?;
         Ok(ModSeqChanges { changed: changes.changed, vanished: changes.vanished })
     }
 
@@ -124,7 +130,7 @@ impl MailView for ServedView {
             is_stopped = !out.write_buffer(bytes);
             !is_stopped
         };
-        let report = self.0.fetch(uids, items, &write, &mut take).map_err(refused)?;
+        let report = self.view.fetch(uids, items, &write, &mut take).map_err(refused)?;
         let mut fetched = Fetched { gone: report.gone, is_stopped, ..Fetched::default() };
         for (uid, error) in report.unreadable {
             match error {
@@ -136,7 +142,10 @@ impl MailView for ServedView {
     }
 
     fn search(&self, program: &SearchProgram, saved: &UidSet) -> Answer<Vec<u32>> {
-        let found = self.0.search(program, saved).map_err(refused)?;
+        let found = self.view.search(program, saved).map_err(refused)?;
+        if found.index_missing {
+            self.indexing.begin(&self.view);
+        }
         match found.unreadable.into_iter().next() {
             // An answer that leaves a message out in silence would be wrong.
             Some((_, error)) => Err(refused(error)),
@@ -145,25 +154,25 @@ impl MailView for ServedView {
     }
 
     fn sort(&self, program: &SortProgram) -> Answer<Vec<u32>> {
-        Ok(self.0.sorted(program, Window::All).map_err(refused)?.rows)
+        Ok(self.view.sorted(program, Window::All).map_err(refused)?.rows)
     }
 
     fn threads(&self, algorithm: ThreadAlgorithm, among: Option<&[u32]>) -> Answer<Threads> {
         match among {
-            None => self.0.threads(algorithm),
-            Some(rows) => self.0.threads_among(algorithm, rows),
+            None => self.view.threads(algorithm),
+            Some(rows) => self.view.threads_among(algorithm, rows),
         }
         .map_err(refused)
     }
 
     fn internal_date(&self, uid: Uid) -> Answer<Option<InternalDate>> {
-        let Some(row) = self.0.row_of(uid).map_err(refused)? else { return Ok(None) };
+        let Some(row) = self.view.row_of(uid).map_err(refused)? else { return Ok(None) };
         let mut date = None;
         let visit = &mut |summary: &barid::Summary<'_>| {
             date = Some(summary.internal_date);
             false
         };
-        self.0.summaries(&[row], visit).map_err(refused)?;
+        self.view.summaries(&[row], visit).map_err(refused)?;
         Ok(date)
     }
 }

@@ -1,5 +1,6 @@
 //! Sessions of one user over mailboxes in a file system in memory.
 
+mod indexing;
 mod listed;
 mod multi_search;
 mod notify;

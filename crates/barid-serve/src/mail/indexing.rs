@@ -1,0 +1,40 @@
+//! The text indexes that searches miss.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barid::{IndexAmount, View};
+
+/// What is added to an index at once: by one thread, in few MB of memory, and little of it is lost
+/// if the process ends.
+const STEP: IndexAmount = IndexAmount::UpTo { messages: 2048, bytes: 64 << 20 };
+
+/// The thread that builds indexes for the sessions of a user: one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Indexing(AtomicBool);
+
+impl Indexing {
+    /// Begins to build the index of a view, unless one is being built. Nobody waits for it, and
+    /// whatever prevents it, the next search reads the messages and begins it again.
+    pub(crate) fn begin(self: &Arc<Self>, view: &View) {
+        if self.0.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (running, view) = (Running(Arc::clone(self)), view.clone());
+        let build = move || {
+            let _running = running;
+            while view.index_texts(STEP).is_ok_and(|report| report.added > 0) {}
+        };
+        // A thread that cannot be started drops what marks it as running.
+        let _ = std::thread::Builder::new().name("index".to_owned()).spawn(build);
+    }
+}
+
+/// An index that is being built.
+struct Running(Arc<Indexing>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
+}
