@@ -1,10 +1,10 @@
 //! The implementation of [`Known`] for a snapshot.
 
-use barid_mailbox::{Known, KnownMessage, SinkError, Stamp};
+use barid_mailbox::{Known, KnownKey, KnownMessage, SinkError, Stamp};
 use barid_types::{KeywordTable, Uid, UidValidity};
 
 use crate::base::HeapCursor;
-use crate::core_row::RowLocation;
+use crate::core_row::{Core, RowLocation};
 use crate::error::Result;
 use crate::snapshot::{Snapshot, location_of};
 
@@ -34,6 +34,18 @@ impl Snapshot {
             if !visit(&message) {
                 break;
             }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    fn visit_known_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> Result<()> {
+        let mut cores = self.core_cursor();
+        for physical in self.overlay.live(0) {
+            let Core { uid, key, size, location, .. } = cores.get(physical)?;
+            let in_new = matches!(location, RowLocation::Name { in_new: true, .. });
+            visit(KnownKey { uid, key, size, in_new });
         }
         Ok(())
     }
@@ -70,5 +82,8 @@ impl Known for Snapshot {
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> std::result::Result<(), SinkError> {
         Ok(self.visit_known(first, visit)?)
+    }
+    fn visit_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> std::result::Result<(), SinkError> {
+        Ok(self.visit_known_keys(visit)?)
     }
 }

@@ -11,6 +11,11 @@ pub(crate) trait Remembered: Sync {
     fn table(&self) -> &KeywordTable;
     /// Returns all messages, in order.
     fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>>;
+    /// Returns `true` if it says that very many messages are in `new`, so that a scan of a Maildir
+    /// loads all.
+    fn has_many_new(&self) -> bool {
+        false
+    }
 }
 
 /// Implements [`barid_mailbox::Known`] for a type that implements [`Remembered`].
@@ -41,6 +46,19 @@ macro_rules! known_of_remembered {
                 visit: &mut dyn FnMut(&barid_mailbox::KnownMessage<'_>) -> bool,
             ) -> std::result::Result<(), barid_mailbox::SinkError> {
                 self.messages().skip(first as usize).all(|message| visit(&message));
+                Ok(())
+            }
+            fn visit_keys(
+                &self,
+                visit: &mut dyn FnMut(barid_mailbox::KnownKey),
+            ) -> std::result::Result<(), barid_mailbox::SinkError> {
+                let many = self.has_many_new();
+                for KnownMessage { uid, key, size, location, .. } in self.messages() {
+                    let in_new = location.message_name().is_some_and(|name| name.in_new);
+                    for _ in 0..if many { 1000 } else { 1 } {
+                        visit(barid_mailbox::KnownKey { uid, key, size, in_new: in_new || many });
+                    }
+                }
                 Ok(())
             }
         }

@@ -46,6 +46,8 @@ pub(crate) struct Cache {
     pub(crate) report: Option<ScanReport>,
     pub(crate) messages: BTreeMap<Uid, Cached>,
     table: KeywordTable,
+    /// `true` to have scans of a Maildir load all messages.
+    pub(crate) has_many_new: bool,
 }
 
 known_of_remembered!(Cache);
@@ -66,6 +68,9 @@ impl Remembered for Cache {
             key: cached.key,
             size: cached.size,
         })
+    }
+    fn has_many_new(&self) -> bool {
+        self.has_many_new
     }
 }
 

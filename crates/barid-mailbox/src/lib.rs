@@ -25,8 +25,8 @@ pub use location::{Extent, Location, LocationParts, MessageName};
 pub use new_message::{MessageRest, NewMessage, StoredMessage, TakeRest};
 pub use open_message::{OpenMessage, ReadPiece};
 pub use scan::{
-    ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
-    ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks, sink_error,
+    ChangedMessage, DefectKind, EmptyKnown, Known, KnownKey, KnownMessage, MailboxDefect,
+    ScanContext, ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks, sink_error,
 };
 pub use stamp::{Stamp, StampRules};
 pub use storage::{Caps, ReadAs, ReadKept, ReadMessage, Storage};

@@ -22,6 +22,19 @@ pub struct KnownMessage<'a> {
     pub size: u64,
 }
 
+/// One message that is known from an earlier scan, without its name.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownKey {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its message key.
+    pub key: MessageKey,
+    /// Bytes of its header and body as stored.
+    pub size: u64,
+    /// `true` if it is a file in `new`.
+    pub in_new: bool,
+}
+
 /// Result of earlier scans; the cache implements it. Messages are in mailbox order, which is
 /// ascending by UID.
 pub trait Known: Sync {
@@ -66,6 +79,15 @@ pub trait Known: Sync {
         first: u32,
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> std::result::Result<(), SinkError>;
+    /// Visits all messages, without their names. As slow as [`Known::visit`] unless overridden.
+    fn visit_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> std::result::Result<(), SinkError> {
+        self.visit(0, &mut |message| {
+            let KnownMessage { uid, key, size, .. } = *message;
+            let in_new = message.location.message_name().is_some_and(|name| name.in_new);
+            visit(KnownKey { uid, key, size, in_new });
+            true
+        })
+    }
 }
 
 /// The [`Known`] of a mailbox never seen before, or of which only these numbers are valid.

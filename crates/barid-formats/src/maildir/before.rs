@@ -1,8 +1,9 @@
 //! The known state of a Maildir, loaded for comparison.
 
-use barid_mailbox::{Known, MessageName, Result, sink_error};
+use barid_mailbox::{Known, KnownMessage, MessageName, Result, sink_error};
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 
+use super::layout::NEW_LOADED_MAX;
 use super::name;
 use super::state::MaildirState;
 use super::table::{Index, NameRange, Names};
@@ -54,56 +55,107 @@ pub(super) struct KnownMaildir {
     index: Index,
     /// The rows that are twins.
     pub(super) twins: Vec<u32>,
+    /// The keys of all messages, if the rows are only those in `new`.
+    all_keys: Option<Vec<u64>>,
+    /// Bytes of the messages that are not among the rows.
+    pub(super) other_bytes: u64,
+    /// The highest UID, 0 without messages.
+    pub(super) last_uid: u32,
 }
 
 impl KnownMaildir {
     /// Loads the known messages; `None` if there are none, or if a Maildir cannot have left them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
-        let (Some(stamp), Some(state)) =
-            (FileStamps::of_known(known), MaildirState::from_bytes(known.state()))
-        else {
-            return Ok(None);
-        };
-        let mut before = Self {
-            stamp,
-            state: Some(state),
-            uidvalidity: known.uidvalidity(),
-            keywords: known.keywords().clone(),
-            index: Index::with_capacity(known.len() as usize),
-            ..Self::default()
-        };
-        before.rows.reserve(known.len() as usize);
-        let mut sound = before.uidvalidity.is_some();
+        let Some(mut before) = Self::without_rows(known) else { return Ok(None) };
+        let rows = known.len() as usize;
+        before.index = Index::with_capacity(rows);
+        before.rows.reserve(rows);
+        let mut is_sound = true;
         sink_error(known.visit(0, &mut |message| {
-            let Some(MessageName { name, in_new, mark }) = message.location.message_name() else {
-                sound = false;
-                return false;
-            };
-            let Some(name) = before.names.add(name) else {
-                sound = false;
-                return false;
-            };
-            let row = KnownName {
-                uid: message.uid,
-                flags: message.flags,
-                in_new,
-                mark,
-                keywords: message.keywords,
-                name,
-                key: message.key.0,
-                size: message.size,
-            };
-            let at = before.rows.len() as u32;
-            before.rows.push(row);
-            if row.is_twin() {
-                before.twins.push(at);
-            } else {
-                let rows = &before.rows;
-                before.index.insert(name.hash, at, |at| rows[at as usize].name.hash);
-            }
-            true
+            is_sound = before.add(message);
+            is_sound
         }))?;
-        Ok(sound.then_some(before))
+        Ok(is_sound.then_some(before))
+    }
+
+    /// Loads the messages in `new`, and only the keys of the others; `None` if those in `new` are
+    /// many, or if all must be loaded for another reason.
+    pub(super) fn load_new(known: &dyn Known) -> Result<Option<Self>> {
+        let Some(mut before) = Self::without_rows(known) else { return Ok(None) };
+        let mut keys = Vec::with_capacity(known.len() as usize);
+        let mut in_new = Vec::new();
+        sink_error(known.visit_keys(&mut |message| {
+            match message.in_new {
+                true => in_new.push(keys.len() as u32),
+                false => before.other_bytes = before.other_bytes.saturating_add(message.size),
+            }
+            keys.push(message.key.0);
+            before.last_uid = message.uid.get();
+        }))?;
+        if in_new.len() > NEW_LOADED_MAX {
+            return Ok(None);
+        }
+        let (last_uid, mut is_sound) = (before.last_uid, true);
+        for row in in_new {
+            sink_error(known.visit(row, &mut |message| {
+                is_sound &= before.add(message);
+                false
+            }))?;
+        }
+        (before.all_keys, before.last_uid) = (Some(keys), last_uid);
+        Ok((is_sound && before.twins.is_empty()).then_some(before))
+    }
+
+    /// Returns what is known of the Maildir itself; `None` if it is not valid.
+    fn without_rows(known: &dyn Known) -> Option<Self> {
+        Some(Self {
+            stamp: FileStamps::of_known(known)?,
+            state: Some(MaildirState::from_bytes(known.state())?),
+            uidvalidity: Some(known.uidvalidity()?),
+            keywords: known.keywords().clone(),
+            ..Self::default()
+        })
+    }
+
+    /// Adds the next message; `false` if a Maildir cannot have left it.
+    fn add(&mut self, message: &KnownMessage<'_>) -> bool {
+        let Some(MessageName { name, in_new, mark }) = message.location.message_name() else {
+            return false;
+        };
+        let Some(name) = self.names.add(name) else { return false };
+        let row = KnownName {
+            uid: message.uid,
+            flags: message.flags,
+            in_new,
+            mark,
+            keywords: message.keywords,
+            name,
+            key: message.key.0,
+            size: message.size,
+        };
+        let at = self.rows.len() as u32;
+        self.rows.push(row);
+        self.last_uid = row.uid.get();
+        if row.is_twin() {
+            self.twins.push(at);
+        } else {
+            let rows = &self.rows;
+            self.index.insert(name.hash, at, |at| rows[at as usize].name.hash);
+        }
+        true
+    }
+
+    /// Returns `true` if only the messages in `new` are among the rows.
+    pub(super) fn is_partial(&self) -> bool {
+        self.all_keys.is_some()
+    }
+
+    /// Returns `true` if one of these keys is that of a known message, whether it is among the rows
+    /// or not. O(messages) if it is partial.
+    pub(super) fn has_any(&self, mut keys: Vec<u64>) -> bool {
+        keys.sort_unstable();
+        let all = self.all_keys.iter().flatten();
+        !keys.is_empty() && all.copied().any(|key| keys.binary_search(&key).is_ok())
     }
 
     /// Returns the row of a base name; twins are not found.
@@ -112,11 +164,6 @@ impl KnownMaildir {
             let name = self.rows[at as usize].name;
             name.hash == hash && self.names.base(name) == base
         })
-    }
-
-    /// Returns the highest UID of a row, 0 if there are no rows.
-    pub(super) fn last_uid(&self) -> u32 {
-        self.rows.last().map_or(0, |row| row.uid.get())
     }
 
     /// Returns the key that the file `inode` with this base would have as a twin.

@@ -43,6 +43,8 @@ pub(super) const HEADER_LEN_MAX: usize = 16 << 20;
 pub(super) const HEAD_LEN: usize = 16 << 10;
 /// Messages of one chunk of a scan.
 pub(super) const CHUNK_MESSAGES: usize = 512;
+/// Messages in `new` up to which they are looked up one by one, when only `new` has changed.
+pub(super) const NEW_LOADED_MAX: usize = 256;
 /// Maximum number of consecutive listings, each disturbed by renames, after which the search for a
 /// name that none of them showed ends. That proves nothing: the message does not count as gone.
 pub(super) const PASSES_MAX: u32 = 16;

@@ -63,6 +63,8 @@ pub(super) struct MaildirListing {
     pub(super) is_whole: bool,
     /// Hashes of the base names that several files have or had.
     pub(super) twin_bases: HashSet<u64>,
+    /// `true` if messages must be known that were not loaded ([`KnownMaildir::load_new`]).
+    pub(super) needs_all: bool,
     seen_pass: Vec<u8>,
     index: Index,
     doubles: Vec<Sighting>,
@@ -92,13 +94,20 @@ pub(super) fn list(
         defects: Vec::new(),
         is_whole: false,
         twin_bases: HashSet::new(),
+        needs_all: false,
         seen_pass: vec![NEVER; rows],
         index: Index::default(),
         doubles: Vec::new(),
         news: false,
     };
-    if wanted != [false; 2] {
+    if wanted[1] && before.is_partial() {
+        listing.needs_all = true;
+    } else if wanted != [false; 2] {
         let gone = listing.passes(vfs, dirs, before, stamp, wanted, will_rescan)?;
+        if before.is_partial() {
+            listing.needs_all |= gone != [false; 2] || listing.is_more_than_new(before);
+            return Ok(listing);
+        }
         if gone != [false; 2] {
             listing.mark_gone(before, gone);
         }
@@ -127,6 +136,10 @@ impl MaildirListing {
             let mut after = FileStamps { taken: vfs.now(), ..stamp };
             [after.files[0], after.files[1]] = dirs.stamps()?;
             let changed = [0, 1].map(|at| after.files[at] != stamp.files[at]);
+            if changed[1] && before.is_partial() {
+                self.needs_all = true;
+                return Ok([false; 2]);
+            }
             if (0..2).any(|at| changed[at] && !wanted[at]) {
                 // A message may have moved there from the other directory before that was listed.
                 wanted = [true; 2];
@@ -135,6 +148,10 @@ impl MaildirListing {
             }
             let missing =
                 self.is_missing(before, wanted) || self.lacks_twins(before, wanted, pass as u8);
+            if missing && before.is_partial() {
+                self.needs_all = true;
+                return Ok([false; 2]);
+            }
             let proof = ListingProof::of(&stamp, &after);
             self.is_whole = proof == ListingProof::Whole;
             if changed[1] {
@@ -301,6 +318,12 @@ impl MaildirListing {
             }
         }
         lacking.values().any(|lacking| *lacking > 0)
+    }
+
+    /// Returns `true` if a file seen in `new` may be another one of a known message.
+    fn is_more_than_new(&self, before: &KnownMaildir) -> bool {
+        let fresh = self.fresh.iter().map(|at| self.sightings[*at as usize].name.hash);
+        !self.doubles.is_empty() || before.has_any(fresh.collect())
     }
 
     fn mark_gone(&mut self, before: &KnownMaildir, gone: [bool; 2]) {

@@ -36,17 +36,38 @@ pub(super) fn scan(
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
     let dirs = maildir.open_dirs()?;
+    let full_check = context.full_check;
     let announced = known.uidvalidity().zip(known.uidnext());
-    if let Some(before) = KnownMaildir::load(known)? {
-        let pass = MaildirScan { maildir, dirs: &dirs, before: &before, announced };
-        if let Some(report) = pass.run(sinks, context)? {
-            return Ok(report);
-        }
+    let mut compare = |before: &KnownMaildir| {
+        let pass = MaildirScan { maildir, dirs: &dirs, before, announced };
+        pass.run(sinks, context)
+    };
+    if !full_check
+        && is_of_new(known, &maildir.file_stamps()?)
+        && let Some(before) = KnownMaildir::load_new(known)?
+        && let Some(report) = compare(&before)?
+    {
+        return Ok(report);
     }
-    let before = KnownMaildir::default();
-    let pass = MaildirScan { maildir, dirs: &dirs, before: &before, announced };
-    let report = pass.run(sinks, context)?;
+    if let Some(before) = KnownMaildir::load(known)?
+        && let Some(report) = compare(&before)?
+    {
+        return Ok(report);
+    }
+    let report = compare(&KnownMaildir::default())?;
     Ok(report.expect("because without known messages nothing can contradict them"))
+}
+
+/// Returns `true` if nothing but `new` has changed, and no message is to be tried again: then the
+/// names of the messages in `cur` are not needed.
+fn is_of_new(known: &dyn Known, now: &FileStamps) -> bool {
+    let before = FileStamps::of_known(known).zip(MaildirState::from_bytes(known.state()));
+    before.is_some_and(|(stamp, state)| {
+        super::settled(&stamp, now, 1)
+            && stamp.files[2..] == now.files[2..]
+            && state.list.is_some()
+            && state.unread.is_empty()
+    })
 }
 
 /// One comparison.
@@ -58,19 +79,25 @@ struct MaildirScan<'a> {
 }
 
 impl MaildirScan<'_> {
-    /// Compares; returns `None` if nothing known is valid any more.
+    /// Compares; returns `None` if nothing known is valid any more, or if more must be known.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let stamp = self.maildir.file_stamps()?;
         let wanted = self.wanted(&stamp, context.full_check);
         let vfs = self.maildir.vfs.as_ref();
         let mut listing =
             list::list(vfs, self.dirs, self.before, &stamp, wanted, context.will_rescan)?;
+        if listing.needs_all {
+            return Ok(None);
+        }
         let held = arriving::hold_back(self.dirs, &mut listing, &stamp);
         let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
             return Ok(None);
         };
         let mut words = KeywordLetters::load(self.maildir, self.before, &stamp)?;
         words.add_lost(self.before, &listing);
+        if words.changed && self.before.is_partial() {
+            return Ok(None);
+        }
         let ledger = MaildirLedger::load(context.ledger, self.maildir.vfs.as_ref())?;
         let uids = UidInputs {
             vfs: &self.maildir.vfs,
@@ -220,7 +247,7 @@ impl MaildirScan<'_> {
 
     /// Returns the known messages that are gone, and the bytes of those that are still there.
     fn expunged(&self, listing: &MaildirListing) -> (Vec<Uid>, u64) {
-        let (mut gone, mut kept_bytes) = (Vec::new(), 0_u64);
+        let (mut gone, mut kept_bytes) = (Vec::new(), self.before.other_bytes);
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
             match seen {
                 MaildirMatch::Gone => gone.push(row.uid),

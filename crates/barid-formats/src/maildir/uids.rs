@@ -119,6 +119,7 @@ impl<'a> UidInputs<'a> {
         loop {
             let loaded = self.load(whole, lock.is_some())?;
             match self.attempt(&loaded, ledger, lock.is_some()) {
+                UidAttempt::Whole if self.before.is_partial() => return Ok(None),
                 UidAttempt::Whole => whole = true,
                 UidAttempt::Reset => return Ok(None),
                 UidAttempt::Lock => match take_lock_unless(
@@ -166,6 +167,9 @@ impl<'a> UidInputs<'a> {
     }
 
     fn attempt(&self, loaded: &LoadedUidList, ledger: &MaildirLedger, locked: bool) -> UidAttempt {
+        if loaded.whole && self.before.is_partial() {
+            return UidAttempt::Reset;
+        }
         let used = !ledger.by_key.is_empty();
         let overruled =
             |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
@@ -304,7 +308,7 @@ impl<'a> UidInputs<'a> {
 
     /// Accepts a plan if new messages come after the known ones; otherwise resets.
     fn done(&self, plan: MaildirUidPlan) -> UidAttempt {
-        let known = self.before.last_uid();
+        let known = self.before.last_uid;
         match plan.uids.first() {
             Some((first, _, _)) if first.get() <= known => UidAttempt::Reset,
             _ => UidAttempt::Done(Box::new(plan)),
@@ -355,6 +359,10 @@ impl<'a> UidInputs<'a> {
         of_ledger: &dyn Fn(u64) -> Option<Uid>,
     ) -> bool {
         let before = self.before;
+        if before.is_partial() {
+            // Another program may have given a known message another UID.
+            return list.lines().is_empty();
+        }
         if !whole {
             return list.lines().iter().all(|line| {
                 let row = before.find(line.hash, list.name(line));

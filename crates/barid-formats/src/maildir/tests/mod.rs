@@ -2,6 +2,7 @@
 
 mod changing;
 mod crashing;
+mod delivering;
 mod dovecot;
 mod hiding;
 mod racing;
