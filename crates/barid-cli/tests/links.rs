@@ -98,7 +98,7 @@ fn flags_come_back_to_the_messages() {
     // Somebody else has flagged a message meanwhile: that stays.
     world.ok(&["flag", "archive.mbox", "1", "+answered"]);
     let told = world.ok(&["sync", "found"]);
-    assert_eq!(told.matches(": flagged 1 message\n").count(), 3, "{told}");
+    assert_eq!(told.matches(": flagged 1 message, ").count(), 3, "{told}");
     assert_eq!(flags(&world, "inbox", "2"), r"\Answered \Flagged \Deleted \Seen");
     assert_eq!(flags(&world, "folder", "1"), "");
     assert_eq!(flags(&world, "archive.mbox", "1"), r"\Answered \Flagged \Seen");
@@ -107,12 +107,54 @@ fn flags_come_back_to_the_messages() {
     assert!(new != old && !old.exists() && new.exists(), "{old:?} {new:?}");
     assert!(world.list("found/tmp").is_empty());
     let told = world.ok(&["sync", "found"]);
-    assert_eq!(told.matches(": flagged 0 messages\n").count(), 3, "{told}");
+    assert_eq!(told.matches(": flagged 0 messages, 0 links\n").count(), 3, "{told}");
     // Only what has changed in the folder since is brought back.
     world.ok(&["flag", "inbox", "2", "-flagged"]);
     flag(&world, 1, "FRS");
     world.ok(&["sync", "found"]);
     assert_eq!(flags(&world, "inbox", "2"), r"\Answered \Seen");
+    assert!(file(&world, 1).ends_with(":2,RS"), "{}", file(&world, 1));
+}
+
+#[test]
+fn flags_of_messages_come_to_their_links() {
+    let world = world();
+    world.ok(&["flag", "inbox", "2", "+flagged", "-seen", "+todo"]);
+    world.ok(&["flag", "folder", "1", "+answered"]);
+    world.ok(&["flag", "archive.mbox", "1", "+draft", "+deleted"]);
+    // Letters of keywords, and of \Passed, are those of mail programs, and stay.
+    flag(&world, 3, "PSa");
+    let told = world.ok(&["sync", "found"]);
+    assert_eq!(told.matches(": flagged 0 messages, 1 link\n").count(), 2, "{told}");
+    let names: Vec<_> = (1..4).map(|number| file(&world, number)).collect();
+    let letters: Vec<_> = names.iter().map(|name| name.split(":2,").nth(1).unwrap()).collect();
+    assert_eq!(letters, ["F", "RS", "DPSTa"], "{told}");
+    for (name, text) in names.iter().zip([ANN, BOB, CARL]) {
+        let found = String::from_utf8(world.read(name)).unwrap();
+        assert!(found.ends_with(text.split("\n\n").nth(1).unwrap()), "{found}");
+    }
+    assert_eq!(flags(&world, "archive.mbox", "1"), r"\Deleted \Seen \Draft");
+    // Both sides alike, and both sides with different flags.
+    world.ok(&["flag", "inbox", "2", "+seen"]);
+    flag(&world, 1, "FRS");
+    let told = world.json(&["sync", "found"]);
+    assert_eq!((&told[0]["flagged"], &told[0]["followed"]), (&1.into(), &0.into()));
+    assert_eq!(flags(&world, "inbox", "2"), r"\Answered \Flagged \Seen");
+    // What mail programs have put into `new` gets its flags in `cur`.
+    let name = file(&world, 2);
+    let base = name.split(":2,").next().unwrap().trim_start_matches("found/cur/").to_owned();
+    world.rename(&name, format!("found/new/{base}"));
+    world.ok(&["flag", "folder", "1", "+flagged"]);
+    world.ok(&["sync", "found"]);
+    assert_eq!(flags(&world, "folder", "1"), r"\Flagged");
+    assert!(file(&world, 2).ends_with(":2,F") && world.list("found/new").is_empty());
+    // A link that is there twice is left as it is, and so is its message.
+    world.write(&format!("found/cur/{base}:2,S"), b"");
+    world.ok(&["flag", "folder", "1", "-flagged"]);
+    let run = world.run(&["sync", "found"]);
+    assert!(run.code == 0 && run.stderr.contains("there twice"), "{}", run.stderr);
+    assert_eq!(flags(&world, "folder", "1"), "");
+    assert_eq!(world.list("found/cur").len(), 4);
 }
 
 #[test]
@@ -149,7 +191,7 @@ fn a_folder_of_links_refuses_what_it_cannot_do() {
     let run = world.run(&["sync", "found"]);
     assert!(run.code == 2 && run.stderr.contains("have other UIDs"), "{}", run.stderr);
     assert_eq!(flags(&world, "inbox", "2"), r"\Seen");
-    world.write("found/.barid-links", b"barid-links 2\n");
+    world.write("found/.barid-links", b"barid-links 3\n");
     let run = world.run(&["sync", "found"]);
     assert!(run.code == 2 && run.stderr.contains("another version"), "{}", run.stderr);
 }

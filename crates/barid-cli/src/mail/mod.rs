@@ -6,6 +6,7 @@ pub(crate) mod extraction;
 pub(crate) mod flags;
 pub(crate) mod json;
 pub(crate) mod line;
+pub(crate) mod link_folder;
 pub(crate) mod links;
 pub(crate) mod listing;
 pub(crate) mod mailboxes;
