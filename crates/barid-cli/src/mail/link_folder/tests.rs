@@ -248,7 +248,42 @@ fn flags_of_links_and_messages_are_merged() {
     let merged = MESSAGES.map(|case| case.merged.to_owned()).to_vec();
     assert_eq!(message_flags(&vfs), [merged.clone(), merged]);
     assert_eq!(link_flags(&*vfs), message_flags(&vfs));
-    go_on(&vfs, true, false);
+    // What has come to a link, and was taken away there, is taken away at the message.
+    for number in [3, 9] {
+        let name = format!("1000.L{number}.barid:2,");
+        let name = |letters| Path::new(DIR).join("cur").join(format!("{name}{letters}"));
+        vfs.rename(&name("FR"), &name("R")).unwrap();
+    }
+    assert_eq!(sync(&vfs).unwrap(), [2, 0]);
+    assert_eq!(message_flags(&vfs).map(|flags| flags[2].clone()), ["R", "R"]);
+}
+
+#[test]
+fn a_flag_that_cannot_be_written_is_tried_again() {
+    let disk = memory();
+    let vfs: Arc<dyn Vfs> = Arc::new(disk);
+    let line = format!("X-Long: {}\n", "y".repeat(1000));
+    // No header can be longer.
+    let long = line.repeat(1024 * 1024 / line.len() + 1);
+    let text = format!("From a@x Mon Jan  1 00:00:00 2024\n{long}\nbody\n\n");
+    let file = vfs.open(Path::new("/box"), OpenOptions::create_new(0o600)).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+    let mut mailbox = open(&vfs, "mboxrd:/box");
+    let uidvalidity = mailbox.status().uidvalidity.get();
+    let linked = LinkedMailbox { name: "/box".into(), uidvalidity, links: Vec::new() };
+    let (row, uid, flags) = (0, Uid::new(1).unwrap(), FlagSet::EMPTY);
+    let message = MessageToLink { part: 0, row, uid, flags, arrived: 1000 };
+    let folders = (Path::new(DIR), Path::new(STATE));
+    make(&*vfs, folders, vec![linked], &mut [&mut mailbox], &[message]).unwrap();
+    let name = |letters| Path::new(DIR).join("cur").join(format!("1000.L1.barid:2,{letters}"));
+    vfs.rename(&name(""), &name("F")).unwrap();
+    for _ in 0..2 {
+        let mut folder = LinkFolder::open(&*vfs, Path::new(DIR), Path::new(STATE)).unwrap();
+        let options = ChangeOptions::default();
+        let synced = folder.sync_mailbox(0, &mut mailbox, &options).unwrap();
+        assert_eq!((synced.flagged, synced.followed, synced.left), (0, 0, 1));
+    }
+    assert!(vfs.symlink_metadata(&name("F")).is_ok());
 }
 
 /// Runs `sync` after changes on both sides and crashes at every point. Returns their number.
