@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use barid::vfs::{File, FileType, OpenOptions, Vfs, create_dir_durable, is_temporary};
 use barid::{
-    ChangeOptions, ChangeRequest, Changed, FlagChange, FlagChanges, FlagSet, Mailbox, ReadAs, Uid,
+    ChangeOptions, ChangeRequest, Changed, FlagChange, FlagChanges, FlagSet, Mailbox, Uid,
 };
 
 use super::links::{
     LinkedMailbox, LinkedMailboxes, MessageLink, flags_of, letters, lock_known, new_id, read_links,
     split_name, write_links,
 };
+use super::pieces::read_without_owned;
 use crate::exit::WithHint;
 
 /// A message to be linked.
@@ -116,10 +117,8 @@ fn link_or_copy(
         return Ok(true);
     }
     let file = vfs.open(path, OpenOptions::create_new(0o600)).with_context(at)?;
-    let (mut len, mut failed, mut is_first) = (0, None, true);
-    let read = mailbox.read_pieces(message.uid, ReadAs::Message, &mut |piece| {
-        let header = std::mem::take(&mut is_first).then(|| barid::message::strip_owned(piece));
-        let piece = header.as_deref().unwrap_or(piece);
+    let (mut len, mut failed) = (0, None);
+    let read = read_without_owned(mailbox, message.uid, &mut |piece| {
         failed = file.write_all_at(piece, len).err();
         len += piece.len() as u64;
         failed.is_none()

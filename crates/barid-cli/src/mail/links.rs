@@ -7,11 +7,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use barid::vfs::{
-    File, LockKind, LockMode, OpenOptions, OsVfs, Vfs, atomic_replace, create_dir_durable,
-};
+use barid::vfs::{File, LockKind, LockMode, OpenOptions, OsVfs, Vfs, atomic_replace};
 use barid::{Flag, FlagSet, MailboxSpec, Uid};
 
+use super::state_file::write_state;
 use crate::exit::WithHint;
 use crate::limits::LINKS_FILE_LEN_MAX;
 
@@ -99,11 +98,7 @@ pub(crate) fn new_id(vfs: &dyn Vfs, state_dir: &Path) -> anyhow::Result<String> 
     vfs.random(&mut random).context("no random bytes for the name of the links")?;
     let id = format!("{:032x}", u128::from_le_bytes(random));
     let path = known_file(state_dir, &id);
-    let make = || {
-        create_dir_durable(vfs, state_dir, 0o700)?;
-        atomic_replace(vfs, &path, 0o600, true, |_| Ok(()))
-    };
-    make().map(drop).with_context(|| path.display().to_string())?;
+    write_state(vfs, &path, b"").with_context(|| path.display().to_string())?;
     Ok(id)
 }
 
