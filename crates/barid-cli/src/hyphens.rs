@@ -16,6 +16,8 @@ use crate::lazy;
 /// The subcommands whose arguments may begin with a minus.
 const SUBCOMMANDS: [&str; 8] =
     [FLAG, "search", "count", "ls", "thread", "show", "attachments", "expunge"];
+/// A subcommand of a subcommand, whose arguments may begin with a minus, too.
+const NESTED: (&str, &str) = ("spam", "move");
 /// The subcommand whose flags may stand anywhere; the words of the others keep their order.
 const FLAG: &str = "flag";
 
@@ -23,23 +25,22 @@ const FLAG: &str = "flag";
 /// with the name of the program; `define` returns the definition of its options.
 pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
     // Building the definition takes as long as many commands, and few command lines need it.
-    let is_named = |arg: &OsString| SUBCOMMANDS.iter().any(|name| arg == name);
+    let is_named = |arg: &OsString| is_known(arg) || arg == NESTED.0;
     let is_flag = args.iter().any(|arg| arg == FLAG);
     if !args.iter().any(is_named) || !args.iter().any(|arg| may_be_none(arg, is_flag)) {
         return args;
     }
     let command = &lazy::whole(define);
-    let Some(at) = subcommand_at(&args, command) else { return args };
-    let sub = args[at].to_string_lossy().into_owned();
+    let Some((at, sub)) = subcommand_at(&args, command) else { return args };
     let end = args[at..].iter().position(|arg| arg == "--").map_or(args.len(), |len| at + len);
     let is_removal = |arg: &OsString| {
         let text = arg.to_string_lossy();
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, &sub, command))
+        letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, sub, command))
     };
-    if sub != FLAG {
+    if sub.get_name() != FLAG {
         // An option with a minus too few is refused, not looked for as a text.
-        let is_removal = |arg: &OsString| is_removal(arg) && !is_long_option(arg, &sub, command);
+        let is_removal = |arg: &OsString| is_removal(arg) && !is_long_option(arg, sub, command);
         let args = args.into_iter().enumerate();
         return args
             .map(|(number, arg)| match number > at && number < end && is_removal(&arg) {
@@ -76,11 +77,11 @@ fn may_be_none(arg: &OsString, is_flag: bool) -> bool {
 }
 
 /// Returns `true` if a word behind one minus is the name of a long option, perhaps with its value.
-fn is_long_option(arg: &OsString, sub: &str, command: &Command) -> bool {
+fn is_long_option(arg: &OsString, sub: &Command, command: &Command) -> bool {
     let text = arg.to_string_lossy();
     let name = text.trim_start_matches('-').split('=').next().unwrap_or_default();
-    let own = command.find_subcommand(sub).into_iter().flat_map(Command::get_arguments);
-    command.get_arguments().chain(own).any(|known| known.get_long() == Some(name))
+    let mut all = command.get_arguments().chain(sub.get_arguments());
+    all.any(|known| known.get_long() == Some(name))
 }
 
 /// Returns an argument with `!` in place of its minus.
@@ -90,9 +91,14 @@ fn negated(arg: &OsString) -> OsString {
     negated
 }
 
-/// Returns the index of the subcommand, if it is one of [`SUBCOMMANDS`].
-fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
-    let mut at = 1;
+fn is_known(name: &OsStr) -> bool {
+    SUBCOMMANDS.iter().any(|known| name == *known)
+}
+
+/// Returns the index and the definition of the subcommand, if it is one of [`SUBCOMMANDS`] or
+/// [`NESTED`].
+fn subcommand_at<'a>(args: &[OsString], command: &'a Command) -> Option<(usize, &'a Command)> {
+    let (mut at, mut above) = (1, None);
     while let Some(arg) = args.get(at) {
         let text = arg.to_string_lossy();
         let Some(option) = text.strip_prefix("--") else {
@@ -100,7 +106,15 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
                 at += 1;
                 continue;
             }
-            return SUBCOMMANDS.iter().any(|name| arg == name).then_some(at);
+            let sub = above.unwrap_or(command).find_subcommand(arg);
+            match above {
+                None if arg == NESTED.0 => above = Some(sub?),
+                None if is_known(arg) => return Some((at, sub?)),
+                Some(_) if arg == NESTED.1 => return Some((at, sub?)),
+                _ => return None,
+            }
+            at += 1;
+            continue;
         };
         let takes_value =
             |known: &Arg| known.get_long() == Some(option) && known.get_action().takes_values();
@@ -110,11 +124,9 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
 }
 
 /// Returns `true` if all letters after a minus are short options, the last perhaps with its value.
-fn are_options(letters: &str, sub: &str, command: &Command) -> bool {
-    let sub = command.find_subcommand(sub);
+fn are_options(letters: &str, sub: &Command, command: &Command) -> bool {
     for (at, letter) in letters.char_indices() {
-        let own = sub.into_iter().flat_map(Command::get_arguments);
-        let mut known = command.get_arguments().chain(own);
+        let mut known = command.get_arguments().chain(sub.get_arguments());
         match known.find(|arg| arg.get_short() == Some(letter)) {
             Some(arg) if arg.get_action().takes_values() => {
                 return is_value(letter, &letters[at + letter.len_utf8()..]);
@@ -184,10 +196,23 @@ mod tests {
     }
 
     #[test]
+    fn negated_terms_of_spam_move_keep_their_place() {
+        check("barid spam move b -from:x --to c", "barid spam move b !from:x --to c");
+        check("barid -q spam --json move b -x y", "barid -q spam --json move b !x y");
+        check("barid spam move b -dry-run x", "barid spam move b -dry-run x");
+    }
+
+    #[test]
     fn other_commands_are_left_alone() {
-        for line in
-            ["barid", "barid status -x", "barid --state-dir flag status -x", "barid status flag -x"]
-        {
+        for line in [
+            "barid",
+            "barid status -x",
+            "barid --state-dir flag status -x",
+            "barid status flag -x",
+            "barid spam classify -x",
+            "barid spam search -x",
+            "barid move -x",
+        ] {
             check(line, line);
         }
     }

@@ -28,6 +28,7 @@ mod interrupted;
 mod killed;
 mod large;
 mod links;
+mod links_killed;
 mod lmtp;
 mod ls;
 mod mbsync;

@@ -161,6 +161,51 @@ fn spam_is_moved() {
 }
 
 #[test]
+fn spam_among_selected_messages_is_moved() {
+    let world = taught();
+    let mail = [messages("pills", 4), messages("minutes", 2)].concat();
+    let inbox = world.write("inbox", mbox(&mail).as_bytes());
+    world.write("caught", b"");
+    let subjects = |mailbox: &str| {
+        let lines = world.json(&["ls", &format!("mbox:{mailbox}")]);
+        let subjects = lines.iter().map(|line| line["subject"].as_str().unwrap().to_owned());
+        subjects.collect::<Vec<_>>().join(", ")
+    };
+    let spam_move = |more: &[&str]| {
+        world.run(&[&["spam", "move", &inbox, "--to", "mbox:caught"], more].concat())
+    };
+    for (words, code, message) in [
+        (&["subject:nothing"][..], 1, ""),
+        (&["71,90:95"], 1, "no message with UID 71"),
+        (&["90:95"], 1, ""),
+        (&[""], 2, "an empty list of messages: nothing is moved"),
+        (&["subject:\"\""], 2, "an empty text is in every message: nothing is moved"),
+        (&["subject:pills", "2"], 2, "UIDs cannot be mixed with other words"),
+        (&["2", "--uidvalidity", "7"], 2, "not 7: nothing is changed"),
+        (&["5:*"], 0, ""),
+        (&["1:3", "--dry-run"], 0, ""),
+    ] {
+        let run = spam_move(words);
+        assert!(run.code == code && run.stderr.contains(message), "{words:?}: {}", run.stderr);
+    }
+    assert_eq!((subjects("inbox").matches(", ").count(), subjects("caught").as_str()), (5, ""));
+    let plan = spam_move(&["1:3", "5", "--dry-run"]);
+    assert_eq!(plan.text(), "3 messages would be moved\n");
+    // Spam that was not selected stays, and so does selected mail that is no spam.
+    let run = spam_move(&["--json", "subject:/(pills|minutes) [01]/"]);
+    let moved = &parse_lines(&run.text())[0];
+    assert_eq!((run.code, &moved["kept"], &moved["moved"]), (0, &4.into(), &2.into()));
+    assert_eq!(subjects("inbox"), "pills 2, pills 3, minutes 0, minutes 1");
+    assert_eq!(subjects("caught"), "pills 0, pills 1");
+    let run = spam_move(&["4,71"]);
+    assert!(run.code == 1 && run.stderr.contains("UID 71"), "{}", run.stderr);
+    assert_eq!(subjects("inbox"), "pills 2, minutes 0, minutes 1");
+    spam_move(&["-subject:minutes"]);
+    assert_eq!(subjects("inbox"), "minutes 0, minutes 1");
+    assert_eq!(subjects("caught"), "pills 0, pills 1, pills 3, pills 2");
+}
+
+#[test]
 fn lists_are_dumped_loaded_merged_and_maintained() {
     let world = taught();
     let dump = world.ok(&["spam", "dump"]);

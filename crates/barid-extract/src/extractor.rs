@@ -214,12 +214,18 @@ fn is_about_memory(messages: &[u8]) -> bool {
     words.iter().any(|words| memchr::memmem::find(messages, words).is_some())
 }
 
-/// Returns the first program `pdftotext` in the folders of `path`, the value of `PATH`. Relative
-/// folders are left out.
+/// Returns the first program `pdftotext` in the folders of `path`, the value of `PATH`, as
+/// [`find_program`] does.
 pub fn find_pdf_reader(vfs: &dyn Vfs, path: &OsStr) -> Option<PathBuf> {
+    find_program(vfs, path, "pdftotext")
+}
+
+/// Returns the first program of a name in the folders of `path`, the value of `PATH`. Relative
+/// folders and files that nobody may execute are left out.
+pub fn find_program(vfs: &dyn Vfs, path: &OsStr, name: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(path).take(PATH_FOLDERS_MAX);
     let programs = folders.filter(|folder| folder.is_absolute());
-    programs.map(|folder| folder.join("pdftotext")).find(|program| is_program(vfs, program))
+    programs.map(|folder| folder.join(name)).find(|program| is_program(vfs, program))
 }
 
 fn is_program(vfs: &dyn Vfs, path: &Path) -> bool {

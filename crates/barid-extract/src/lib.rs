@@ -27,7 +27,7 @@ mod xml;
 pub use confine::{Protections, confine, confine_to_program, protections};
 pub use document_type::DocumentType;
 pub use extract::{ExtractedText, extract};
-pub use extractor::{AttachmentPart, ExtractOutcome, Extractor, find_pdf_reader};
+pub use extractor::{AttachmentPart, ExtractOutcome, Extractor, find_pdf_reader, find_program};
 pub use failure::Failure;
 pub use helper::{HelperOptions, run_helper};
 pub use text_cache::{Extraction, TextCache, TextKey};

@@ -36,15 +36,16 @@ pub struct MovedSpam {
 }
 
 impl Filter {
-    /// Classifies a mailbox, copies its spam to another, and expunges the copied messages. With
-    /// [`ChangeOptions::dry_run`] it only classifies. **Commit points:** as [`copy`], then as
-    /// [`Mailbox::change`].
+    /// Classifies messages of a mailbox, copies the spam among them to another, and expunges the
+    /// copied messages; others stay. With [`ChangeOptions::dry_run`] it only classifies. **Commit
+    /// points:** as [`copy`], then as [`Mailbox::change`].
     ///
     /// # Errors
     /// Errors of these calls, and as [`Filter::classify_mailbox`].
     pub fn move_spam(
         &self,
         source: &mut Mailbox,
+        uids: &[Uid],
         target: &mut Mailbox,
         options: &ChangeOptions,
         report: &mut OnClassified<'_>,
@@ -53,9 +54,8 @@ impl Filter {
             let (path, what) = (target.path().to_owned(), "the target is the mailbox itself");
             return Err(barid::Error::TargetInTheWay { path, what }.into());
         }
-        let uids: Vec<Uid> = source.uids()?.into_iter().filter_map(Uid::new).collect();
         let mut spam = Vec::new();
-        let scored = self.classify_mailbox(source, &uids, false, &mut |at, found| {
+        let scored = self.classify_mailbox(source, uids, false, &mut |at, found| {
             if let (At::Uid(uid), Ok(Some(found))) = (at, &found)
                 && found.status == Status::Spam
             {

@@ -313,15 +313,18 @@ fn spam_is_moved_and_nothing_is_lost() {
     };
     let mut before: Vec<_> = all.iter().map(|uid| text(&mut source, *uid)).collect();
     let plan = ChangeOptions { dry_run: true, ..ChangeOptions::default() };
+    let done = ChangeOptions::default();
     let tell = &mut |_: At, _: barid_spam::Result<Option<barid_spam::Classified>>| Ok(());
-    let planned = filter.move_spam(&mut source, &mut target, &plan, tell).unwrap();
+    let planned = filter.move_spam(&mut source, &all, &mut target, &plan, tell).unwrap();
     assert!(planned.spam > 3 && planned.changed.is_none() && source.len() == 20);
+    // No messages are not all messages.
+    let none = filter.move_spam(&mut source, &[], &mut target, &done, tell).unwrap();
+    assert_eq!((none.spam, none.scored.read, source.len(), target.len()), (0, 0, 20, 0));
     // As after a crash between the copy and the expunge.
     let spam: Vec<Uid> = all[..2].to_vec();
     let how = barid::convert::ConvertOptions::default();
     barid::convert::copy(&mut source, &spam, &mut target, &how, &mut |_| {}).unwrap();
-    let done = ChangeOptions::default();
-    let moved = filter.move_spam(&mut source, &mut target, &done, tell).unwrap();
+    let moved = filter.move_spam(&mut source, &all, &mut target, &done, tell).unwrap();
     assert_eq!((moved.spam, moved.found), (planned.spam, 2));
     assert_eq!(u64::from(target.len()), moved.spam);
     assert_eq!(source.len() + target.len(), 20);
@@ -330,14 +333,15 @@ fn spam_is_moved_and_nothing_is_lost() {
     before.sort();
     after.sort();
     assert_eq!(before, after);
-    let again = filter.move_spam(&mut source, &mut target, &done, tell).unwrap();
+    let left = uids(&source);
+    let again = filter.move_spam(&mut source, &left, &mut target, &done, tell).unwrap();
     assert_eq!((again.spam, again.changed.is_some()), (0, false));
     // Messages that the user has corrected stay where they are.
     let all = uids(&target);
     teach(&filter, TrainingKind::Retrain(Class::Ham), Source::Mailbox(&mut target, &all[..1]));
-    let moved = filter.move_spam(&mut target, &mut source, &done, tell).unwrap();
+    let moved = filter.move_spam(&mut target, &all, &mut source, &done, tell).unwrap();
     assert!(moved.trusted <= 1 && target.row_of(all[0]).unwrap().is_some());
-    assert!(filter.move_spam(&mut source, &mut world.open(), &done, tell).is_err());
+    assert!(filter.move_spam(&mut source, &left, &mut world.open(), &done, tell).is_err());
 }
 
 /// Threads that train and threads that classify wait for turns of the processor and for a file of

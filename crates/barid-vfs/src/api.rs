@@ -187,7 +187,7 @@ pub trait Vfs: Host {
     /// Creates a symbolic link at `path`; fails if that exists.
     ///
     /// # Errors
-    /// `Unsupported` in test doubles; errors of the system.
+    /// `Unsupported` by default; errors of the system.
     fn symbolic_link(&self, target: &Path, path: &Path) -> io::Result<()> {
         let _ = (target, path);
         Err(io::ErrorKind::Unsupported.into())

@@ -27,7 +27,9 @@ pub(crate) struct MailboxesArgs {
     /// Read the mailboxes in DIR and below, as `barid folders` lists them; may be repeated
     #[arg(long = "tree", value_name = "DIR", value_hint = ValueHint::DirPath)]
     trees: Vec<PathBuf>,
-    /// Also show further copies of a message: those with its Message-ID, sender and date
+    /// Also show further copies of a message
+    ///
+    /// Copies have its Message-ID, sender and date.
     #[arg(long)]
     duplicates: bool,
 }

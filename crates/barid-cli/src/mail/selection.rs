@@ -278,17 +278,8 @@ impl SelectedMessages {
 
     /// Reports UIDs that do not exist, and messages that could not be read.
     pub(crate) fn report(&self, context: &Context, mailbox: &OsStr) -> Outcome {
-        for uid in self.selected.missing.iter().take(MISSING_SHOWN) {
-            let path = mailbox.to_owned().into();
-            report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
-        }
-        let more = self.selected.missing.len().saturating_sub(MISSING_SHOWN);
-        if more > 0 {
-            let more = counted(more as u64, "more UID");
-            context.error_line("error", &format!("{more} not there"));
-        }
-        let unreadable = self.report_unreadable(context, mailbox);
-        unreadable.worse(Outcome::nothing_if(!self.selected.missing.is_empty()))
+        let missing = report_missing(context, mailbox, &self.selected.missing);
+        self.report_unreadable(context, mailbox).worse(missing)
     }
 
     /// Reports the messages that a query could not read, and the attachments.
@@ -303,6 +294,27 @@ impl SelectedMessages {
         }
         if self.unreadable.is_empty() { Outcome::Done } else { Outcome::Incomplete }
     }
+}
+
+/// Reports UIDs that do not exist, the first of them one by one.
+pub(crate) fn report_missing<'a>(
+    context: &Context,
+    mailbox: &OsStr,
+    uids: impl IntoIterator<Item = &'a Uid>,
+) -> Outcome {
+    let mut count = 0;
+    for uid in uids {
+        count += 1;
+        if count <= MISSING_SHOWN {
+            let path = mailbox.to_owned().into();
+            report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
+        }
+    }
+    if count > MISSING_SHOWN {
+        let more = counted((count - MISSING_SHOWN) as u64, "more UID");
+        context.error_line("error", &format!("{more} not there"));
+    }
+    Outcome::nothing_if(count > 0)
 }
 
 /// Attachments that a search did not look into.
@@ -327,8 +339,8 @@ impl UnreadAttachments {
         }
     }
 
-    /// Returns those of a search that could not be read.
-    pub(crate) fn failed(found: &FoundMessages) -> Self {
+    /// Returns those of a search that could not be read, without the names of files.
+    pub(crate) fn without_names(found: &FoundMessages) -> Self {
         Self { failed: found.attachments_unread, is_nothing_found: false }
     }
 
@@ -440,27 +452,27 @@ mod tests {
         check(&[], Err("no messages are named"));
         check(&[""], Err("an empty list"));
         check(&["7", " "], Err("an empty list"));
-        for empty in [
-            "subject:",
-            "from:\"\"",
-            "\"\"",
-            "body:\"\"",
-            "header:X=",
-            "SUBJECT \"\"",
-            "/.*/",
-            "subject:/x?/",
-            "and",
-            " and ",
-            "is:read and",
-            "is:read and and is:draft",
-            "RETURN (MIN) UNSEEN",
+        for (empty, message) in [
+            ("subject:", "has no value"),
+            ("from:\"\"", "an empty text is in every message"),
+            ("\"\"", "an empty text is in every message"),
+            ("body:\"\"", "has no value"),
+            ("header:X=", "an empty text is in every message"),
+            ("SUBJECT \"\"", "an empty text is in every message"),
+            ("/.*/", "an empty text is in every message"),
+            ("subject:/x?/", "an empty text is in every message"),
+            ("and", "a search key is missing"),
+            (" and ", "a search key is missing"),
+            ("is:read and", "a search key is missing"),
+            ("is:read and and is:draft", "a search key is missing"),
+            ("()", "a search key is missing"),
+            ("RETURN (MIN) UNSEEN", "RETURN chooses"),
         ] {
-            check(&[empty], Err(""));
+            check(&[empty], Err(message));
         }
         check(&["subject:/^$/"], Ok("query"));
         check(&["is:read", "from:"], Err("has no value"));
         check(&["is:read", "from:\"\""], Err("an empty text"));
-        check(&["()"], Err(""));
     }
 
     #[test]

@@ -579,6 +579,20 @@ impl Vfs for MemVfs {
         Ok(())
     }
 
+    fn symbolic_link(&self, target: &Path, path: &Path) -> io::Result<()> {
+        self.symlink(target, path)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        let node = self.tree().find(ROOT, path, false)?.existing()?;
+        if node.file_type != FileType::Symlink {
+            return Err(Errno::INVAL.into());
+        }
+        let target = Arc::clone(&node.read().content.bytes);
+        Ok(PathBuf::from(std::ffi::OsStr::from_bytes(&target)))
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut tree = self.tree_mut();
         let found = tree.find(ROOT, path, false)?;

@@ -70,12 +70,14 @@ fn names_move_and_vanish() {
 #[test]
 fn symbolic_links_are_followed_with_a_bound() {
     let vfs = world();
-    vfs.symlink(Path::new("b/x"), Path::new("/a/l")).unwrap();
+    vfs.symbolic_link(Path::new("b/x"), Path::new("/a/l")).unwrap();
     vfs.symlink(Path::new("/loop"), Path::new("/loop")).unwrap();
     assert_eq!(get(&vfs, "/a/l"), Ok(b"one".to_vec()));
     assert_eq!(vfs.canonicalize(Path::new("/a/l")).unwrap(), Path::new("/a/b/x"));
     let link = vfs.symlink_metadata(Path::new("/a/l")).unwrap();
     assert_eq!((link.file_type, link.size), (FileType::Symlink, 3));
+    assert_eq!(vfs.read_link(Path::new("/a/l")).unwrap(), Path::new("b/x"));
+    assert_eq!(errno(vfs.read_link(Path::new("/a"))), Errno::INVAL);
     assert_eq!(errno(vfs.metadata(Path::new("/loop"))), Errno::LOOP);
     let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
     assert_eq!(errno(vfs.open(Path::new("/a/l"), options)), Errno::LOOP);

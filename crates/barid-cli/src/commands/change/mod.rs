@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use barid::{ChangeOptions, Changed, Mailbox, Uid};
+use barid::{ChangeOptions, Changed, Mailbox};
 use clap::Args;
 
 use crate::context::Context;
-use crate::exit::{Outcome, WithHint, report};
-use crate::limits::MISSING_SHOWN;
+use crate::exit::{Outcome, WithHint};
+use crate::mail::selection::report_missing;
 use crate::output::number::counted;
 use crate::signals;
 use locks::LockArgs;
@@ -164,7 +164,7 @@ impl ChangeCommand {
         let changed = &report.changed;
         warn_of(context, changed);
         let missing = report.missing.iter().chain(&changed.gone);
-        let mut outcome = self.report_missing(context, missing);
+        let mut outcome = report_missing(context, &self.name, missing);
         // Only `sync` is meant to write pending changes: for every other command that is an extra,
         // and a delivery that failed because of it would be repeated.
         if self.verb == Verb::Sync && !changed.pending_gone.is_empty() {
@@ -177,26 +177,5 @@ impl ChangeCommand {
             outcome = Outcome::Incomplete;
         }
         Ok(outcome)
-    }
-
-    /// Reports missing messages.
-    fn report_missing<'a>(
-        &self,
-        context: &Context,
-        uids: impl Iterator<Item = &'a Uid>,
-    ) -> Outcome {
-        let mut count = 0;
-        for uid in uids {
-            count += 1;
-            if count <= MISSING_SHOWN {
-                let path = self.name.clone().into();
-                report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
-            }
-        }
-        if count > MISSING_SHOWN {
-            let more = counted((count - MISSING_SHOWN) as u64, "more UID");
-            context.error_line("error", &format!("{more} not there"));
-        }
-        if count > 0 { Outcome::NothingMatched } else { Outcome::Done }
     }
 }

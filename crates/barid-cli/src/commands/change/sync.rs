@@ -22,6 +22,7 @@ Examples:
   barid sync --list archive.mbox           the pending changes
   barid sync --discard-pending archive.mbox
   barid sync found                         flags of links (`barid search --output links --to found`)
+                                           and of their messages, brought together
 
 The first time, the headers of an mbox get room for UIDs and flags, which moves nearly all of the
 file once; afterwards most changes write a few bytes in place.";
@@ -56,7 +57,7 @@ pub(crate) struct SyncArgs {
 pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outcome> {
     let path = context.spec(&args.mailbox)?.path;
     if is_links_dir(&path) {
-        return links::bring_back(context, args, &path);
+        return links::bring_together(context, args, &path);
     }
     if args.list {
         return list(context, &args.mailbox);

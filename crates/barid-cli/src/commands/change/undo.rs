@@ -109,7 +109,7 @@ fn list(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
     if all.is_empty() {
         warn_of_replaced(context, &mailbox, &args.mailbox)?;
     }
-    Ok(if all.is_empty() { Outcome::NothingMatched } else { Outcome::Done })
+    Ok(Outcome::nothing_if(all.is_empty()))
 }
 
 /// Warns of messages that were expunged from the mailbox that this one has replaced.
@@ -144,7 +144,7 @@ fn discard(
         let expunges = counted(count, "expunge");
         context.out.line(&format!("{name}: forgot {expunges}"))?;
     }
-    Ok(if count == 0 { Outcome::NothingMatched } else { Outcome::Done })
+    Ok(Outcome::nothing_if(count == 0))
 }
 
 fn state_name(state: KeptState) -> &'static str {

@@ -26,7 +26,7 @@ pub(super) fn list(
     } else {
         write_table(context.out.buffer(), all);
     }
-    Ok(outcome(all.len() as u64))
+    Ok(Outcome::nothing_if(all.is_empty()))
 }
 
 /// Prints the number of discarded repairs.
@@ -44,11 +44,7 @@ pub(super) fn discarded(
         let name = visible(mailbox.as_encoded_bytes());
         context.out.line(&format!("{name}: forgot {}", counted(count, "repair")))?;
     }
-    Ok(outcome(count))
-}
-
-fn outcome(count: u64) -> Outcome {
-    if count == 0 { Outcome::NothingMatched } else { Outcome::Done }
+    Ok(Outcome::nothing_if(count == 0))
 }
 
 fn state_name(state: KeptRepairState) -> &'static str {

@@ -222,24 +222,19 @@ fn everybody(
     original: &Original<'_>,
     from: Option<&str>,
 ) -> (Vec<Correspondent>, Vec<Correspondent>) {
+    let address = |person: &Correspondent| person.address.to_lowercase();
     let own = from.map(|from| people(from.as_bytes())).unwrap_or_default();
-    let mut seen: HashSet<String> =
-        own.iter().map(|person| person.address.to_lowercase()).collect();
-    let authors = original.authors();
-    let is_own = |person: &Correspondent| own.iter().any(|own| same(own, person));
-    let mut is_new = |person: &Correspondent| seen.insert(person.address.to_lowercase());
+    let mut seen: HashSet<String> = own.iter().map(address).collect();
+    let (authors, recipients) = (original.authors(), original.recipients());
     // Who answers himself goes on with those whom he wrote to.
-    let (to, rest) = match authors.iter().all(is_own) {
-        true => (original.recipients(), Vec::new()),
-        false => (authors, original.recipients()),
+    let (to, rest) = match authors.iter().all(|author| seen.contains(&address(author))) {
+        true => (recipients, Vec::new()),
+        false => (authors, recipients),
     };
+    let mut is_new = |person: &Correspondent| seen.insert(address(person));
     let to: Vec<Correspondent> = to.into_iter().filter(&mut is_new).collect();
     let cc = rest.into_iter().filter(is_new).collect();
     (to, cc)
-}
-
-fn same(one: &Correspondent, other: &Correspondent) -> bool {
-    one.address.to_lowercase() == other.address.to_lowercase()
 }
 
 fn list_of(people: &[Correspondent]) -> String {

@@ -7,7 +7,7 @@ mod sending;
 
 use std::ffi::OsString;
 
-use barid::{ChangeOptions, ChangeRequest, Flag, FlagChange, FlagChanges, FlagSet, Keyword};
+use barid::{ChangeOptions, ChangeRequest, Flag, FlagChange, FlagChanges, Keyword};
 use barid::{Mailbox, ReadAs, Uid, WriteWhen};
 use clap::{Args, ValueHint};
 
@@ -117,7 +117,8 @@ pub(crate) fn reply(context: &mut Context, args: &ReplyArgs) -> anyhow::Result<O
         (false, false) => ReplyScope::Author,
     };
     let draft = MailDraft::reply(&original, recipients, sender(&args.how)?, !args.no_quote)?;
-    let answered = FlagChange { add: [Flag::Answered].into_iter().collect(), ..no_change() };
+    let answered =
+        FlagChange { add: [Flag::Answered].into_iter().collect(), ..FlagChange::default() };
     finish(context, &args.how, (&mut mailbox, uid), draft, answered)
 }
 
@@ -125,28 +126,16 @@ pub(crate) fn reply(context: &mut Context, args: &ReplyArgs) -> anyhow::Result<O
 pub(crate) fn forward(context: &mut Context, args: &ForwardArgs) -> anyhow::Result<Outcome> {
     let (mut mailbox, uid, bytes) = read(context, &args.message)?;
     let original = Original::of(&bytes);
-    if args.inline {
-        let left_out = original.attachments();
-        if left_out > 0 {
-            context.warn("the attachments are left out: without --inline, all is forwarded");
-        }
+    if args.inline && original.has_attachments() {
+        context.warn("the attachments are left out: without --inline, all is forwarded");
     }
     let draft =
         MailDraft::forward(&original, &args.to.join(", "), sender(&args.how)?, args.inline)?;
     let forwarded = FlagChange {
         add_keywords: Keyword::new("$Forwarded").into_iter().collect(),
-        ..no_change()
+        ..FlagChange::default()
     };
     finish(context, &args.how, (&mut mailbox, uid), draft, forwarded)
-}
-
-fn no_change() -> FlagChange {
-    FlagChange {
-        add: FlagSet::default(),
-        remove: FlagSet::default(),
-        add_keywords: Vec::new(),
-        remove_keywords: Vec::new(),
-    }
 }
 
 /// Returns the address of the sender, if there is one.

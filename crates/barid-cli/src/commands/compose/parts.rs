@@ -134,9 +134,9 @@ impl<'m> Original<'m> {
         kept
     }
 
-    /// Returns the number of attachments.
-    pub(super) fn attachments(&self) -> usize {
-        attachments(&body_structure(self.bytes).0).len()
+    /// Returns `true` if there are attachments.
+    pub(super) fn has_attachments(&self) -> bool {
+        !attachments(&body_structure(self.bytes).0).is_empty()
     }
 }
 

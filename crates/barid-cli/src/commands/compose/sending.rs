@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use barid::vfs::{Host as _, OpenOptions, OsVfs, Vfs as _};
+use barid_extract::find_program;
 
 use super::draft::MailDraft;
 use crate::exit::WithHint;
@@ -140,9 +141,8 @@ fn pass(message: &[u8], command: Option<&OsStr>) -> anyhow::Result<()> {
 
 fn sendmail() -> OsString {
     let path = env::var_os("PATH").unwrap_or_default();
-    let in_path = env::split_paths(&path).map(|folder| folder.join("sendmail"));
-    let mut all = in_path.chain(SENDMAIL.map(PathBuf::from));
-    let found = all.find(|program| OsVfs.metadata(program).is_ok());
+    let usual = || SENDMAIL.map(PathBuf::from).into_iter().find(|it| OsVfs.metadata(it).is_ok());
+    let found = find_program(&OsVfs, &path, "sendmail").or_else(usual);
     found.map_or_else(|| SENDMAIL[0].into(), PathBuf::into_os_string)
 }
 

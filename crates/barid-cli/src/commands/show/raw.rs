@@ -6,6 +6,7 @@ use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 use barid::{Mailbox, ReadAs, Uid};
 
 use crate::context::Context;
+use crate::mail::pieces::read_without_owned;
 use crate::output::escape::{Space, write_visible};
 
 /// Writes a message to a file or to standard output, piece by piece; on a terminal, control
@@ -17,18 +18,19 @@ pub(super) fn write(
     stored: bool,
     output: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let (read_as, mut is_header) = (if stored { ReadAs::Stored } else { ReadAs::Message }, !stored);
     let (mut target, mut failed) = (None, None);
-    let read = mailbox.read_pieces(uid, read_as, &mut |piece| {
-        let header = std::mem::take(&mut is_header).then(|| barid::message::strip_owned(piece));
-        let piece = header.as_deref().unwrap_or(piece);
+    let write = &mut |piece: &[u8]| {
         let written = match output {
             Some(path) => write_to_file(&mut target, path, piece),
             None => write_out(context, piece),
         };
         failed = written.err();
         failed.is_none()
-    });
+    };
+    let read = match stored {
+        true => mailbox.read_pieces(uid, ReadAs::Stored, write),
+        false => read_without_owned(mailbox, uid, write),
+    };
     match failed {
         Some(error) => Err(error),
         None => Ok(read?),

@@ -2,30 +2,38 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use barid::{ChangeOptions, MailboxSpec};
+use barid::{ChangeOptions, Mailbox, MailboxSpec};
 use barid_spam::{At, Classified, MovedSpam, SpamOptions};
 use clap::{Args, ValueHint};
 
+use super::input::select;
 use super::{ScoringArgs, damage, is_set, stop_on_signal};
 use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
 use crate::commands::change::warn_of;
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
+use crate::mail::numbering::NumberingArgs;
+use crate::mail::query::QueryArgs;
+use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::json::Json;
 use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
 Examples:
   barid spam move ~/Maildir --to ~/Maildir/.Junk
+  barid spam move ~/Maildir newer:1d -is:answered --to ~/Maildir/.Junk
+  barid spam move inbox 4711,4720:* --to junk.mbox
   barid spam move --dry-run inbox --to junk.mbox
   barid spam move --create inbox --to maildir:junk
 
 A message is removed only when its copy is safe on the disk. Messages that were trained as ham
 (`barid spam retrain --ham`) stay.
 
-Exit status: 2 if a message could not be read.";
+Exit status: 1 if a UID does not exist (the others are considered) or the query finds nothing, 2 if
+a message could not be read.";
 
 /// Move spam to another mailbox
 ///
@@ -36,6 +44,10 @@ pub(crate) struct MoveArgs {
     /// The mailbox to move spam from: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
+    /// Only these messages, of which those that are spam are moved: UIDs and ranges, as in 1:4,7,*
+    /// (* is the last); or a query as for `barid search`
+    #[arg(value_name = "UIDS|QUERY")]
+    messages: Vec<String>,
     /// The mailbox to move spam to: a path, or FORMAT:PATH
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::AnyPath)]
     to: OsString,
@@ -46,6 +58,10 @@ pub(crate) struct MoveArgs {
     /// Only print how many messages would be moved
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    query: QueryArgs,
+    #[command(flatten)]
+    numbering: NumberingArgs,
     #[command(flatten)]
     scoring: ScoringArgs,
     #[command(flatten)]
@@ -60,22 +76,17 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             "leave out --read-only, or add --dry-run",
         ));
     }
+    let selector = Selector::changing("nothing is moved");
+    let selection =
+        MessageSelection::parse_optional(context, &args.messages, args.query, selector)?;
     if args.create {
         create_mailbox(context, &args.to)?;
     }
     let stop = stop_on_signal(context)?;
-    let open = |spec: &MailboxSpec| {
-        context.open_with(spec, &|options| {
-            options.read_only |= args.dry_run;
-            options.stop = Some(Arc::clone(&stop));
-            args.locks.apply(options);
-        })
-    };
-    let source = match args.dry_run {
-        true => context.spec(&args.mailbox)?,
-        false => context.spec_on_disk(&args.mailbox)?,
-    };
-    let (mut source, mut target) = (open(&source)?, open(&context.spec_on_disk(&args.to)?)?);
+    let [mut source, mut target] = open_both(context, args, &stop)?;
+    let names_uids = selection.as_ref().is_some_and(MessageSelection::names_uids);
+    args.numbering.check(&source, names_uids)?;
+    let messages = select(&mut source, selection.as_ref())?;
     context.has_changed.set(!args.dry_run);
     let mut failed = Vec::new();
     let (filter, moved) = context.with_line(Some(Arc::clone(&stop)), |progress| {
@@ -97,7 +108,8 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             }
             Ok(())
         };
-        let moved = filter.move_spam(&mut source, &mut target, &change, tell);
+        let uids = &messages.selected.uids;
+        let moved = filter.move_spam(&mut source, uids, &mut target, &change, tell);
         anyhow::Ok((filter, moved))
     })?;
     damage::warn_of(context, &filter);
@@ -114,7 +126,29 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
         let hint = "run it again to continue: no message was lost";
         return Err(WithHint::error("interrupted before all spam was moved", hint));
     }
-    Ok(if failed.is_empty() { Outcome::Done } else { Outcome::Incomplete })
+    let outcome = if failed.is_empty() { Outcome::Done } else { Outcome::Incomplete };
+    let is_nothing = selection.is_some() && messages.selected.uids.is_empty();
+    let outcome = outcome.worse(messages.report(context, &args.mailbox));
+    Ok(outcome.worse(Outcome::nothing_if(is_nothing)))
+}
+
+fn open_both(
+    context: &Context,
+    args: &MoveArgs,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<[Mailbox; 2]> {
+    let open = |spec: &MailboxSpec| {
+        context.open_with(spec, &|options| {
+            options.read_only |= args.dry_run;
+            options.stop = Some(Arc::clone(stop));
+            args.locks.apply(options);
+        })
+    };
+    let source = match args.dry_run {
+        true => context.spec(&args.mailbox)?,
+        false => context.spec_on_disk(&args.mailbox)?,
+    };
+    Ok([open(&source)?, open(&context.spec_on_disk(&args.to)?)?])
 }
 
 fn print(context: &mut Context, args: &MoveArgs, moved: &MovedSpam) -> anyhow::Result<()> {

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use barid::Uid;
-use barid::vfs::{Vfs, atomic_replace, create_dir_durable};
+use barid::vfs::Vfs;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::exit::WithHint;
+use crate::mail::state_file::write_state;
 
 /// Most bytes of a note.
 const LEN_MAX: u64 = 64;
@@ -68,12 +69,7 @@ impl<'v> TagProgress<'v> {
             return Ok(());
         }
         let text = format!("{uidvalidity} {}\n", uidnext.get());
-        let written = self.path.parent().map_or(Ok(()), |dir| {
-            create_dir_durable(self.vfs, dir, 0o700)?;
-            let write = |file: &dyn barid::vfs::File| file.write_all_at(text.as_bytes(), 0);
-            atomic_replace(self.vfs, &self.path, 0o600, true, write).map(drop)
-        });
-        written.with_context(|| {
+        write_state(self.vfs, &self.path, text.as_bytes()).with_context(|| {
             let path = self.path.display();
             format!("{path}: the flags are changed, and the next --new sees these messages again")
         })

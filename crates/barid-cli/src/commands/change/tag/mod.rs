@@ -144,7 +144,7 @@ fn find(
         })?;
         let result = mailbox.search(&program, &UidSet::new())?;
         found.push(mailbox.uids_of(&result.rows)?);
-        attachments = attachments.and(UnreadAttachments::failed(&result));
+        attachments = attachments.and(UnreadAttachments::without_names(&result));
         let unread = result.unreadable.into_iter();
         unreadable.extend(unread.filter(|(uid, _)| told.insert(*uid)));
     }
