@@ -24,7 +24,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barid_mailbox::{
@@ -148,6 +148,19 @@ impl Storage for PublicInbox {
     }
 
     crate::on_files::storage_on_files!();
+
+    /// Returns the folders of the epochs and of the refs of the newest one. An older epoch that
+    /// changes is noticed when the mailbox is checked anyway.
+    fn watched_folders(&self) -> Vec<PathBuf> {
+        let epochs = self.epochs(true).unwrap_or_default();
+        let Some(newest) = epochs.last() else { return Vec::new() };
+        let mut folders = vec![self.path.join(layout::EPOCHS)];
+        let refs = git::ref_paths(&*self.vfs, &newest.epoch.git_dir);
+        folders.extend(refs.iter().filter_map(|path| path.parent()).map(Path::to_path_buf));
+        folders.sort_unstable();
+        folders.dedup();
+        folders
+    }
 
     fn caps(&self) -> Caps {
         Caps::default()

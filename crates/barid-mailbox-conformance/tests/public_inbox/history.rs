@@ -246,6 +246,16 @@ fn nothing_is_written() {
 }
 
 #[test]
+fn the_refs_of_the_newest_epoch_are_watched() {
+    let Some(archive) = Archive::new() else { return };
+    archive.init(0);
+    archive.init(1);
+    let epoch = archive.epoch(1);
+    let expected = [archive.path.join("git"), epoch.clone(), epoch.join("refs/heads")];
+    assert_eq!(archive.open().watched_folders(), expected);
+}
+
+#[test]
 fn a_scan_costs_as_much_as_there_is_new() {
     let Some(archive) = Archive::new() else { return };
     let all = some_texts(3_000);
