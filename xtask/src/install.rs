@@ -18,6 +18,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("zstd", "zstd"),
     ("poppler-utils", "pdftotext"),
     ("nmh", "/usr/bin/mh/folder"),
+    ("git", "git"),
+    ("public-inbox", "public-inbox-init"),
     ("gzip", "gzip"),
     ("bogofilter-bdb", "bogolexer"),
     ("procmail", "procmail"),

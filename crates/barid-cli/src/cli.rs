@@ -29,9 +29,9 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mbx, mix, mh, eml) force one. `-` is a mailbox or a message on standard
-input. `@NAME` is a mailbox that the configuration names, `@` the default one; `barid config` shows
-them.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh, public-inbox, eml) force one. `-` is a mailbox or a message on
+standard input. `@NAME` is a mailbox that the configuration names, `@` the default one; `barid
+config` shows them.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 

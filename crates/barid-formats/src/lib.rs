@@ -21,6 +21,7 @@ mod new_files;
 mod on_files;
 mod place;
 mod probe;
+mod public_inbox;
 mod redo;
 mod registered;
 mod registry;

@@ -49,6 +49,16 @@ impl<'a> Probe<'a> {
         Ok(Self { vfs, path, head })
     }
 
+    /// Returns the file system.
+    pub(crate) fn vfs(&self) -> &'a dyn Vfs {
+        self.vfs
+    }
+
+    /// Returns the path.
+    pub(crate) fn path(&self) -> &'a Path {
+        self.path
+    }
+
     /// Returns the first bytes, if it is a file.
     pub(crate) fn head(&self) -> Option<&[u8]> {
         self.head.as_deref()

@@ -8,11 +8,18 @@ use barid_mailbox::{Format, Result};
 
 use crate::probe::Probe;
 use crate::registered::RegisteredFormat;
-use crate::{eml, maildir, mbox, mbx, mh, mix};
+use crate::{eml, maildir, mbox, mbx, mh, mix, public_inbox};
 
 /// Every format, in the order in which they are tried.
-static REGISTRY: [&[RegisteredFormat]; 6] =
-    [&maildir::FORMATS, &mh::FORMATS, &mix::FORMATS, &mbx::FORMATS, &mbox::FORMATS, &eml::FORMATS];
+static REGISTRY: [&[RegisteredFormat]; 7] = [
+    &maildir::FORMATS,
+    &mh::FORMATS,
+    &mix::FORMATS,
+    &mbx::FORMATS,
+    &mbox::FORMATS,
+    &public_inbox::FORMATS,
+    &eml::FORMATS,
+];
 
 /// A registered format, selected by the name before a path (`mbox:PATH`).
 #[derive(Clone, Copy)]

@@ -121,6 +121,9 @@ pub static TARGETS: &[Target] = &[
         || of(&mailbox::MH, ".mh_sequences"),
     ),
     file("mh-message", |bytes| on(&mailbox::MH, "/box/1", bytes), || of(&mailbox::MH, "/box/1")),
+    file("git-pack", |bytes| on(&mailbox::INBOX, ".pack", bytes), || of(&mailbox::INBOX, ".pack")),
+    file("git-index", |bytes| on(&mailbox::INBOX, ".idx", bytes), || of(&mailbox::INBOX, ".idx")),
+    file("git-head", |bytes| on(&mailbox::INBOX, "HEAD", bytes), || of(&mailbox::INBOX, "HEAD")),
     file(
         "maildir-uidlist",
         |bytes| on(&mailbox::MAILDIR, "dovecot-uidlist", bytes),

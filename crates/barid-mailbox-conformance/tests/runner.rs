@@ -3,4 +3,5 @@
 
 mod formats;
 mod memory;
+mod public_inbox;
 mod saved;

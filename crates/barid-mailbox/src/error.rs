@@ -142,6 +142,16 @@ pub enum Error {
         /// Description of the damage.
         kind: &'static str,
     },
+    /// An object in which a mailbox stores data is missing or damaged. Other messages can be read.
+    #[error("{}: {object} {problem}", path.display())]
+    Object {
+        /// The file that contains it, or the folder that should.
+        path: PathBuf,
+        /// The name of the object: in a git repository, the hash or the ref.
+        object: String,
+        /// The problem, as the predicate of the object.
+        problem: &'static str,
+    },
     /// The format or this mailbox does not support the operation.
     #[error("{}: {what}", path.display())]
     Unsupported {

@@ -88,6 +88,12 @@ pub trait Storage: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns the folders in which a file system reports changes of the mailbox, besides
+    /// [`Storage::path`] and the `message_folders` of the format. May list a folder.
+    fn watched_folders(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Determines the identity of the mailbox, which does not depend on its name: its ledger and
     /// its cache are found by it. With `may_write` a mailbox that has no identity yet gets one,
     /// which may change its stamp: call it before taking one. Costs a few system calls.

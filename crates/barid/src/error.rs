@@ -265,6 +265,9 @@ pub enum ErrorKind {
 const CHANGED_SINCE: &str = "`barid check` shows the present state of the mailbox; the bytes that \
                              the repair overwrote stay in the state folder, under `repairs`, \
                              until `barid check --discard`";
+/// Hint for objects that are missing or damaged.
+const DAMAGED_OBJECT: &str = "`git fsck` in the repository reports all damage; fetch the objects \
+                              again, or clone the repository anew";
 
 impl Error {
     /// Returns the kind of the error, which shows who can resolve it.
@@ -300,9 +303,9 @@ impl Error {
                 ErrorKind::User
             }
             Self::NotRemoved { source, .. } => source.kind(),
-            Self::Mailbox(Formats::Damaged { .. } | Formats::Unrecoverable { .. }) => {
-                ErrorKind::Corrupt
-            }
+            Self::Mailbox(
+                Formats::Damaged { .. } | Formats::Unrecoverable { .. } | Formats::Object { .. },
+            ) => ErrorKind::Corrupt,
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
@@ -355,6 +358,7 @@ impl Error {
                  messages that can be read"
                     .to_owned(),
             ),
+            Self::Mailbox(Formats::Object { .. }) => Some(DAMAGED_OBJECT.to_owned()),
             Self::Mailbox(Formats::ChangedSince { .. }) => Some(CHANGED_SINCE.to_owned()),
             Self::Mailbox(Formats::Damaged { path, .. }) => {
                 Some(format!("run `barid check` on the mailbox of {}", path.display()))

@@ -19,6 +19,7 @@ pub(crate) static MBX: LazyLock<World> = LazyLock::new(|| World::new("mbx"));
 pub(crate) static MIX: LazyLock<World> = LazyLock::new(|| World::new("mix"));
 pub(crate) static MH: LazyLock<World> = LazyLock::new(|| World::new("mh"));
 pub(crate) static MAILDIR: LazyLock<World> = LazyLock::new(|| World::new("maildir"));
+pub(crate) static INBOX: LazyLock<World> = LazyLock::new(archive);
 /// A disk without a mailbox.
 static EMPTY: LazyLock<World> = LazyLock::new(|| World::empty("/mail/box"));
 
@@ -30,6 +31,23 @@ pub(crate) fn replaced(world: &World, text: &str, bytes: &[u8]) {
 /// Returns the content of the first file with `text` in its path.
 pub(crate) fn seed(world: &World, text: &str) -> Vec<u8> {
     world.bytes(&world.path(text))
+}
+
+/// Makes an archive of public-inbox with one pack.
+fn archive() -> World {
+    let world = World::empty("public-inbox:/mail/box");
+    let epoch = Path::new("/mail/box/git/0.git");
+    for folder in ["refs/heads", "objects/pack"] {
+        let made = world.vfs().create_dir_all(&epoch.join(folder), 0o700);
+        made.expect("because a disk in memory does not fail");
+    }
+    let files: [(&str, &[u8]); 4] = [
+        ("HEAD", b"ref: refs/heads/master\n"),
+        ("refs/heads/master", b"b5c3590b782eb464b1ba3180a05a15e2bc93941a\n"),
+        ("objects/pack/pack-1.pack", include_bytes!("../../seeds/archive.pack")),
+        ("objects/pack/pack-1.idx", include_bytes!("../../seeds/archive.idx")),
+    ];
+    files.iter().fold(world, |world, (name, bytes)| world.with(&epoch.join(name), bytes))
 }
 
 /// A file of which nobody says what it is.

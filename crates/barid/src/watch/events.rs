@@ -231,6 +231,7 @@ fn files_of(view: &View) -> Vec<PathBuf> {
     let Some(path) = view.storage.path() else { return Vec::new() };
     let mut files = vec![path.to_owned()];
     files.extend(view.format().message_folders.iter().map(|folder| path.join(folder)));
+    files.extend(view.storage.watched_folders());
     files
 }
 

@@ -1,0 +1,183 @@
+//! The epochs of an archive: the repositories `git/0.git`, `git/1.git` and so on, or a single
+//! repository.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use barid_mailbox::{Error, Result};
+use barid_vfs::{FileStamp, FileType, Timestamp, Vfs};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::git::{self, ObjectKind, ObjectReader, ObjectStore, Repository};
+use super::layout::{EPOCH_SUFFIX, EPOCHS, EPOCHS_MAX};
+use crate::file_stamps::FileStamps;
+use crate::probe::Probe;
+
+/// An epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Epoch {
+    /// Its number.
+    pub(super) number: u32,
+    /// Its repository.
+    pub(super) git_dir: PathBuf,
+}
+
+/// Returns the number in the name of an epoch.
+fn number(name: &[u8]) -> Option<u32> {
+    let digits = name.strip_suffix(EPOCH_SUFFIX.as_bytes())?;
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = std::str::from_utf8(digits).ok()?.parse::<u32>().ok()?;
+    // Git makes no other form, and one number must not occur twice.
+    (number.to_string().as_bytes() == digits).then_some(number)
+}
+
+/// Lists the epochs of the archive at `path`, ascending.
+///
+/// # Errors
+/// Errors of the file system; [`Error::NotAMailbox`] if there are none.
+pub(super) fn list(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Epoch>> {
+    let folder = path.join(EPOCHS);
+    let mut epochs = Vec::new();
+    match vfs.open_dir(&folder) {
+        Ok(dir) => {
+            let listed = dir.list(&mut |name, file_type| {
+                if let Some(number) = number(name)
+                    && file_type != FileType::File
+                    && epochs.len() < EPOCHS_MAX
+                {
+                    epochs.push(Epoch { number, git_dir: folder.join(OsStr::from_bytes(name)) });
+                }
+            });
+            listed.map_err(Error::at(&folder))?;
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(source) => return Err(Error::at(&folder)(source)),
+    }
+    // A clone may be unfinished: git writes HEAD first, but an empty folder is not a repository.
+    epochs.retain(|epoch| vfs.symlink_metadata(&epoch.git_dir.join("HEAD")).is_ok());
+    epochs.sort_unstable_by_key(|epoch| epoch.number);
+    if epochs.is_empty() {
+        epochs.extend(single(vfs, path));
+    }
+    match epochs.is_empty() {
+        true => {
+            let reason = "it has no epochs";
+            Err(Error::NotAMailbox { path: path.to_owned(), reason })
+        }
+        false => Ok(epochs),
+    }
+}
+
+/// Returns the repository that is at `path` itself, or in `.git` of a clone with a work tree.
+fn single(vfs: &dyn Vfs, path: &Path) -> Option<Epoch> {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let number = number(name).unwrap_or(0);
+    let is_there = |git_dir: &PathBuf| {
+        ["HEAD", "objects"].iter().all(|name| vfs.metadata(&git_dir.join(name)).is_ok())
+    };
+    let git_dir = [path.to_owned(), path.join(".git")].into_iter().find(is_there)?;
+    Some(Epoch { number, git_dir })
+}
+
+/// Returns `true` if a folder has a folder of epochs.
+pub(super) fn has_epochs(probe: &Probe<'_>) -> bool {
+    probe.has(EPOCHS, true) && list(probe.vfs(), probe.path()).is_ok()
+}
+
+/// Returns `true` if a folder is a repository, or a clone of one with a work tree.
+pub(super) fn is_repository(probe: &Probe<'_>) -> bool {
+    probe.head().is_none() && single(probe.vfs(), probe.path()).is_some()
+}
+
+/// Returns `true` if a folder is an archive: it has epochs, or is a repository whose newest commit
+/// has a message and nothing else.
+pub(super) fn is_archive(probe: &Probe<'_>) -> bool {
+    let folder = probe.path().join(EPOCHS);
+    let is_epoch = |number: u32| {
+        let head = folder.join(format!("{number}{EPOCH_SUFFIX}")).join("HEAD");
+        probe.vfs().metadata(&head).is_ok()
+    };
+    if !is_repository(probe) {
+        return probe.head().is_none() && (is_epoch(0) || has_epochs(probe));
+    }
+    single(probe.vfs(), probe.path()).is_some_and(|epoch| has_message(probe, &epoch))
+}
+
+fn has_message(probe: &Probe<'_>, epoch: &Epoch) -> bool {
+    let Ok(git::Tip { commit: Some(tip), .. }) = git::tip(probe.vfs(), &epoch.git_dir) else {
+        return false;
+    };
+    let store = ObjectStore::new(&epoch.git_dir);
+    let (repository, mut reader) =
+        (Repository { vfs: probe.vfs(), store: &store }, ObjectReader::new());
+    let mut read = |oid, kind| reader.read(repository, oid, kind).ok();
+    let tree = read(tip, ObjectKind::Commit)
+        .and_then(|commit| git::Commit::parse(&commit))
+        .and_then(|commit| read(commit.tree, ObjectKind::Tree));
+    tree.and_then(|tree| git::message_of_tree(&tree).map(|found| (found, tree.len()))).is_some_and(
+        |(found, len)| {
+            let is_one = len == b"100644 m\0".len() + git::Oid::LEN;
+            is_one && (found.added.is_some() || found.deleted.is_some())
+        },
+    )
+}
+
+/// Takes the stamp of an archive: one of all refs together, and the folder of epochs. A change of a
+/// ref replaces a file.
+pub(super) fn file_stamps(vfs: &dyn Vfs, path: &Path) -> Result<FileStamps> {
+    let taken = vfs.now();
+    let none = FileStamp::default();
+    let mut refs = (Vec::new(), none);
+    for epoch in list(vfs, path)? {
+        refs.0.extend_from_slice(&epoch.number.to_le_bytes());
+        for path in git::ref_paths(vfs, &epoch.git_dir) {
+            let stamp = match vfs.metadata(&path) {
+                Ok(metadata) => FileStamp::from(&metadata),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+                {
+                    none
+                }
+                Err(source) => return Err(Error::at(&path)(source)),
+            };
+            add(&mut refs, &stamp);
+        }
+    }
+    let (bytes, mut refs) = refs;
+    refs.inode = xxh3_64(&bytes).max(1);
+    let folder = vfs.metadata(&path.join(EPOCHS));
+    let folder = folder.map_or(none, |metadata| FileStamp::from(&metadata));
+    Ok(FileStamps { files: [refs, folder, none, none], taken })
+}
+
+/// Adds a file to the bytes of a combined stamp, which has the latest times and the sum of sizes.
+fn add((bytes, combined): &mut (Vec<u8>, FileStamp), stamp: &FileStamp) {
+    let times = [stamp.modified, stamp.changed].map(|time: Timestamp| time.unix_nanos as u64);
+    for number in [stamp.inode, stamp.size, times[0], times[1]] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    combined.size = combined.size.wrapping_add(stamp.size);
+    combined.modified = combined.modified.max(stamp.modified);
+    combined.changed = combined.changed.max(stamp.changed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_have_numbers() {
+        let check = |name: &str, expected: Option<u32>| {
+            assert_eq!(number(name.as_bytes()), expected, "{name}");
+        };
+        check("0.git", Some(0));
+        check("19.git", Some(19));
+        for none in ["00.git", "all.git", ".git", "1", "-1.git", "4294967296.git", "1.git~"] {
+            check(none, None);
+        }
+    }
+}

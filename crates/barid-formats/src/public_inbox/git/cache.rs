@@ -1,0 +1,57 @@
+//! Bounded caches of two generations: when the younger one is full, it replaces the older one.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// A cache of byte strings that are shared, with a bound on their sum.
+#[derive(Debug)]
+pub(super) struct ByteCache<K> {
+    young: HashMap<K, Arc<[u8]>>,
+    old: HashMap<K, Arc<[u8]>>,
+    young_len: usize,
+    generation_len: usize,
+}
+
+impl<K: Copy + Eq + Hash> ByteCache<K> {
+    /// Makes a cache of at most two generations of `generation_len` bytes.
+    pub(super) fn new(generation_len: usize) -> Self {
+        Self { young: HashMap::new(), old: HashMap::new(), young_len: 0, generation_len }
+    }
+
+    /// Returns the bytes of a key.
+    pub(super) fn get(&mut self, key: K) -> Option<Arc<[u8]>> {
+        if let Some(found) = self.young.get(&key) {
+            return Some(Arc::clone(found));
+        }
+        let found = self.old.remove(&key)?;
+        self.insert(key, Arc::clone(&found));
+        Some(found)
+    }
+
+    /// Adds the bytes of a key.
+    pub(super) fn insert(&mut self, key: K, bytes: Arc<[u8]>) {
+        if self.young_len > self.generation_len {
+            self.old = std::mem::take(&mut self.young);
+            self.young_len = 0;
+        }
+        self.young_len += bytes.len();
+        self.young.insert(key, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let mut cache = ByteCache::new(100);
+        for key in 0..1_000_u32 {
+            cache.insert(key, vec![0; 10].into());
+            assert!(cache.get(0).is_some(), "{key}");
+        }
+        assert!(cache.get(999).is_some() && cache.get(500).is_none());
+        assert!(cache.young.len() + cache.old.len() <= 24);
+    }
+}

@@ -1,0 +1,398 @@
+//! Reading objects. A reader has its own bounded caches, so threads take one each.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use barid_vfs::{File, OpenOptions};
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::{
+    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_PARSE_ZLIB_HEADER,
+    TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
+};
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+use super::cache::ByteCache;
+use super::delta;
+use super::error::{ObjectError, ObjectResult};
+use super::limits::{
+    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, OBJECT_LEN_MAX, OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
+};
+use super::object::ObjectKind;
+use super::oid::Oid;
+use super::pack::{EntryHead, EntryKind, Pack, PackFiles, PageCache};
+use super::store::Repository;
+use super::stream::{BlobStream, ZlibReader};
+use crate::files::{HEADER_LEN_MAX, LONG_LEN, LongTurn, blank_line, long_turn};
+
+/// Size of a blob in bytes up to which it is read as a whole when its header is asked for.
+const HEAD_LEN: u64 = 32 << 10;
+/// Bytes of the longest header of a loose object.
+const LOOSE_HEAD_LEN: usize = 32;
+
+/// Reads objects of any number of stores.
+pub(crate) struct ObjectReader {
+    pages: PageCache,
+    /// Decoded entries of packs, by pack and offset.
+    objects: ByteCache<(u64, u64)>,
+    inflate: Box<DecompressorOxide>,
+    /// The pack in which the last object was.
+    recent: Option<Arc<Pack>>,
+}
+
+/// Place of an object.
+enum Place {
+    Packed(Arc<PackFiles>, u64),
+    Loose(Loose),
+}
+
+/// A loose object that is open, after its header.
+struct Loose {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    text: ZlibReader,
+    kind: ObjectKind,
+    size: u64,
+    head_len: u64,
+}
+
+/// The beginning of a blob.
+pub(crate) struct BlobHead {
+    /// Bytes of the blob.
+    pub(crate) size: u64,
+    /// Its first bytes: at least the header of a message, or [`HEADER_LEN_MAX`] bytes.
+    pub(crate) bytes: Arc<[u8]>,
+    /// Kept while the bytes of a long header are in memory.
+    pub(crate) turn: Option<LongTurn>,
+}
+
+impl fmt::Debug for ObjectReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectReader").finish_non_exhaustive()
+    }
+}
+
+impl ObjectReader {
+    pub(crate) fn new() -> Self {
+        Self {
+            pages: PageCache::new(PAGES_BYTES),
+            objects: ByteCache::new(OBJECTS_BYTES),
+            inflate: Box::default(),
+            recent: None,
+        }
+    }
+
+    /// Reads an object of the expected kind.
+    pub(crate) fn read(
+        &mut self,
+        repository: Repository<'_>,
+        oid: Oid,
+        expected: ObjectKind,
+    ) -> ObjectResult<Arc<[u8]>> {
+        match self.find(repository, oid)? {
+            Place::Packed(pack, offset) => {
+                let head = pack.head(&mut self.pages, offset)?;
+                let bytes = self.packed(&pack, offset, head)?;
+                let kind = self.kind(&pack, head)?;
+                if kind == expected { Ok(bytes) } else { Err(pack.damaged(wrong(kind))) }
+            }
+            Place::Loose(mut loose) => {
+                loose.check(expected)?;
+                loose.whole()
+            }
+        }
+    }
+
+    /// Reads the beginning of a blob, with the whole header of a message.
+    pub(crate) fn head(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<BlobHead> {
+        let (size, mut text, path) = match self.find(repository, oid)? {
+            Place::Packed(pack, offset) => {
+                let head = pack.head(&mut self.pages, offset)?;
+                if head.size <= HEAD_LEN || !matches!(head.kind, EntryKind::Whole(_)) {
+                    let bytes = self.packed(&pack, offset, head)?;
+                    self.check_blob(&pack, head)?;
+                    return Ok(BlobHead { size: bytes.len() as u64, bytes, turn: None });
+                }
+                self.check_blob(&pack, head)?;
+                let (file, path) = (Arc::clone(&pack.pack), pack.path.clone());
+                (head.size, ZlibReader::new(file, path.clone(), head.data_offset), path)
+            }
+            Place::Loose(loose) => {
+                loose.check(ObjectKind::Blob)?;
+                (loose.size, loose.text, loose.path)
+            }
+        };
+        let whole = usize::try_from(size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);
+        let (mut bytes, mut turn) = (Vec::new(), None);
+        while bytes.len() < whole {
+            let from = bytes.len();
+            if from >= LONG_LEN && turn.is_none() {
+                turn = Some(long_turn());
+            }
+            bytes.resize(whole.min((from * 2).max(HEAD_LEN as usize)), 0);
+            if text.read(&mut bytes[from..])? < bytes.len() - from {
+                return Err(ObjectError::damaged(&path, "is truncated"));
+            }
+            if blank_line(&bytes, from.saturating_sub(3)).is_some() {
+                break;
+            }
+        }
+        Ok(BlobHead { size, bytes: bytes.into(), turn })
+    }
+
+    /// Opens a blob for reading from any offset: in memory if it is small or a delta.
+    pub(crate) fn open(
+        &mut self,
+        repository: Repository<'_>,
+        oid: Oid,
+    ) -> ObjectResult<BlobStream> {
+        match self.find(repository, oid)? {
+            Place::Packed(pack, offset) => {
+                let head = pack.head(&mut self.pages, offset)?;
+                let is_plain = matches!(head.kind, EntryKind::Whole(_));
+                self.check_blob(&pack, head)?;
+                if !is_plain || head.size <= PIECE_LEN as u64 {
+                    return self.packed(&pack, offset, head).map(BlobStream::Whole);
+                }
+                let file = (Arc::clone(&pack.pack), pack.path.clone());
+                Ok(BlobStream::new(file, (head.data_offset, 0), head.size))
+            }
+            Place::Loose(loose) => {
+                loose.check(ObjectKind::Blob)?;
+                let Loose { file, path, size, head_len, .. } = loose;
+                Ok(BlobStream::new((file, path), (0, head_len), size))
+            }
+        }
+    }
+
+    /// Finds an object in the packs, and then among the loose ones. Looks at new packs if it is in
+    /// neither: `git gc` may have moved it.
+    fn find(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<Place> {
+        let mut damage = None;
+        loop {
+            if let Some(found) = self.find_packed(repository, oid, &mut damage)? {
+                return Ok(Place::Packed(found.0, found.1));
+            }
+            for path in repository.loose_paths(oid) {
+                match repository.vfs.open(&path, OpenOptions::READ) {
+                    Ok(file) => return Loose::open(Arc::from(file), path).map(Place::Loose),
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::NotFound | ErrorKind::NotADirectory
+                        ) => {}
+                    Err(source) => return Err(ObjectError::at(&path)(source)),
+                }
+            }
+            if !repository.relist()? {
+                let missing = ObjectError::Missing { path: repository.path().to_owned() };
+                return Err(damage.unwrap_or(missing));
+            }
+        }
+    }
+
+    fn find_packed(
+        &mut self,
+        repository: Repository<'_>,
+        oid: Oid,
+        damage: &mut Option<ObjectError>,
+    ) -> ObjectResult<Option<(Arc<PackFiles>, u64)>> {
+        let packs = repository.packs()?;
+        let recent = self.recent.clone();
+        let recent = recent.filter(|recent| packs.iter().any(|pack| Arc::ptr_eq(pack, recent)));
+        // The newest names are as likely as any: packs are named by hashes.
+        for pack in recent.iter().chain(packs.iter()) {
+            let files = match repository.open(pack) {
+                Ok(files) => files,
+                Err(ObjectError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    continue;
+                }
+                Err(error) if error.is_ours() => return Err(error),
+                Err(error) => {
+                    damage.get_or_insert(error);
+                    continue;
+                }
+            };
+            if let Some(offset) = files.find(&mut self.pages, oid)? {
+                self.recent = Some(Arc::clone(pack));
+                return Ok(Some((files, offset)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Decodes the entry at `offset`, and what it is a delta to.
+    fn packed(
+        &mut self,
+        pack: &PackFiles,
+        offset: u64,
+        head: EntryHead,
+    ) -> ObjectResult<Arc<[u8]>> {
+        let mut chain: Vec<EntryHead> = Vec::new();
+        let mut offsets: Vec<u64> = Vec::new();
+        let (mut at, mut head) = (offset, head);
+        let mut bytes = loop {
+            if let Some(bytes) = self.objects.get((pack.id(), at)) {
+                break bytes;
+            }
+            let base = match head.kind {
+                EntryKind::Whole(_) => {
+                    let bytes: Arc<[u8]> = self.inflate(pack, head)?.into();
+                    self.remember(pack, at, &bytes);
+                    break bytes;
+                }
+                _ => self.base(pack, head.kind)?,
+            };
+            if chain.len() == CHAIN_MAX {
+                return Err(pack.damaged("has too long a chain of deltas"));
+            }
+            chain.push(head);
+            offsets.push(at);
+            at = base;
+            head = pack.head(&mut self.pages, at)?;
+        };
+        while let (Some(head), Some(at)) = (chain.pop(), offsets.pop()) {
+            let delta = self.inflate(pack, head)?;
+            let damaged = || pack.damaged("has a damaged delta");
+            let (_, size) = delta::sizes(&delta).ok_or_else(damaged)?;
+            if size > OBJECT_LEN_MAX {
+                return Err(ObjectError::TooLarge { path: pack.path.clone(), size });
+            }
+            bytes = delta::apply(&bytes, &delta).ok_or_else(damaged)?.into();
+            self.remember(pack, at, &bytes);
+        }
+        Ok(bytes)
+    }
+
+    fn remember(&mut self, pack: &PackFiles, at: u64, bytes: &Arc<[u8]>) {
+        if bytes.len() <= CACHED_OBJECT_LEN_MAX {
+            self.objects.insert((pack.id(), at), Arc::clone(bytes));
+        }
+    }
+
+    /// Returns the offset of the base of a delta; that of the entry itself is never asked for.
+    fn base(&mut self, pack: &PackFiles, kind: EntryKind) -> ObjectResult<u64> {
+        match kind {
+            EntryKind::OffsetDelta(base) => Ok(base),
+            EntryKind::RefDelta(oid) => {
+                let found = pack.find(&mut self.pages, oid)?;
+                found.ok_or_else(|| pack.damaged("is a delta to an object that is missing"))
+            }
+            EntryKind::Whole(_) => Err(pack.damaged("is not a delta")),
+        }
+    }
+
+    /// Returns the kind of an object: that of the end of its chain.
+    fn kind(&mut self, pack: &PackFiles, head: EntryHead) -> ObjectResult<ObjectKind> {
+        let mut kind = head.kind;
+        for _ in 0..=CHAIN_MAX {
+            match kind {
+                EntryKind::Whole(kind) => return Ok(kind),
+                delta => {
+                    let base = self.base(pack, delta)?;
+                    kind = pack.head(&mut self.pages, base)?.kind;
+                }
+            }
+        }
+        Err(pack.damaged("has too long a chain of deltas"))
+    }
+
+    fn check_blob(&mut self, pack: &PackFiles, head: EntryHead) -> ObjectResult<()> {
+        match self.kind(pack, head)? {
+            ObjectKind::Blob => Ok(()),
+            kind => Err(pack.damaged(wrong(kind))),
+        }
+    }
+
+    /// Inflates the data of an entry.
+    fn inflate(&mut self, pack: &PackFiles, head: EntryHead) -> ObjectResult<Vec<u8>> {
+        if head.size > OBJECT_LEN_MAX {
+            return Err(ObjectError::TooLarge { path: pack.path.clone(), size: head.size });
+        }
+        let mut out = vec![0; head.size as usize];
+        self.inflate_into(pack, head, &mut out)?;
+        Ok(out)
+    }
+
+    /// Fills `out`, which has the size of the entry, with its data.
+    fn inflate_into(
+        &mut self,
+        pack: &PackFiles,
+        head: EntryHead,
+        out: &mut [u8],
+    ) -> ObjectResult<()> {
+        const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
+            | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
+            | TINFL_FLAG_HAS_MORE_INPUT;
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.inflate.init();
+        let (mut offset, mut made) = (head.data_offset, 0);
+        loop {
+            let page = pack.data(&mut self.pages, offset)?;
+            let (status, used, new) = decompress(&mut self.inflate, page.bytes(), out, made, FLAGS);
+            (offset, made) = (offset + used as u64, made + new);
+            match status {
+                TINFLStatus::Done if made == out.len() => return Ok(()),
+                // With all output made, the checksum may still be on the next page.
+                TINFLStatus::NeedsMoreInput | TINFLStatus::HasMoreOutput if used + new > 0 => {}
+                _ => return Err(pack.damaged("cannot be decompressed: its data is damaged")),
+            }
+        }
+    }
+}
+
+impl Loose {
+    fn open(file: Arc<dyn File>, path: PathBuf) -> ObjectResult<Self> {
+        let bad = || ObjectError::damaged(&path, "is not a loose object");
+        let mut text = ZlibReader::new(Arc::clone(&file), path.clone(), 0);
+        let mut head = Vec::with_capacity(LOOSE_HEAD_LEN);
+        loop {
+            let mut byte = [0];
+            if text.read(&mut byte)? == 0 || head.len() == LOOSE_HEAD_LEN {
+                return Err(bad());
+            }
+            if byte == [0] {
+                break;
+            }
+            head.push(byte[0]);
+        }
+        let space = memchr::memchr(b' ', &head).ok_or_else(bad)?;
+        let size = std::str::from_utf8(&head[space + 1..]).ok().and_then(|size| size.parse().ok());
+        let kind = ObjectKind::named(&head[..space]);
+        let (Some(kind), Some(size)) = (kind, size) else { return Err(bad()) };
+        let head_len = head.len() as u64 + 1;
+        Ok(Self { file, path, text, kind, size, head_len })
+    }
+
+    fn check(&self, expected: ObjectKind) -> ObjectResult<()> {
+        match self.kind == expected {
+            true => Ok(()),
+            false => Err(ObjectError::damaged(&self.path, wrong(self.kind))),
+        }
+    }
+
+    fn whole(&mut self) -> ObjectResult<Arc<[u8]>> {
+        if self.size > OBJECT_LEN_MAX {
+            return Err(ObjectError::TooLarge { path: self.path.clone(), size: self.size });
+        }
+        let mut bytes = vec![0; self.size as usize];
+        if self.text.read(&mut bytes)? < bytes.len() {
+            return Err(ObjectError::damaged(&self.path, "is truncated"));
+        }
+        self.text.finish()?;
+        Ok(bytes.into())
+    }
+}
+
+/// Describes an object that has another kind than the one expected.
+fn wrong(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Commit => "is a commit, which does not belong there",
+        ObjectKind::Tree => "is a tree, which does not belong there",
+        ObjectKind::Blob => "is a blob, which does not belong there",
+        ObjectKind::Tag => "is a tag, which does not belong there",
+    }
+}

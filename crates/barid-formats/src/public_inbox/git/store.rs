@@ -1,0 +1,189 @@
+//! The objects of a repository: its packs, its loose files, and those of its alternates.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use barid_vfs::{FileStamp, FileType, Vfs};
+
+use super::error::{ObjectError, ObjectResult};
+use super::limits::{ALTERNATES_LEN_MAX, OBJECT_DIRS_MAX, PACKS_MAX, PACKS_OPEN_MAX};
+use super::oid::Oid;
+use super::pack::{Pack, PackFiles};
+
+/// Age of the last change of a folder, in nanoseconds, below which an equal stamp proves nothing.
+const RACY_NANOS: i64 = 2_000_000_000;
+
+/// The objects of one repository. Lists packs when they are first needed, and again when an object
+/// is missing and the folders of packs have changed.
+#[derive(Debug)]
+pub(crate) struct ObjectStore {
+    objects: PathBuf,
+    state: Mutex<StoreState>,
+}
+
+/// The objects of a repository on a file system.
+#[derive(Clone, Copy)]
+pub(crate) struct Repository<'a> {
+    pub(crate) vfs: &'a dyn Vfs,
+    pub(crate) store: &'a ObjectStore,
+}
+
+#[derive(Debug, Default)]
+struct StoreState {
+    dirs: Arc<[PathBuf]>,
+    packs: Arc<[Arc<Pack>]>,
+    /// The stamps of the folders of packs before they were listed.
+    listed: Option<Vec<FileStamp>>,
+    /// Packs whose files are open, in the order of opening.
+    open: VecDeque<Arc<Pack>>,
+}
+
+impl ObjectStore {
+    /// Makes the store of the repository at `git_dir`; reads nothing yet.
+    pub(crate) fn new(git_dir: &Path) -> Self {
+        Self { objects: git_dir.join("objects"), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, StoreState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Repository<'a> {
+    /// Returns the folder of the repository's own objects.
+    pub(crate) fn path(&self) -> &'a Path {
+        &self.store.objects
+    }
+
+    /// Returns the packs.
+    pub(super) fn packs(&self) -> ObjectResult<Arc<[Arc<Pack>]>> {
+        let mut state = self.store.lock();
+        if state.listed.is_none() {
+            self.list(&mut state)?;
+        }
+        Ok(Arc::clone(&state.packs))
+    }
+
+    /// Lists the packs again if they may have changed; returns `true` if it did.
+    pub(super) fn relist(&self) -> ObjectResult<bool> {
+        let mut state = self.store.lock();
+        let now = self.vfs.now().unix_nanos;
+        let stamps = self.stamps(&state.dirs);
+        let is_settled = |stamp: &FileStamp| {
+            let latest = stamp.modified.max(stamp.changed).unix_nanos;
+            now.saturating_sub(latest) >= RACY_NANOS
+        };
+        if state.listed.as_ref() == Some(&stamps) && stamps.iter().all(is_settled) {
+            return Ok(false);
+        }
+        let was: Vec<PathBuf> = state.packs.iter().map(|pack| pack.path().to_owned()).collect();
+        self.list(&mut state)?;
+        Ok(!was.iter().map(PathBuf::as_path).eq(state.packs.iter().map(|pack| pack.path())))
+    }
+
+    /// Returns the open files of a pack.
+    pub(super) fn open(&self, pack: &Arc<Pack>) -> ObjectResult<Arc<PackFiles>> {
+        let (files, is_new) = pack.files(self.vfs)?;
+        if is_new {
+            let mut state = self.store.lock();
+            state.open.push_back(Arc::clone(pack));
+            if state.open.len() > PACKS_OPEN_MAX
+                && let Some(oldest) = state.open.pop_front()
+            {
+                oldest.close();
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the paths at which the object may be as a file of its own.
+    pub(super) fn loose_paths(&self, oid: Oid) -> impl Iterator<Item = PathBuf> + use<> {
+        let dirs = Arc::clone(&self.store.lock().dirs);
+        let hex = oid.to_hex();
+        (0..dirs.len()).map(move |at| {
+            let (folder, file) = hex.split_at(2);
+            dirs[at].join(OsStr::from_bytes(folder)).join(OsStr::from_bytes(file))
+        })
+    }
+
+    fn stamps(&self, dirs: &[PathBuf]) -> Vec<FileStamp> {
+        let stamp = |dir: &PathBuf| {
+            let found = self.vfs.metadata(&dir.join("pack"));
+            found.map_or_else(|_| FileStamp::default(), |metadata| FileStamp::from(&metadata))
+        };
+        dirs.iter().map(stamp).collect()
+    }
+
+    fn list(&self, state: &mut StoreState) -> ObjectResult<()> {
+        state.dirs = self.object_dirs()?.into();
+        let stamps = self.stamps(&state.dirs);
+        let mut packs = Vec::new();
+        for dir in state.dirs.iter() {
+            self.list_packs(&dir.join("pack"), &mut packs)?;
+        }
+        // Packs that are still there keep their open files.
+        let kept = |path: PathBuf| {
+            let known = state.packs.iter().find(|pack| pack.path() == path);
+            known.cloned().unwrap_or_else(|| Arc::new(Pack::new(path)))
+        };
+        let packs: Vec<Arc<Pack>> = packs.into_iter().map(kept).collect();
+        state.open.retain(|pack| packs.iter().any(|kept| Arc::ptr_eq(kept, pack)));
+        state.packs = packs.into();
+        state.listed = Some(stamps);
+        Ok(())
+    }
+
+    /// Appends the paths of the packs in a folder that have an index, the newest name last.
+    fn list_packs(&self, folder: &Path, packs: &mut Vec<PathBuf>) -> ObjectResult<()> {
+        let dir = match self.vfs.open_dir(folder) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(ObjectError::at(folder)(source)),
+        };
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let room = PACKS_MAX.saturating_sub(packs.len());
+        let listed = dir.list(&mut |name, file_type| {
+            let is_index = name.starts_with(b"pack-") && name.ends_with(b".idx");
+            if is_index && file_type != FileType::Dir && names.len() < room {
+                names.push(name.to_vec());
+            }
+        });
+        listed.map_err(ObjectError::at(folder))?;
+        names.sort_unstable();
+        let paths = names.iter().map(|name| folder.join(OsStr::from_bytes(name)));
+        packs.extend(paths.map(|path| path.with_extension("pack")));
+        Ok(())
+    }
+
+    /// Returns the own folder of objects and those of alternates, each once.
+    fn object_dirs(&self) -> ObjectResult<Vec<PathBuf>> {
+        let mut dirs = vec![self.store.objects.clone()];
+        let mut at = 0;
+        while at < dirs.len() {
+            let path = dirs[at].join("info/alternates");
+            let text = match self.vfs.read(&path, ALTERNATES_LEN_MAX) {
+                Ok(text) => text,
+                Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+                Err(source) => return Err(ObjectError::at(&path)(source)),
+            };
+            for line in text.split(|byte| *byte == b'\n') {
+                if line.is_empty() || line.starts_with(b"#") || dirs.len() >= OBJECT_DIRS_MAX {
+                    continue;
+                }
+                // Canonical paths make circles end; what is missing is passed over, as by git.
+                let dir = self.vfs.canonicalize(&dirs[at].join(OsStr::from_bytes(line)));
+                if let Ok(dir) = dir
+                    && !dirs.contains(&dir)
+                {
+                    dirs.push(dir);
+                }
+            }
+            at += 1;
+        }
+        Ok(dirs)
+    }
+}

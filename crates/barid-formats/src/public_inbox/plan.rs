@@ -1,0 +1,165 @@
+//! The messages of an archive, from the events of its epochs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use barid_mailbox::{Error, Known, Result, sink_error};
+use barid_types::{InternalDate, Uid};
+
+use super::git::{ObjectReader, Oid, Tip};
+use super::history::{self, Event, History};
+use super::state::ArchiveState;
+use super::{OpenEpoch, PublicInbox};
+use crate::files::in_chunks;
+
+/// A message of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LiveMessage {
+    /// Its blob.
+    pub(super) blob: Oid,
+    /// The epoch whose commit added it.
+    pub(super) epoch: u32,
+    /// The time of its committer.
+    pub(super) committed: InternalDate,
+}
+
+/// Messages that events leave, in the order in which they were added.
+#[derive(Debug, Default)]
+struct Live {
+    messages: Vec<Option<LiveMessage>>,
+    by_blob: HashMap<Oid, usize>,
+    /// Blobs that were deleted.
+    deleted: HashSet<Oid>,
+    keeps_deleted: bool,
+}
+
+impl Live {
+    fn add(&mut self, epoch: u32, events: Vec<Event>) {
+        for Event { blob, is_deletion, committed } in events {
+            if is_deletion {
+                if let Some(at) = self.by_blob.remove(&blob) {
+                    self.messages[at] = None;
+                }
+                if self.keeps_deleted {
+                    self.deleted.insert(blob);
+                }
+            } else if let std::collections::hash_map::Entry::Vacant(free) = self.by_blob.entry(blob)
+            {
+                free.insert(self.messages.len());
+                self.messages.push(Some(LiveMessage { blob, epoch, committed }));
+            }
+        }
+    }
+}
+
+/// Problems of a history, and its cost.
+#[derive(Debug, Default)]
+pub(super) struct HistoryReport {
+    /// Number of commits whose trees cannot be read, with the problem of the first.
+    pub(super) unread: Option<(u64, Error)>,
+}
+
+impl HistoryReport {
+    fn add(&mut self, unread: Option<(u64, Error)>) {
+        match (&mut self.unread, unread) {
+            (Some((count, _)), Some((more, _))) => *count += more,
+            (slot @ None, unread) => *slot = unread,
+            _ => {}
+        }
+    }
+}
+
+/// Differences between the known messages and the archive.
+#[derive(Debug, Default)]
+pub(super) struct ArchiveDifference {
+    /// Messages that are not known, in the order of the archive.
+    pub(super) new: Vec<LiveMessage>,
+    /// Known messages that are deleted, ascending, and the sum of their sizes.
+    pub(super) gone: Vec<Uid>,
+    pub(super) gone_bytes: u64,
+    /// The problems found.
+    pub(super) report: HistoryReport,
+}
+
+/// Reads all commits, of several epochs at a time; returns the messages of the archive, in its
+/// order.
+pub(super) fn all_messages(
+    inbox: &PublicInbox,
+    epochs: &[OpenEpoch],
+    tips: &[Tip],
+    threads: usize,
+) -> Result<(Vec<LiveMessage>, HistoryReport)> {
+    let histories = Mutex::new(Vec::with_capacity(epochs.len()));
+    let work = |reader: &mut ObjectReader, _: u32, range: std::ops::Range<usize>| {
+        for at in range {
+            let history = history::read(inbox.repository(&epochs[at]), reader, &tips[at], None)?;
+            histories.lock().unwrap_or_else(PoisonError::into_inner).push((at, history));
+        }
+        Ok(())
+    };
+    in_chunks(epochs.len(), 1, threads, &ObjectReader::new, &work)?;
+    let mut histories = histories.into_inner().unwrap_or_else(PoisonError::into_inner);
+    histories.sort_unstable_by_key(|(at, _)| *at);
+    let (mut live, mut report) = (Live::default(), HistoryReport::default());
+    for (at, history) in histories {
+        live.add(epochs[at].epoch.number, history.events);
+        report.add(history.unread);
+    }
+    Ok((live.messages.into_iter().flatten().collect(), report))
+}
+
+/// Reads the commits since the last scan, if nothing else can have changed: the newest epoch that
+/// was known went on, and newer epochs followed. Returns `None` if all commits are needed.
+pub(super) fn new_messages(
+    inbox: &PublicInbox,
+    (epochs, tips): (&[OpenEpoch], &[Tip]),
+    before: &ArchiveState,
+    known: &dyn Known,
+) -> Result<Option<ArchiveDifference>> {
+    if epochs.len() < before.epochs.len() {
+        return Ok(None);
+    }
+    let mut live = Live { keeps_deleted: true, ..Live::default() };
+    let mut report = HistoryReport::default();
+    for (at, (open, tip)) in epochs.iter().zip(tips).enumerate() {
+        let was = before.epochs.get(at);
+        let is_same_epoch = was
+            .is_none_or(|was| was.number == open.epoch.number && was.shallow == tip.shallow_hash());
+        let until = was.and_then(|was| was.commit);
+        let is_last = at + 1 >= before.epochs.len();
+        if !is_same_epoch || (until != tip.commit && !is_last) {
+            return Ok(None);
+        }
+        let history = inbox.with_reader(|reader: &mut ObjectReader| {
+            history::read(inbox.repository(open), reader, tip, until)
+        })?;
+        let History { events, is_continued, unread, .. } = history;
+        if until.is_some() && !is_continued {
+            return Ok(None);
+        }
+        live.add(open.epoch.number, events);
+        report.add(unread);
+    }
+    let mut difference = ArchiveDifference { report, ..ArchiveDifference::default() };
+    if live.by_blob.is_empty() && live.deleted.is_empty() {
+        return Ok(Some(difference));
+    }
+    let mut is_sound = true;
+    sink_error(known.visit(0, &mut |message| {
+        let Some(blob) = message.location.message_name().and_then(|name| Oid::parse(name.name))
+        else {
+            is_sound = false;
+            return false;
+        };
+        if live.deleted.contains(&blob) {
+            difference.gone.push(message.uid);
+            difference.gone_bytes += message.size;
+        } else if let Some(at) = live.by_blob.remove(&blob) {
+            // Added once more: it is still the same message.
+            live.messages[at] = None;
+        }
+        true
+    }))?;
+    difference.new = live.messages.into_iter().flatten().collect();
+    Ok(is_sound.then_some(difference))
+}
