@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::{IndexAmount, View};
 
-/// What is added to an index at once: by one thread, in few MB of memory, and little of it is lost
+/// Messages that are added to an index at once: by one thread, in few MB of memory, and little is lost
 /// if the process ends.
 const STEP: IndexAmount = IndexAmount::UpTo { messages: 2048, bytes: 64 << 20 };
 
@@ -20,7 +20,7 @@ impl Indexing {
         if self.0.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (running, view) = (Running(Arc::clone(self)), view.clone());
+        let (running, view) = (RunningBuild(Arc::clone(self)), view.clone());
         let build = move || {
             let _running = running;
             while view.index_texts(STEP).is_ok_and(|report| report.added > 0) {}
@@ -31,9 +31,9 @@ impl Indexing {
 }
 
 /// An index that is being built.
-struct Running(Arc<Indexing>);
+struct RunningBuild(Arc<Indexing>);
 
-impl Drop for Running {
+impl Drop for RunningBuild {
     fn drop(&mut self) {
         self.0.0.store(false, Ordering::Release);
     }

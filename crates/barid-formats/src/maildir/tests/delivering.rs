@@ -126,7 +126,7 @@ fn step(twins: &mut Twins, number: u64, random: &mut Rng) -> String {
             twins.each(|world| world.put("dovecot-keywords", b"0 $one\n1 two\n"));
             "keywords".to_owned()
         }
-        (9, _, Some(name)) if number % 3 == 0 => {
+        (9, _, Some(name)) if number.is_multiple_of(3) => {
             twins.each(|world| add_line(world, &base(&name)));
             format!("another line of {name}")
         }
