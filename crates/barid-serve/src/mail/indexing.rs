@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::{IndexAmount, View};
 
-/// Messages that are added to an index at once: by one thread, in few MB of memory, and little is lost
-/// if the process ends.
+/// Messages that are added to an index at once: by one thread, in a few MB of memory, and little is
+/// lost if the process ends.
 const STEP: IndexAmount = IndexAmount::UpTo { messages: 2048, bytes: 64 << 20 };
 
 /// The thread that builds indexes for the sessions of a user: one at a time.
