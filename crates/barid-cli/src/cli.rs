@@ -5,7 +5,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::commands::change::{append, expunge, flag, sync, tag, undo};
 use crate::commands::{
     admin, attachments, bogo, cache, check, completions, compose, config, convert, count, deliver,
-    demo, fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread, watch,
+    demo, export, fetch, folders, index, lmtp, ls, man, search, serve, show, spam, status, thread,
+    watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Ls(Lazy<ls::LsArgs>),
     Show(Lazy<show::ShowArgs>),
     Attachments(Lazy<attachments::AttachmentsArgs>),
+    Export(Lazy<export::ExportArgs>),
     Fetch(Lazy<fetch::FetchArgs>),
     Thread(Lazy<thread::ThreadArgs>),
     Search(Lazy<search::SearchArgs>),
@@ -109,6 +111,7 @@ impl Command {
             Self::Ls(args) => ls::run(context, args),
             Self::Show(args) => show::run(context, args),
             Self::Attachments(args) => attachments::run(context, args),
+            Self::Export(args) => export::run(context, args),
             Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),

@@ -14,8 +14,8 @@ use clap::{Arg, Command};
 use crate::lazy;
 
 /// The subcommands whose arguments may begin with a minus.
-const SUBCOMMANDS: [&str; 8] =
-    [FLAG, "search", "count", "ls", "thread", "show", "attachments", "expunge"];
+const SUBCOMMANDS: [&str; 9] =
+    [FLAG, "search", "count", "ls", "thread", "show", "attachments", "export", "expunge"];
 /// A subcommand of a subcommand, whose arguments may begin with a minus, too.
 const NESTED: (&str, &str) = ("spam", "move");
 /// The subcommand whose flags may stand anywhere; the words of the others keep their order.

@@ -2,12 +2,13 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 57] = [
+const COMMANDS: [&[&str]; 58] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
     &["attachments"],
+    &["export"],
     &["fetch"],
     &["thread"],
     &["search"],

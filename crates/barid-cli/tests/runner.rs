@@ -19,6 +19,7 @@ mod daemon;
 mod damaged_state;
 mod deliver;
 mod demo;
+mod export;
 mod folders;
 mod help;
 mod hostile;

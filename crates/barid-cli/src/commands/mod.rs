@@ -14,6 +14,7 @@ pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod deliver;
 pub(crate) mod demo;
+pub(crate) mod export;
 pub(crate) mod extract_text;
 pub(crate) mod fetch;
 pub(crate) mod folders;

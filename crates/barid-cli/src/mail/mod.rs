@@ -10,6 +10,7 @@ pub(crate) mod link_folder;
 pub(crate) mod links;
 pub(crate) mod listing;
 pub(crate) mod mailboxes;
+pub(crate) mod new_files;
 pub(crate) mod numbering;
 pub(crate) mod order;
 pub(crate) mod pieces;

@@ -145,6 +145,11 @@ impl KnownMaildir {
         true
     }
 
+    /// Returns the number of messages, whether they are among the rows or not.
+    pub(super) fn len(&self) -> usize {
+        self.all_keys.as_ref().map_or(self.rows.len(), Vec::len)
+    }
+
     /// Returns `true` if only the messages in `new` are among the rows.
     pub(super) fn is_partial(&self) -> bool {
         self.all_keys.is_some()

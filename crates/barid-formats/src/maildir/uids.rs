@@ -456,7 +456,7 @@ impl<'a> UidInputs<'a> {
         let droppable = state.orphans.as_ref().map_or(0, Vec::len);
         let known = state.list.as_ref().map_or(0, |list| list.lines as usize);
         let lines = known.max(list.lines().len()) + fresh;
-        let live = self.before.rows.len() + fresh;
+        let live = self.before.len() + fresh;
         droppable > 0 && lines / 4 * 3 >= live
     }
 

@@ -1,8 +1,7 @@
 //! Names of files for attachments. The sender chose the name; it may contain anything.
 
-use std::collections::HashMap;
-
 use crate::limits::FILE_NAME_LEN_MAX;
+use crate::mail::new_files::divided;
 use crate::output::escape::steers;
 
 /// Characters that separate folders or mean something on other systems or to shells.
@@ -64,12 +63,6 @@ fn is_raised(rest: &str) -> bool {
     matches!(rest, "\u{b9}" | "\u{b2}" | "\u{b3}")
 }
 
-/// Divides a name into its stem and its ending with the dot.
-fn divided(name: &str) -> (&str, &str) {
-    let at = name.rfind('.').filter(|at| *at > 0 && name.len() - at <= FILE_NAME_LEN_MAX / 4);
-    name.split_at(at.unwrap_or(name.len()))
-}
-
 /// Cuts a name that is too long for file systems, in front of its ending.
 fn shortened(name: &str) -> String {
     if name.len() <= FILE_NAME_LEN_MAX {
@@ -78,24 +71,6 @@ fn shortened(name: &str) -> String {
     let (stem, ending) = divided(name);
     let stem = &stem[..stem.floor_char_boundary(FILE_NAME_LEN_MAX - ending.len())];
     format!("{}{ending}", stem.trim_end_matches([' ', '.']))
-}
-
-/// Names that were tried, so that the thousandth `image001.png` is not tried a thousand times.
-#[derive(Debug, Default)]
-pub(super) struct TriedNames(HashMap<String, u32>);
-
-impl TriedNames {
-    /// Returns the next name to try: the name itself, then with a number in front of its ending.
-    pub(super) fn next(&mut self, name: &str) -> String {
-        // File systems may ignore case.
-        let number = self.0.entry(name.to_lowercase()).or_insert(0);
-        *number += 1;
-        let (stem, ending) = divided(name);
-        match number {
-            1 => name.to_owned(),
-            number => format!("{stem}-{number}{ending}"),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -145,12 +120,5 @@ mod tests {
         assert!(long.len() <= FILE_NAME_LEN_MAX && long.ends_with("\u{20ac}.pdf"), "{long}");
         let long = safe_name(Some(&format!("a.{}", "b".repeat(300))), "x", "");
         assert_eq!(long.len(), FILE_NAME_LEN_MAX);
-    }
-
-    #[test]
-    fn names_are_made_unique() {
-        let mut tried = TriedNames::default();
-        let names = ["a.tar.gz", "A.tar.gz", "a.tar.gz", "b", "b"].map(|name| tried.next(name));
-        assert_eq!(names, ["a.tar.gz", "A.tar-2.gz", "a.tar-3.gz", "b", "b-2"]);
     }
 }
