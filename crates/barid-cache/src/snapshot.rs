@@ -228,9 +228,9 @@ impl Snapshot {
         self.base.rows()
     }
 
-    /// Returns a number that stands for the messages of the columns: in each cache that has it and
-    /// the same [`Snapshot::base_len`], a physical row below is a message with the same UID, header
-    /// and length. `None` if the log changes the lengths of messages.
+    /// Returns the generation of the column of the facts. In each cache that has the same one and
+    /// the same [`Snapshot::base_len`], a physical row below that is the same message: its UID,
+    /// header and length are. `None` if the log changes the lengths of messages.
     pub fn columns_generation(&self) -> Option<u64> {
         let generation = self.base.header.extents[ColumnKind::Core.index()].generation;
         (!self.overlay.has_places()).then_some(generation)

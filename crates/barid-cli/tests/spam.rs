@@ -157,6 +157,11 @@ fn spam_is_moved() {
     assert_eq!((&moved[0]["moved"], &moved[0]["spam"]), (&0.into(), &1.into()));
     assert_eq!(world.json(&["status", &inbox])[0]["messages"], 3);
     assert_eq!(world.run(&["spam", "move", &inbox, "--to", &inbox]).code, 2);
+    for option in ["--uidvalidity=1", "--attachments", "--fold-accents"] {
+        let run = world.run(&["spam", "move", &inbox, "--to", "junk", option]);
+        assert_eq!(run.code, 2, "{option}");
+        assert!(run.stderr.contains("nothing is moved"), "{option}: {}", run.stderr);
+    }
     assert_eq!(world.run(&["spam", "move", &inbox, "--to", "junk", "--read-only"]).code, 2);
 }
 

@@ -16,6 +16,10 @@ pub(crate) trait Remembered: Sync {
     fn has_many_new(&self) -> bool {
         false
     }
+    /// Notes that names were visited, and whether all of them were those of files in `new`.
+    fn visited(&self, all_in_new: bool) {
+        let _ = all_in_new;
+    }
 }
 
 /// Implements [`barid_mailbox::Known`] for a type that implements [`Remembered`].
@@ -45,7 +49,12 @@ macro_rules! known_of_remembered {
                 first: u32,
                 visit: &mut dyn FnMut(&barid_mailbox::KnownMessage<'_>) -> bool,
             ) -> std::result::Result<(), barid_mailbox::SinkError> {
-                self.messages().skip(first as usize).all(|message| visit(&message));
+                let mut all_in_new = true;
+                self.messages().skip(first as usize).all(|message| {
+                    all_in_new &= message.location.message_name().is_some_and(|name| name.in_new);
+                    visit(&message)
+                });
+                self.visited(all_in_new);
                 Ok(())
             }
             fn visit_keys(

@@ -48,6 +48,8 @@ pub(crate) struct Cache {
     table: KeywordTable,
     /// `true` to have scans of a Maildir load all messages.
     pub(crate) has_many_new: bool,
+    /// How often the names of files were asked for that are not in `new`.
+    pub(crate) loads: Arc<AtomicU32>,
 }
 
 known_of_remembered!(Cache);
@@ -71,6 +73,9 @@ impl Remembered for Cache {
     }
     fn has_many_new(&self) -> bool {
         self.has_many_new
+    }
+    fn visited(&self, all_in_new: bool) {
+        self.loads.fetch_add(u32::from(!all_in_new), Ordering::Relaxed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rows of a cache that the documents of an index are: found out once, and kept beside it.
+//! Which row of a header cache each document of an index is, as a file beside the index.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use barid_vfs::le::{LeReader, PutLe};
 use barid_vfs::{Vfs, atomic_replace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::limits::MANIFEST_LEN_MAX;
+use crate::limits::ROWS_LEN_MAX;
 
 const MAGIC: &[u8; 8] = b"BARIDTR\n";
 const VERSION: u32 = 1;
@@ -19,7 +19,7 @@ pub struct DocRun {
     pub row: u32,
     /// The segment, by its number in the manifest.
     pub segment: u32,
-    /// The document that the first row is.
+    /// The document of the first row.
     pub doc: u32,
     /// Number of rows.
     pub len: u32,
@@ -66,7 +66,7 @@ impl DocRows {
     /// # Errors
     /// Errors of the file system.
     pub fn load(vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<Option<Self>> {
-        match vfs.read(path, MANIFEST_LEN_MAX) {
+        match vfs.read(path, ROWS_LEN_MAX) {
             Ok(bytes) => Ok(Self::parse(&bytes, source)),
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(None),
@@ -75,13 +75,16 @@ impl DocRows {
         }
     }
 
-    /// Replaces the file. `source` is a digest of all that the rows and the documents follow from.
+    /// Replaces the file, unless it would be too long to be read. `source` is a digest of all that the rows and the documents follow from.
     /// The rename is the commit point; nothing is fsynced.
     ///
     /// # Errors
     /// Errors of the file system; the old file is still there then.
     pub fn store(&self, vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<()> {
         let bytes = self.to_bytes(source);
+        if bytes.len() as u64 > ROWS_LEN_MAX {
+            return Ok(());
+        }
         atomic_replace(vfs, path, 0o600, false, |file| file.write_all_at(&bytes, 0))?;
         Ok(())
     }
@@ -126,7 +129,7 @@ impl DocRows {
         for _ in 0..open {
             rows.open.push(reader.u32()?);
         }
-        Some(rows)
+        (rows.open.is_sorted() && reader.0.is_empty()).then_some(rows)
     }
 }
 

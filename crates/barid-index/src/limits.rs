@@ -55,5 +55,8 @@ pub(crate) const MANIFEST_DOCS_MAX: usize = 1 << 26;
 /// Most segments of a mailbox.
 pub const SEGMENTS_MAX: usize = 1 << 14;
 
+/// Most bytes of the file of the rows that are documents: those of 4,000,000 runs.
+pub(crate) const ROWS_LEN_MAX: u64 = 64 << 20;
+
 /// Most bytes of a manifest.
 pub(crate) const MANIFEST_LEN_MAX: u64 = 1 << 30;

@@ -15,6 +15,11 @@ pub(crate) struct NumberingArgs {
 }
 
 impl NumberingArgs {
+    /// Returns `true` if the option was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.uidvalidity.is_some()
+    }
+
     /// Checks that UIDs on the command line, if there are any, refer to the intended messages.
     ///
     /// # Errors

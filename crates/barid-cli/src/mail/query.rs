@@ -33,6 +33,11 @@ pub(crate) struct Query {
 }
 
 impl QueryArgs {
+    /// Returns `true` if an option was given.
+    pub(crate) fn is_given(self) -> bool {
+        self.fold_accents || self.attachments
+    }
+
     /// Returns `true` if the texts of attachments are searched.
     pub(crate) fn reads_attachments(self) -> bool {
         self.attachments

@@ -96,10 +96,12 @@ impl KnownMaildir {
             return Ok(None);
         }
         let (last_uid, mut is_sound) = (before.last_uid, true);
-        for row in in_new {
-            sink_error(known.visit(row, &mut |message| {
+        for run in in_new.chunk_by(|one, next| one + 1 == *next) {
+            let mut left = run.len();
+            sink_error(known.visit(run[0], &mut |message| {
                 is_sound &= before.add(message);
-                false
+                left -= 1;
+                is_sound && left > 0
             }))?;
         }
         (before.all_keys, before.last_uid) = (Some(keys), last_uid);

@@ -63,7 +63,8 @@ pub(super) struct MaildirListing {
     pub(super) is_whole: bool,
     /// Hashes of the base names that several files have or had.
     pub(super) twin_bases: HashSet<u64>,
-    /// `true` if messages must be known that were not loaded ([`KnownMaildir::load_new`]).
+    /// `true` if the names of all messages are needed, and were not loaded
+    /// ([`KnownMaildir::load_new`]).
     pub(super) needs_all: bool,
     seen_pass: Vec<u8>,
     index: Index,
@@ -322,8 +323,10 @@ impl MaildirListing {
 
     /// Returns `true` if a file seen in `new` may be another one of a known message.
     fn is_more_than_new(&self, before: &KnownMaildir) -> bool {
-        let fresh = self.fresh.iter().map(|at| self.sightings[*at as usize].name.hash);
-        !self.doubles.is_empty() || before.has_any(fresh.collect())
+        let fresh = self.fresh.iter().map(|at| self.sightings[*at as usize].name);
+        // A message that mbsync has renamed keeps its key, which is then that of its stem.
+        let keys = fresh.flat_map(|name| [name.hash, name.stem_hash]);
+        !self.doubles.is_empty() || before.has_any(keys.collect())
     }
 
     fn mark_gone(&mut self, before: &KnownMaildir, gone: [bool; 2]) {

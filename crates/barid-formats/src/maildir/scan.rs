@@ -11,6 +11,7 @@ use barid_mailbox::{
 use barid_state::Ledger;
 use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
 use barid_vfs::{FileStamp, Timestamp};
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::before::KnownMaildir;
@@ -38,8 +39,10 @@ pub(super) fn scan(
     let dirs = maildir.open_dirs()?;
     let full_check = context.full_check;
     let announced = known.uidvalidity().zip(known.uidnext());
+    let is_ledger_lost = Cell::new(false);
     let mut compare = |before: &KnownMaildir| {
-        let pass = MaildirScan { maildir, dirs: &dirs, before, announced };
+        let is_ledger_lost = &is_ledger_lost;
+        let pass = MaildirScan { maildir, dirs: &dirs, before, announced, is_ledger_lost };
         pass.run(sinks, context)
     };
     if !full_check
@@ -76,6 +79,9 @@ struct MaildirScan<'a> {
     dirs: &'a Dirs,
     before: &'a KnownMaildir,
     announced: Option<(UidValidity, Uid)>,
+    /// `true` if an attempt found that UIDs may be lost which only the ledger had: it has replaced
+    /// the ledger, in which the next attempt does not see that any more.
+    is_ledger_lost: &'a Cell<bool>,
 }
 
 impl MaildirScan<'_> {
@@ -98,7 +104,9 @@ impl MaildirScan<'_> {
         if words.changed && self.before.is_partial() {
             return Ok(None);
         }
-        let ledger = MaildirLedger::load(context.ledger, self.maildir.vfs.as_ref())?;
+        let mut ledger = MaildirLedger::load(context.ledger, self.maildir.vfs.as_ref())?;
+        ledger.is_lost |= self.is_ledger_lost.get();
+        self.is_ledger_lost.set(ledger.is_lost);
         let uids = UidInputs {
             vfs: &self.maildir.vfs,
             uidlist: &self.maildir.paths.uidlist,

@@ -1,15 +1,15 @@
-//! The text indexes that searches miss.
+//! Building the text index of a mailbox that a search had to read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::{IndexAmount, View};
 
-/// Messages that are added to an index at once: by one thread, in a few MB of memory, and little is
-/// lost if the process ends.
-const STEP: IndexAmount = IndexAmount::UpTo { messages: 2048, bytes: 64 << 20 };
+/// Messages that are added to an index at once: by one thread, in about 10 MB of memory, and little
+/// is lost if the process ends.
+const STEP: IndexAmount = IndexAmount::UpTo { messages: 2048, bytes: 16 << 20 };
 
-/// The thread that builds indexes for the sessions of a user: one at a time.
+/// `true` while an index is built for the sessions of a user: one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Indexing(AtomicBool);
 

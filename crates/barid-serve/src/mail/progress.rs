@@ -25,7 +25,7 @@ impl UserProgress {
     pub(crate) fn callback(self: &Arc<Self>) -> ProgressFn {
         let progress = Arc::clone(self);
         Arc::new(move |report| {
-            // Indexes are built for no command.
+            // The building of an index is not the progress of a command.
             if report.work != LongOperation::Index {
                 progress.state().latest = Some(report);
             }

@@ -39,7 +39,8 @@ impl IndexAnswers {
         let Ok(Some(opened)) = view.place.open_index() else { return Ok(None) };
         let reader = view.options.attachment_reader_id();
         let reader = reader.filter(|_| matcher.asks(Cost::Attachments));
-        let kept = match reader.is_some() || tests.iter().any(needs_docs) {
+        let needs_docs_of_all = reader.is_some() || tests.iter().any(needs_docs);
+        let kept = match needs_docs_of_all {
             true => None,
             false => CoveredRows::kept(view, &opened)?,
         };
@@ -47,7 +48,12 @@ impl IndexAnswers {
         let coverage = coverage.transpose()?;
         let rows = match (kept, &coverage) {
             (Some(rows), _) => rows,
-            (None, Some(coverage)) => CoveredRows::keep(view, &opened, coverage),
+            (None, Some(coverage)) => {
+                if !needs_docs_of_all {
+                    CoveredRows::keep(view, &opened, coverage);
+                }
+                CoveredRows::of(coverage)
+            }
             (None, None) => return Ok(None),
         };
         let mut answers = Self {

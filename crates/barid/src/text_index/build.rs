@@ -97,13 +97,12 @@ impl View {
             self.remove_unlisted(&manifest);
         }
         let (messages, bytes) = match amount {
-            IndexAmount::All => (usize::MAX, i64::MAX),
+            IndexAmount::All => (i64::MAX, i64::MAX),
             IndexAmount::UpTo { messages, bytes } => {
-                (messages as usize, i64::try_from(bytes).unwrap_or(i64::MAX))
+                (messages.into(), i64::try_from(bytes).unwrap_or(i64::MAX))
             }
         };
-        let mut rows = coverage.uncovered(reader.map(AttachmentReader::id));
-        rows.truncate(messages);
+        let rows = coverage.uncovered(reader.map(AttachmentReader::id));
         let building = Building {
             view: self,
             reader,
@@ -111,6 +110,7 @@ impl View {
             rows: &rows,
             next: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
+            messages_left: AtomicI64::new(messages),
             bytes_left: AtomicI64::new(bytes),
             turn: Mutex::default(),
             manifest: Mutex::new(manifest),
@@ -133,6 +133,8 @@ struct Building<'a> {
     /// The first of `rows` that no thread has taken.
     next: AtomicUsize,
     is_over: AtomicBool,
+    /// Messages that may still be read: those that cannot be do not count.
+    messages_left: AtomicI64,
     /// Bytes of messages that may still be read.
     bytes_left: AtomicI64,
     /// Locked by a thread that reads a large message.
@@ -143,7 +145,8 @@ struct Building<'a> {
 
 impl Building<'_> {
     fn run(&self) -> Result<()> {
-        let threads = self.rows.len().div_ceil(INDEX_ROWS_ALONE);
+        let most = usize::try_from(self.messages_left.load(Ordering::Relaxed)).unwrap_or(0);
+        let threads = self.rows.len().min(most).div_ceil(INDEX_ROWS_ALONE);
         let threads = self.view.options.thread_count().min(threads);
         for result in on_threads(threads, || self.work()) {
             result?;
@@ -171,7 +174,7 @@ impl Building<'_> {
                     self.report().is_stopped = true;
                     return Ok(());
                 }
-                if self.bytes_left.load(Ordering::Relaxed) <= 0 {
+                if self.is_enough() {
                     return Ok(());
                 }
                 if self.index(*row, indexer)? {
@@ -203,6 +206,7 @@ impl Building<'_> {
                 return Ok(false);
             }
         }
+        self.messages_left.fetch_sub(1, Ordering::Relaxed);
         self.bytes_left.fetch_sub(size.min(i64::MAX as u64) as i64, Ordering::Relaxed);
         let identity = self.coverage.rows[row as usize];
         builder.begin(identity.digest);
@@ -263,6 +267,10 @@ impl Building<'_> {
         write(&place.manifest_path(), |path| manifest.store(&*place.vfs, path))?;
         self.report().added += added;
         Ok(())
+    }
+
+    fn is_enough(&self) -> bool {
+        [&self.messages_left, &self.bytes_left].iter().any(|left| left.load(Ordering::Relaxed) <= 0)
     }
 
     fn is_stopped(&self) -> bool {

@@ -1,7 +1,8 @@
-//! The rows that an index covers: found out once for a file of the header cache, and kept.
+//! The rows of a view that an index covers, kept beside the index.
 //!
-//! Which documents the rows of a file are follows from the rows and from the manifest, and neither
-//! changes. So a search need not read what each message is, but for those of the log.
+//! Which row a document is depends on the columns of the header cache and on the manifest alone. So
+//! the first search keeps it in a file, and later ones read the identities of messages only for
+//! those of the log.
 
 use barid_index::{Answer, DocRows, DocRun};
 use barid_query::search::KnownRows;
@@ -26,8 +27,14 @@ impl CoveredRows {
         Ok(Some(rows))
     }
 
-    /// Returns the rows of a coverage, and keeps those of the file.
-    pub(super) fn keep(view: &View, opened: &OpenSegments, coverage: &Coverage) -> Self {
+    /// Returns the rows of a coverage.
+    pub(super) fn of(coverage: &Coverage) -> Self {
+        Self(rows_of(coverage, 0..coverage.docs().len() as u32))
+    }
+
+    /// Writes those rows of a coverage that are in the columns, if all segments could be read. The
+    /// next search computes them again if they cannot be written.
+    pub(super) fn keep(view: &View, opened: &OpenSegments, coverage: &Coverage) {
         let is_whole = (0..opened.segments.len()).all(|number| opened.segment(number).is_some());
         if let Some(source) = source_of(view, opened)
             && is_whole
@@ -35,11 +42,9 @@ impl CoveredRows {
         {
             let physical = view.snapshot.physical_rows(0);
             let physical = physical.take_while(|physical| *physical < view.snapshot.base_len());
-            // The next search finds them out once more, if they cannot be kept.
             let rows = rows_of(coverage, physical);
             let _ = rows.store(&*view.vfs, &view.place.rows_path(), source);
         }
-        Self(rows_of(coverage, 0..view.len()))
     }
 
     /// Adds the rows of the log of the cache.
@@ -84,8 +89,8 @@ impl CoveredRows {
     }
 }
 
-/// Returns a digest of all that the documents of the rows of the file follow from; `None` if they
-/// are not kept, as after a renumbering.
+/// Returns a digest of all that the documents of the rows of the columns depend on; `None` if they
+/// are not kept: after a renumbering, and while the log changes the lengths of messages.
 fn source_of(view: &View, opened: &OpenSegments) -> Option<u64> {
     let (snapshot, manifest) = (&view.snapshot, &opened.manifest);
     let uidvalidity = snapshot.meta().uidvalidity.get();

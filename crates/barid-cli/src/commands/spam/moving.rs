@@ -44,8 +44,8 @@ pub(crate) struct MoveArgs {
     /// The mailbox to move spam from: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// Only these messages, of which those that are spam are moved: UIDs and ranges, as in 1:4,7,*
-    /// (* is the last); or a query as for `barid search`
+    /// Only these messages, of which those that are spam are moved, in place of all: UIDs and
+    /// ranges, as in 1:4,7,* (* is the last); or a query as for `barid search`
     #[arg(value_name = "UIDS|QUERY")]
     messages: Vec<String>,
     /// The mailbox to move spam to: a path, or FORMAT:PATH
@@ -74,6 +74,12 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
         return Err(WithHint::error(
             "`barid spam move` changes mailboxes, and --read-only forbids it",
             "leave out --read-only, or add --dry-run",
+        ));
+    }
+    if args.messages.is_empty() && (args.query.is_given() || args.numbering.is_given()) {
+        return Err(WithHint::error(
+            "an option is about messages that are named, and none are: nothing is moved",
+            "name UIDs or a query; without these options all messages are considered",
         ));
     }
     let selector = Selector::changing("nothing is moved");
