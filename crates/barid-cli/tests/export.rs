@@ -19,7 +19,10 @@ fn messages_become_files() {
     );
     world.write("box", mbox.as_bytes());
     let before = fs::read(world.path("box")).unwrap();
-    assert_eq!(world.ok(&["export", "mboxrd:box", "subject:plan", "--to", "case"]), "case: 1 message\n");
+    assert_eq!(
+        world.ok(&["export", "mboxrd:box", "subject:plan", "--to", "case"]),
+        "case: 1 message\n"
+    );
     assert_eq!(world.list("case"), ["1.eml"]);
     let message = fs::read_to_string(world.path("case/1.eml")).unwrap();
     assert!(message.starts_with("From: ann@x.example\nSubject: plan\nMessage-ID: <1@x>\n\n"));

@@ -48,7 +48,7 @@ pub(crate) struct Cache {
     table: KeywordTable,
     /// `true` to have scans of a Maildir load all messages.
     pub(crate) has_many_new: bool,
-    /// How often the names of files were asked for that are not in `new`.
+    /// Number of times that names of files were asked for which are not in `new`.
     pub(crate) loads: Arc<AtomicU32>,
 }
 

@@ -1,4 +1,4 @@
-//! Which row of a header cache each document of an index is, as a file beside the index.
+//! The file that says which row of a header cache each document of an index is.
 
 use std::io;
 use std::path::Path;
@@ -75,8 +75,8 @@ impl DocRows {
         }
     }
 
-    /// Replaces the file, unless it would be too long to be read. `source` is a digest of all that the rows and the documents follow from.
-    /// The rename is the commit point; nothing is fsynced.
+    /// Replaces the file, unless it would be too long to be read. `source` is a digest of all that
+    /// rows and documents depend on. The rename is the commit point; nothing is fsynced.
     ///
     /// # Errors
     /// Errors of the file system; the old file is still there then.

@@ -72,80 +72,59 @@ fn add_line(world: &World, name: &str) {
     file.write_all_at(line.as_bytes(), list.len() as u64).unwrap();
 }
 
-/// Does something to both at random; returns what.
-fn step(twins: &mut Twins, (seed, number): (u64, u64), random: &mut Rng) -> String {
-    let known = |folder: &str, random: &mut Rng| any_of(&twins.0[0], folder, random);
-    let (in_new, in_cur) = (known("new", random), known("cur", random));
-    let (kind, body) = (random.u8(..16), random.usize(1..50));
-    // Either mbsync renames messages, or base names are there twice.
-    let renames = !seed.is_multiple_of(2);
-    let put = move |name: String| {
-        move |world: &mut World| {
-            world.put(&name, format!("Subject: x\n\n{number:0body$}").as_bytes())
+/// Something that another program does.
+#[derive(Clone, Debug)]
+enum Step {
+    Put(String),
+    Move(String, Option<String>),
+    Keywords,
+    /// A line of the UID list, and a file if it is new.
+    Line(String),
+}
+
+impl Step {
+    /// Draws a step. With `renames` mbsync renames messages, otherwise base names are there twice.
+    fn draw(world: &World, renames: bool, number: u64, random: &mut Rng) -> Self {
+        let (in_new, in_cur) = (any_of(world, "new", random), any_of(world, "cur", random));
+        let base = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+        let is_plain = |name: &String| !name.contains(",U=");
+        match (random.u8(..16), in_new, in_cur) {
+            (0, Some(name), _) => {
+                Self::Move(format!("new/{name}"), Some(format!("cur/{}:2,S", base(&name))))
+            }
+            (1, Some(name), _) => Self::Move(format!("new/{name}"), None),
+            (2, _, Some(name)) => Self::Move(format!("cur/{name}"), None),
+            (3, _, Some(name)) => {
+                Self::Move(format!("cur/{name}"), Some(format!("cur/{}:2,FSa", base(&name))))
+            }
+            (4, _, Some(name)) if !renames => Self::Put(format!("new/{}", base(&name))),
+            (5, Some(name), _) if !renames => Self::Put(format!("new/{}:2,", base(&name))),
+            (6, _, Some(name)) if is_plain(&name) => {
+                Self::Put(format!("new/{},U={number}", base(&name)))
+            }
+            (7, _, Some(name)) if renames && is_plain(&name) => {
+                let renamed = format!("cur/{},U={number}:2,S", base(&name));
+                Self::Move(format!("cur/{name}"), Some(renamed))
+            }
+            (8, _, _) => Self::Put(format!("new/{number}.M1P1.h:2,Fb")),
+            (9, _, _) => Self::Keywords,
+            (10, _, Some(name)) if !renames && number.is_multiple_of(3) => Self::Line(base(&name)),
+            (11, _, _) => Self::Line(format!("{number}.M2P{}.h", random.u32(..))),
+            _ => Self::Put(format!("new/{number}.M1P1.h")),
         }
-    };
-    let base = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-    match (kind, in_new, in_cur) {
-        (0, Some(name), _) => {
-            twins.each(|world| {
-                move_file(world, &format!("new/{name}"), Some(&format!("cur/{}:2,S", base(&name))));
-            });
-            format!("seen {name}")
-        }
-        (1, Some(name), _) => {
-            twins.each(|world| move_file(world, &format!("new/{name}"), None));
-            format!("remove new {name}")
-        }
-        (2, _, Some(name)) => {
-            twins.each(|world| move_file(world, &format!("cur/{name}"), None));
-            format!("remove cur {name}")
-        }
-        (3, _, Some(name)) => {
-            let flagged = format!("cur/{}:2,FSa", base(&name));
-            twins.each(|world| move_file(world, &format!("cur/{name}"), Some(&flagged)));
-            format!("flag {name}")
-        }
-        (4, _, Some(name)) if !renames => {
-            let twin = base(&name);
-            twins.each(put(format!("new/{twin}")));
-            format!("twin of cur {twin}")
-        }
-        (5, Some(name), _) if !renames => {
-            let twin = format!("{}:2,", base(&name));
-            twins.each(put(format!("new/{twin}")));
-            format!("twin of new {twin}")
-        }
-        (6, _, Some(name)) if !name.contains(",U=") => {
-            let renamed = format!("new/{},U={number}", base(&name));
-            twins.each(put(renamed.clone()));
-            renamed
-        }
-        (11, _, Some(name)) if renames && !name.contains(",U=") => {
-            let renamed = format!("cur/{},U={number}:2,S", base(&name));
-            twins.each(|world| move_file(world, &format!("cur/{name}"), Some(&renamed)));
-            renamed
-        }
-        (7, _, _) => {
-            twins.each(put(format!("new/{number}.M1P1.h:2,Fb")));
-            "letters in new".to_owned()
-        }
-        (8, _, _) => {
-            twins.each(|world| world.put("dovecot-keywords", b"0 $one\n1 two\n"));
-            "keywords".to_owned()
-        }
-        (9, _, Some(name)) if !renames && number.is_multiple_of(3) => {
-            twins.each(|world| add_line(world, &base(&name)));
-            format!("another line of {name}")
-        }
-        (10, _, _) => {
-            let name = format!("{number}.M2P{}.h", random.u32(..));
-            twins.each(put(format!("new/{name}")));
-            twins.each(|world| add_line(world, &name));
-            "delivery with a line".to_owned()
-        }
-        _ => {
-            twins.each(put(format!("new/{number}.M1P1.h")));
-            "deliver".to_owned()
+    }
+
+    fn run(&self, world: &World, text: &str) {
+        match self {
+            Self::Put(name) => world.put(name, text.as_bytes()),
+            Self::Move(from, to) => move_file(world, from, to.as_deref()),
+            Self::Keywords => world.put("dovecot-keywords", b"0 $one\n1 two\n"),
+            Self::Line(name) => {
+                if name.contains("M2P") {
+                    world.put(&format!("new/{name}"), text.as_bytes());
+                }
+                add_line(world, name);
+            }
         }
     }
 }
@@ -158,12 +137,13 @@ fn deliveries_are_found_without_the_names_in_cur() {
         let mut twins = Twins::new();
         let mut history = Vec::new();
         for number in 0..40 {
-            for _ in 0..random.u8(1..3) {
-                history.push(step(
-                    &mut twins,
-                    (seed, 1000 + 10 * number + random.u64(..10)),
-                    &mut random,
-                ));
+            for at in 0..random.u64(1..3) {
+                let number = 1000 + 10 * number + at;
+                let renames = !seed.is_multiple_of(2);
+                let step = Step::draw(&twins.0[0], renames, number, &mut random);
+                let text = format!("Subject: x\n\n{number:0>width$}", width = random.usize(1..50));
+                twins.each(|world| step.run(world, &text));
+                history.push(format!("{step:?}"));
             }
             if random.u8(..4) > 0 {
                 twins.each(|world| world.pass_time());
