@@ -97,7 +97,9 @@ impl Step {
             (3, _, Some(name)) => {
                 Self::Move(format!("cur/{name}"), Some(format!("cur/{}:2,FSa", base(&name))))
             }
-            (4, _, Some(name)) if !renames => Self::Put(format!("new/{}", base(&name))),
+            (4, _, Some(name)) if !renames || !is_plain(&name) => {
+                Self::Put(format!("new/{}", base(&name)))
+            }
             (5, Some(name), _) if !renames => Self::Put(format!("new/{}:2,", base(&name))),
             (6, _, Some(name)) if is_plain(&name) => {
                 Self::Put(format!("new/{},U={number}", base(&name)))
