@@ -54,11 +54,25 @@ pub(super) fn list(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Epoch>> {
             });
             listed.map_err(Error::at(&folder))?;
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(error) if is_absent(&error) => {}
         Err(source) => return Err(Error::at(&folder)(source)),
     }
     // A clone may be unfinished: git writes HEAD first, but an empty folder is not a repository.
-    epochs.retain(|epoch| vfs.symlink_metadata(&epoch.git_dir.join("HEAD")).is_ok());
+    let mut failed = None;
+    epochs.retain(|epoch| {
+        let head = epoch.git_dir.join("HEAD");
+        match vfs.symlink_metadata(&head) {
+            Ok(_) => true,
+            Err(error) if is_absent(&error) => false,
+            Err(source) => {
+                failed.get_or_insert(Error::Io { path: head, source });
+                true
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
     epochs.sort_unstable_by_key(|epoch| epoch.number);
     if epochs.is_empty() {
         epochs.extend(single(vfs, path));
@@ -70,6 +84,17 @@ pub(super) fn list(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Epoch>> {
         }
         false => Ok(epochs),
     }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Returns `true` if messages of an epoch may be known that none of these has: one without commits,
+/// or a gap in the numbers.
+pub(super) fn may_be_incomplete(epochs: &[super::OpenEpoch], tips: &[git::Tip]) -> bool {
+    let has_gap = epochs.windows(2).any(|pair| pair[0].epoch.number + 1 != pair[1].epoch.number);
+    has_gap || tips.iter().any(|tip| tip.commit.is_none())
 }
 
 /// Returns the repository that is at `path` itself, or in `.git` of a clone with a work tree.
@@ -137,11 +162,7 @@ pub(super) fn file_stamps(vfs: &dyn Vfs, path: &Path) -> Result<FileStamps> {
         for path in git::ref_paths(vfs, &epoch.git_dir) {
             let stamp = match vfs.metadata(&path) {
                 Ok(metadata) => FileStamp::from(&metadata),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-                {
-                    none
-                }
+                Err(error) if is_absent(&error) => none,
                 Err(source) => return Err(Error::at(&path)(source)),
             };
             add(&mut refs, &stamp);

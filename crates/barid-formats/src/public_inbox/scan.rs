@@ -14,12 +14,18 @@ use barid_mailbox::{
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{KeywordTable, Uid, UidValidity};
 
+use super::epochs;
 use super::git::{self, Oid, Tip};
-use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
+use super::layout::{EPOCHS, LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::plan::{self, ArchiveDifference, HistoryReport, LiveMessage};
 use super::read::{self, ReadJob, ReadTotals, key};
 use super::state::{ArchiveState, ReadEpoch};
 use super::{OpenEpoch, PublicInbox};
+
+const BRANCH_MISSING: &str = "names a branch that is missing; if it was removed on purpose, \
+                              `barid cache clear` gives up its messages";
+const EPOCH_MISSING: &str = "is missing; if it was removed on purpose, `barid cache clear` gives up \
+                             its messages";
 
 /// Scans an archive.
 pub(super) fn scan(
@@ -35,6 +41,7 @@ pub(super) fn scan(
     let archive = (&*epochs, &*tips);
     let before = known.stamp().and_then(|_| ArchiveState::from_bytes(known.state()));
     if let Some(before) = &before {
+        check_epochs(inbox, archive, before)?;
         let pass = ArchiveScan::new(inbox, archive, known, context.ledger);
         if pass.is_under_known_uids()
             && let Some(plan) = pass.since(before, context)?
@@ -59,6 +66,28 @@ pub(super) fn scan(
         }
     };
     pass.finish(plan, stamp.into(), sinks, context)
+}
+
+/// Checks that every epoch that had commits is still there with commits. Otherwise all its messages
+/// would count as deleted, although a copy or a mount may only be unfinished.
+///
+/// # Errors
+/// [`Error::Object`] with the name of the epoch or of its branch.
+fn check_epochs(
+    inbox: &PublicInbox,
+    (epochs, tips): (&[OpenEpoch], &[Tip]),
+    before: &ArchiveState,
+) -> Result<()> {
+    for was in before.epochs.iter().filter(|was| was.commit.is_some()) {
+        let found = epochs.binary_search_by_key(&was.number, |open| open.epoch.number);
+        let (path, object, problem) = match found {
+            Ok(at) if tips[at].commit.is_some() => continue,
+            Ok(at) => (epochs[at].epoch.git_dir.join("HEAD"), "HEAD".to_owned(), BRANCH_MISSING),
+            Err(_) => (inbox.path.join(EPOCHS), format!("{}.git", was.number), EPOCH_MISSING),
+        };
+        return Err(Error::Object { path, object, problem });
+    }
+    Ok(())
 }
 
 /// The numbers of the ledger before the scan.
@@ -237,7 +266,8 @@ impl<'a> ArchiveScan<'a> {
         }
         give_uids(nameless, self.next_uid().max(last_uid.saturating_add(1)), &mut plan.jobs);
         plan.jobs.sort_unstable_by_key(|job| job.uid);
-        if plan.report.unread.is_none() {
+        // What commits cannot be read, or are not there, may claim them.
+        if plan.report.unread.is_none() && !epochs::may_be_incomplete(self.epochs, self.tips) {
             plan.unclaimed = unclaimed.into_values().collect();
         }
         true
