@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::{File, OpenOptions, Vfs};
 
@@ -28,7 +28,20 @@ const GUESS_WIDTH: u64 = 64;
 pub(super) struct Pack {
     path: PathBuf,
     index_path: PathBuf,
-    files: Mutex<Option<Arc<PackFiles>>>,
+    files: Mutex<PackState>,
+}
+
+/// State of the files of a pack.
+#[derive(Debug, Default)]
+enum PackState {
+    #[default]
+    Closed,
+    Open(Arc<PackFiles>),
+    /// They are damaged, which is remembered until packs are listed again.
+    Damaged {
+        path: PathBuf,
+        problem: &'static str,
+    },
 }
 
 /// The open files of a pack.
@@ -73,7 +86,11 @@ impl Pack {
     /// Makes the pack at `path`, which ends with `.pack`; opens nothing.
     pub(super) fn new(path: PathBuf) -> Self {
         let index_path = path.with_extension("idx");
-        Self { path, index_path, files: Mutex::new(None) }
+        Self { path, index_path, files: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PackState> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -82,18 +99,40 @@ impl Pack {
 
     /// Returns the files, and `true` if they were opened just now.
     pub(super) fn files(&self, vfs: &dyn Vfs) -> ObjectResult<(Arc<PackFiles>, bool)> {
-        let mut slot = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(files) = &*slot {
-            return Ok((Arc::clone(files), false));
+        let mut state = self.lock();
+        match &*state {
+            PackState::Open(files) => return Ok((Arc::clone(files), false)),
+            PackState::Damaged { path, problem } => {
+                return Err(ObjectError::damaged(path, problem));
+            }
+            PackState::Closed => {}
         }
-        let files = Arc::new(PackFiles::open(vfs, &self.path, &self.index_path)?);
-        *slot = Some(Arc::clone(&files));
-        Ok((files, true))
+        match PackFiles::open(vfs, &self.path, &self.index_path) {
+            Ok(files) => {
+                let files = Arc::new(files);
+                *state = PackState::Open(Arc::clone(&files));
+                Ok((files, true))
+            }
+            Err(error) => {
+                if let ObjectError::Damaged { path, problem } = &error {
+                    *state = PackState::Damaged { path: path.clone(), problem };
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Closes the files as soon as nobody reads them.
     pub(super) fn close(&self) {
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = PackState::Closed;
+    }
+
+    /// Has the files looked at again if they were damaged.
+    pub(super) fn forget_damage(&self) {
+        let mut state = self.lock();
+        if matches!(*state, PackState::Damaged { .. }) {
+            *state = PackState::Closed;
+        }
     }
 }
 

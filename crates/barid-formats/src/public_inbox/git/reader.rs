@@ -171,7 +171,8 @@ impl ObjectReader {
     fn find(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<Place> {
         let mut damage = None;
         loop {
-            if let Some(found) = self.find_packed(repository, oid, &mut damage)? {
+            let packs = repository.packs()?;
+            if let Some(found) = self.find_packed(repository, &packs, oid, &mut damage)? {
                 return Ok(Place::Packed(found.0, found.1));
             }
             for path in repository.loose_paths(oid) {
@@ -185,7 +186,7 @@ impl ObjectReader {
                     Err(source) => return Err(ObjectError::at(&path)(source)),
                 }
             }
-            if !repository.relist()? {
+            if !repository.relist(&packs)? {
                 let missing = ObjectError::Missing { path: repository.path().to_owned() };
                 return Err(damage.unwrap_or(missing));
             }
@@ -195,13 +196,13 @@ impl ObjectReader {
     fn find_packed(
         &mut self,
         repository: Repository<'_>,
+        packs: &[Arc<Pack>],
         oid: Oid,
         damage: &mut Option<ObjectError>,
     ) -> ObjectResult<Option<(Arc<PackFiles>, u64)>> {
-        let packs = repository.packs()?;
         let recent = self.recent.clone();
         let recent = recent.filter(|recent| packs.iter().any(|pack| Arc::ptr_eq(pack, recent)));
-        // The newest names are as likely as any: packs are named by hashes.
+        // Objects that are read in turn are mostly in the same pack.
         for pack in recent.iter().chain(packs.iter()) {
             let files = match repository.open(pack) {
                 Ok(files) => files,

@@ -1,6 +1,6 @@
 //! The objects of a repository: its packs, its loose files, and those of its alternates.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use super::oid::Oid;
 use super::pack::{Pack, PackFiles};
 
 /// Age of the last change of a folder, in nanoseconds, below which an equal stamp proves nothing.
-const RACY_NANOS: i64 = 2_000_000_000;
+const RACY_NANOS: u64 = 2_000_000_000;
 
 /// The objects of one repository. Lists packs when they are first needed, and again when an object
 /// is missing and the folders of packs have changed.
@@ -68,21 +68,24 @@ impl<'a> Repository<'a> {
         Ok(Arc::clone(&state.packs))
     }
 
-    /// Lists the packs again if they may have changed; returns `true` if it did.
-    pub(super) fn relist(&self) -> ObjectResult<bool> {
+    /// Lists the packs again if they may have changed since they were `searched`. Returns `true` if
+    /// there are others now, because of this call or of another thread.
+    pub(super) fn relist(&self, searched: &Arc<[Arc<Pack>]>) -> ObjectResult<bool> {
         let mut state = self.store.lock();
+        if !Arc::ptr_eq(&state.packs, searched) {
+            return Ok(true);
+        }
         let now = self.vfs.now().unix_nanos;
         let stamps = self.stamps(&state.dirs);
+        // A time far in the future is one that a program has set: no change repeats it.
         let is_settled = |stamp: &FileStamp| {
-            let latest = stamp.modified.max(stamp.changed).unix_nanos;
-            now.saturating_sub(latest) >= RACY_NANOS
+            now.abs_diff(stamp.modified.max(stamp.changed).unix_nanos) >= RACY_NANOS
         };
         if state.listed.as_ref() == Some(&stamps) && stamps.iter().all(is_settled) {
             return Ok(false);
         }
-        let was: Vec<PathBuf> = state.packs.iter().map(|pack| pack.path().to_owned()).collect();
         self.list(&mut state)?;
-        Ok(!was.iter().map(PathBuf::as_path).eq(state.packs.iter().map(|pack| pack.path())))
+        Ok(!Arc::ptr_eq(&state.packs, searched))
     }
 
     /// Returns the open files of a pack.
@@ -125,19 +128,25 @@ impl<'a> Repository<'a> {
         for dir in state.dirs.iter() {
             self.list_packs(&dir.join("pack"), &mut packs)?;
         }
-        // Packs that are still there keep their open files.
-        let kept = |path: PathBuf| {
-            let known = state.packs.iter().find(|pack| pack.path() == path);
-            known.cloned().unwrap_or_else(|| Arc::new(Pack::new(path)))
-        };
-        let packs: Vec<Arc<Pack>> = packs.into_iter().map(kept).collect();
-        state.open.retain(|pack| packs.iter().any(|kept| Arc::ptr_eq(kept, pack)));
-        state.packs = packs.into();
+        state.packs.iter().for_each(|pack| pack.forget_damage());
+        if !state.packs.iter().map(|pack| pack.path()).eq(packs.iter().map(PathBuf::as_path)) {
+            // Packs that are still there keep their open files.
+            let known: HashMap<&Path, &Arc<Pack>> =
+                state.packs.iter().map(|pack| (pack.path(), pack)).collect();
+            let kept = |path: PathBuf| match known.get(&*path) {
+                Some(pack) => Arc::clone(pack),
+                None => Arc::new(Pack::new(path)),
+            };
+            let packs: Arc<[Arc<Pack>]> = packs.into_iter().map(kept).collect();
+            let kept: HashSet<*const Pack> = packs.iter().map(Arc::as_ptr).collect();
+            state.open.retain(|pack| kept.contains(&Arc::as_ptr(pack)));
+            state.packs = packs;
+        }
         state.listed = Some(stamps);
         Ok(())
     }
 
-    /// Appends the paths of the packs in a folder that have an index, the newest name last.
+    /// Appends the paths of the packs in a folder that have an index, in the order of their names.
     fn list_packs(&self, folder: &Path, packs: &mut Vec<PathBuf>) -> ObjectResult<()> {
         let dir = match self.vfs.open_dir(folder) {
             Ok(dir) => dir,
@@ -185,5 +194,29 @@ impl<'a> Repository<'a> {
             at += 1;
         }
         Ok(dirs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::{MemVfs, OpenOptions};
+
+    #[test]
+    fn a_list_that_another_thread_renewed_is_searched() {
+        let vfs = MemVfs::new();
+        let folder = Path::new("/g/objects/pack");
+        vfs.create_dir_all(folder, 0o700).unwrap();
+        let store = ObjectStore::new(Path::new("/g"));
+        let repository = Repository { vfs: &vfs, store: &store };
+        let searched = repository.packs().unwrap();
+        assert!(!repository.relist(&searched).unwrap(), "nothing is new");
+        vfs.open(&folder.join("pack-1.idx"), OpenOptions::create_new(0o600)).unwrap();
+        // Two threads have searched the same packs.
+        assert!(repository.relist(&searched).unwrap());
+        assert!(repository.relist(&searched).unwrap());
+        let searched = repository.packs().unwrap();
+        assert_eq!(searched.len(), 1);
+        assert!(!repository.relist(&searched).unwrap());
     }
 }
