@@ -153,7 +153,7 @@ pub(super) fn new_messages(
         };
         if live.deleted.contains(&blob) {
             difference.gone.push(message.uid);
-            difference.gone_bytes += message.size;
+            difference.gone_bytes = difference.gone_bytes.saturating_add(message.size);
         } else if let Some(at) = live.by_blob.remove(&blob) {
             // Added once more: it is still the same message.
             live.messages[at] = None;

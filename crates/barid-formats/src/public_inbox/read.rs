@@ -135,6 +135,7 @@ fn message(
     totals.size_bytes = totals.size_bytes.saturating_add(size);
     totals.bytes_read += bytes.len() as u64;
     totals.read.push((job.uid, blob));
+    drop(bytes);
     drop(turn);
     Ok(())
 }

@@ -220,7 +220,9 @@ impl<'a> ArchiveScan<'a> {
         }
         // While some commits cannot be read, what is missing may be theirs.
         match plan.report.unread.is_some() {
-            true => rows.values().for_each(|(_, size)| plan.size_bytes += size),
+            true => rows.values().for_each(|(_, size)| {
+                plan.size_bytes = plan.size_bytes.saturating_add(*size);
+            }),
             false => plan.gone = rows.values().map(|(uid, _)| *uid).collect(),
         }
         plan.gone.sort_unstable();

@@ -70,6 +70,7 @@ fn objects_that_lie_are_errors() {
     };
     check(1, b"blob 5\0four", "is truncated");
     check(2, b"blob 99999999999\0x", "too large");
+    check(8, b"blob 18446744073709551615\0x", "claims an impossible size");
     check(3, b"blob x\0text", "not a loose object");
     check(4, b"cake 4\0text", "not a loose object");
     check(5, &[b'b'; 100], "not a loose object");
@@ -81,4 +82,89 @@ fn objects_that_lie_are_errors() {
     write(&vfs, 2, &commit(3, None));
     write(&vfs, 3, &object("tree", b"100644 m"));
     assert_eq!(history_of(&vfs, 2).unwrap().unread.map(|(count, _)| count), Some(1));
+}
+
+/// Bytes of an entry before its zlib stream: `kind` as a number, and `size`.
+fn entry_head(kind: u8, size: usize) -> Vec<u8> {
+    let (mut head, mut rest) = (vec![kind << 4 | (size & 15) as u8], size >> 4);
+    while rest > 0 {
+        *head.last_mut().unwrap() |= 0x80;
+        head.push((rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    head
+}
+
+/// Writes a pack of entries: the name, the head (with the base of a delta), and the data.
+fn write_pack(vfs: &MemVfs, name: &str, entries: &[(Oid, Vec<u8>, Vec<u8>)]) {
+    let count = (entries.len() as u32).to_be_bytes();
+    let mut pack = [&b"PACK\0\0\0\x02"[..], &count].concat();
+    let mut places = Vec::new();
+    for (oid, head, data) in entries {
+        places.push((*oid, pack.len() as u32));
+        pack.extend_from_slice(head);
+        let fast = flate2::Compression::fast();
+        let mut encoder = flate2::write::ZlibEncoder::new(&mut pack, fast);
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap();
+    }
+    pack.extend_from_slice(&[0; 20]);
+    places.sort_unstable();
+    let mut index = b"\xfftOc\0\0\0\x02".to_vec();
+    for first in 0..=255 {
+        let below = places.iter().filter(|(oid, _)| oid.0[0] <= first).count() as u32;
+        index.extend_from_slice(&below.to_be_bytes());
+    }
+    places.iter().for_each(|(oid, _)| index.extend_from_slice(&oid.0));
+    index.resize(index.len() + places.len() * 4, 0);
+    places.iter().for_each(|(_, at)| index.extend_from_slice(&at.to_be_bytes()));
+    index.extend_from_slice(&[0; 40]);
+    let folder = Path::new(DIR).join("objects/pack");
+    vfs.create_dir_all(&folder, 0o700).unwrap();
+    for (end, bytes) in [("pack", &pack), ("idx", &index)] {
+        let path = folder.join(format!("pack-{name}.{end}"));
+        let file = vfs.open(&path, OpenOptions::create_new(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    }
+}
+
+/// Returns a delta of a base of `base_len` bytes to `len` bytes, which copies 64 KB at a time.
+fn expanding_delta(base_len: usize, len: usize) -> Vec<u8> {
+    let mut delta = Vec::new();
+    for size in [base_len, len] {
+        let mut rest = size;
+        while rest >= 0x80 {
+            delta.push((rest & 0x7f) as u8 | 0x80);
+            rest >>= 7;
+        }
+        delta.push(rest as u8);
+    }
+    // Offset 0, and no bytes of the length: 64 KB.
+    delta.resize(delta.len() + len / 0x1_0000, 0x80);
+    delta
+}
+
+#[test]
+fn deltas_have_a_budget_of_memory_and_work() {
+    const LARGE: usize = 32 << 20;
+    let vfs = MemVfs::new();
+    let base = vec![b'x'; 0x1_0000];
+    let mut entries = vec![(oid(1), entry_head(3, base.len()), base)];
+    for number in 2..=80 {
+        let base_len = if number == 2 { 0x1_0000 } else { LARGE };
+        let delta = expanding_delta(base_len, LARGE);
+        let head = [entry_head(7, delta.len()), oid(number - 1).0.to_vec()].concat();
+        entries.push((oid(number), head, delta));
+    }
+    write_pack(&vfs, "1", &entries);
+    let store = ObjectStore::new(Path::new(DIR));
+    let repository = Repository { vfs: &vfs, store: &store };
+    let mut reader = ObjectReader::new();
+    let head = reader.head(repository, oid(4)).unwrap();
+    assert_eq!(head.size, LARGE as u64);
+    assert!(head.turn.is_some(), "one thread at a time has a large delta in memory");
+    drop(head);
+    assert!(reader.head(repository, oid(1)).unwrap().turn.is_none());
+    let error = reader.read(repository, oid(80), ObjectKind::Blob).unwrap_err().to_string();
+    assert!(error.contains("more than 1 GB"), "{error}");
 }

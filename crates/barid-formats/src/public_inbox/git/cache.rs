@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+/// Bytes that are shared. A vector becomes such without a copy, unlike an `Arc<[u8]>`.
+pub(crate) type Bytes = Arc<Vec<u8>>;
+
 /// A cache of byte strings that are shared, with a bound on their sum.
 #[derive(Debug)]
 pub(super) struct ByteCache<K> {
-    young: HashMap<K, Arc<[u8]>>,
-    old: HashMap<K, Arc<[u8]>>,
+    young: HashMap<K, Bytes>,
+    old: HashMap<K, Bytes>,
     young_len: usize,
     generation_len: usize,
 }
@@ -20,7 +23,7 @@ impl<K: Copy + Eq + Hash> ByteCache<K> {
     }
 
     /// Returns the bytes of a key.
-    pub(super) fn get(&mut self, key: K) -> Option<Arc<[u8]>> {
+    pub(super) fn get(&mut self, key: K) -> Option<Bytes> {
         if let Some(found) = self.young.get(&key) {
             return Some(Arc::clone(found));
         }
@@ -30,7 +33,7 @@ impl<K: Copy + Eq + Hash> ByteCache<K> {
     }
 
     /// Adds the bytes of a key.
-    pub(super) fn insert(&mut self, key: K, bytes: Arc<[u8]>) {
+    pub(super) fn insert(&mut self, key: K, bytes: Bytes) {
         if self.young_len > self.generation_len {
             self.old = std::mem::take(&mut self.young);
             self.young_len = 0;

@@ -3,6 +3,10 @@
 /// The largest object that is decoded in memory, and the largest one that a delta is applied to, in
 /// bytes: 64 MB. A larger message is read only if it is stored without deltas.
 pub(crate) const OBJECT_LEN_MAX: u64 = 64 << 20;
+/// The largest size that an object may claim, in bytes: 1 TB. Sums of some sizes cannot overflow.
+pub(crate) const OBJECT_SIZE_MAX: u64 = 1 << 40;
+/// Bytes of deltas and of their results that are decoded for one object: 1 GB.
+pub(crate) const DECODED_BYTES_MAX: u64 = 1 << 30;
 /// The longest chain of deltas; git itself makes at most 4095.
 pub(crate) const CHAIN_MAX: usize = 4096;
 /// The largest file of references or of shallow commits that is read, in bytes.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::{File, OpenOptions, Vfs};
 
-use super::cache::ByteCache;
+use super::cache::{ByteCache, Bytes};
 use super::error::{ObjectError, ObjectResult};
-use super::limits::PAGE_LEN;
+use super::limits::{OBJECT_SIZE_MAX, PAGE_LEN};
 use super::object::ObjectKind;
 use super::oid::Oid;
 
@@ -79,7 +79,7 @@ pub(super) struct EntryHead {
     pub(super) data_offset: u64,
 }
 
-/// PageCache of packs and indexes that were read.
+/// Pages of packs and indexes that were read, by file and number.
 pub(super) type PageCache = ByteCache<(u64, u64)>;
 
 impl Pack {
@@ -197,7 +197,7 @@ impl PackFiles {
         let start = number * PAGE_LEN as u64;
         let len = file.read_full_at(&mut bytes, start).map_err(ObjectError::at(path))?;
         bytes.truncate(len);
-        let bytes: Arc<[u8]> = bytes.into();
+        let bytes = Arc::new(bytes);
         pages.insert((id, number), Arc::clone(&bytes));
         Ok(PageFrom { bytes, from })
     }
@@ -294,7 +294,7 @@ impl PackFiles {
 
 /// A page, from a byte in it on.
 pub(super) struct PageFrom {
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
     from: usize,
 }
 
@@ -316,6 +316,9 @@ fn entry_head(bytes: &[u8], offset: u64) -> Option<(EntryKind, u64, usize)> {
         }
         size |= u64::from(byte & 0x7f) << shift;
         (shift, at, more) = (shift + 7, at + 1, byte & 0x80 != 0);
+    }
+    if size > OBJECT_SIZE_MAX {
+        return None;
     }
     let kind = match first >> 4 & 7 {
         1 => EntryKind::Whole(ObjectKind::Commit),
@@ -372,6 +375,8 @@ mod tests {
         }
         check(&by_name[..20], None);
         check(&[0xff; 32], None);
+        check(b"\xb0\x80\x80\x80\x80\x40", Some((blob, 1 << 38, 6)));
+        check(b"\xb0\x80\x80\x80\x80\x80\x80\x80\x40", None);
         check(b"\x65\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00", None);
     }
 }

@@ -13,11 +13,12 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use super::cache::ByteCache;
+use super::cache::{ByteCache, Bytes};
 use super::delta;
 use super::error::{ObjectError, ObjectResult};
 use super::limits::{
-    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, OBJECT_LEN_MAX, OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
+    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, DECODED_BYTES_MAX, OBJECT_LEN_MAX, OBJECT_SIZE_MAX,
+    OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
 };
 use super::object::ObjectKind;
 use super::oid::Oid;
@@ -62,8 +63,8 @@ pub(crate) struct BlobHead {
     /// Bytes of the blob.
     pub(crate) size: u64,
     /// Its first bytes: at least the header of a message, or [`HEADER_LEN_MAX`] bytes.
-    pub(crate) bytes: Arc<[u8]>,
-    /// Kept while the bytes of a long header are in memory.
+    pub(crate) bytes: Bytes,
+    /// Kept while the bytes of a long header, or of a large delta, are in memory.
     pub(crate) turn: Option<LongTurn>,
 }
 
@@ -89,11 +90,11 @@ impl ObjectReader {
         repository: Repository<'_>,
         oid: Oid,
         expected: ObjectKind,
-    ) -> ObjectResult<Arc<[u8]>> {
+    ) -> ObjectResult<Bytes> {
         match self.find(repository, oid)? {
             Place::Packed(pack, offset) => {
                 let head = pack.head(&mut self.pages, offset)?;
-                let bytes = self.packed(&pack, offset, head)?;
+                let (bytes, _turn) = self.packed(&pack, offset, head)?;
                 let kind = self.kind(&pack, head)?;
                 if kind == expected { Ok(bytes) } else { Err(pack.damaged(wrong(kind))) }
             }
@@ -110,9 +111,9 @@ impl ObjectReader {
             Place::Packed(pack, offset) => {
                 let head = pack.head(&mut self.pages, offset)?;
                 if head.size <= HEAD_LEN || !matches!(head.kind, EntryKind::Whole(_)) {
-                    let bytes = self.packed(&pack, offset, head)?;
                     self.check_blob(&pack, head)?;
-                    return Ok(BlobHead { size: bytes.len() as u64, bytes, turn: None });
+                    let (bytes, turn) = self.packed(&pack, offset, head)?;
+                    return Ok(BlobHead { size: bytes.len() as u64, bytes, turn });
                 }
                 self.check_blob(&pack, head)?;
                 let (file, path) = (Arc::clone(&pack.pack), pack.path.clone());
@@ -138,7 +139,7 @@ impl ObjectReader {
                 break;
             }
         }
-        Ok(BlobHead { size, bytes: bytes.into(), turn })
+        Ok(BlobHead { size, bytes: Arc::new(bytes), turn })
     }
 
     /// Opens a blob for reading from any offset: in memory if it is small or a delta.
@@ -153,7 +154,8 @@ impl ObjectReader {
                 let is_plain = matches!(head.kind, EntryKind::Whole(_));
                 self.check_blob(&pack, head)?;
                 if !is_plain || head.size <= PIECE_LEN as u64 {
-                    return self.packed(&pack, offset, head).map(BlobStream::Whole);
+                    let (bytes, _turn) = self.packed(&pack, offset, head)?;
+                    return Ok(BlobStream::Whole(bytes));
                 }
                 let file = (Arc::clone(&pack.pack), pack.path.clone());
                 Ok(BlobStream::new(file, (head.data_offset, 0), head.size))
@@ -223,23 +225,26 @@ impl ObjectReader {
         Ok(None)
     }
 
-    /// Decodes the entry at `offset`, and what it is a delta to.
+    /// Decodes the entry at `offset`, and the entries that it is a delta to. From the first large one
+    /// on, this thread has the turn for large things, of which three are in memory at a time: base,
+    /// delta and result.
     fn packed(
         &mut self,
         pack: &PackFiles,
         offset: u64,
         head: EntryHead,
-    ) -> ObjectResult<Arc<[u8]>> {
-        let mut chain: Vec<EntryHead> = Vec::new();
-        let mut offsets: Vec<u64> = Vec::new();
+    ) -> ObjectResult<(Bytes, Option<LongTurn>)> {
+        let mut chain: Vec<(u64, EntryHead)> = Vec::new();
         let (mut at, mut head) = (offset, head);
+        let mut budget = DecodeBudget::default();
         let mut bytes = loop {
             if let Some(bytes) = self.objects.get((pack.id(), at)) {
                 break bytes;
             }
             let base = match head.kind {
                 EntryKind::Whole(_) => {
-                    let bytes: Arc<[u8]> = self.inflate(pack, head)?.into();
+                    budget.spend(pack, head.size)?;
+                    let bytes = Arc::new(self.inflate(pack, head)?);
                     self.remember(pack, at, &bytes);
                     break bytes;
                 }
@@ -248,25 +253,23 @@ impl ObjectReader {
             if chain.len() == CHAIN_MAX {
                 return Err(pack.damaged("has too long a chain of deltas"));
             }
-            chain.push(head);
-            offsets.push(at);
+            chain.push((at, head));
             at = base;
             head = pack.head(&mut self.pages, at)?;
         };
-        while let (Some(head), Some(at)) = (chain.pop(), offsets.pop()) {
+        while let Some((at, head)) = chain.pop() {
+            budget.spend(pack, head.size)?;
             let delta = self.inflate(pack, head)?;
             let damaged = || pack.damaged("has a damaged delta");
             let (_, size) = delta::sizes(&delta).ok_or_else(damaged)?;
-            if size > OBJECT_LEN_MAX {
-                return Err(ObjectError::TooLarge { path: pack.path.clone(), size });
-            }
-            bytes = delta::apply(&bytes, &delta).ok_or_else(damaged)?.into();
+            budget.spend(pack, size)?;
+            bytes = Arc::new(delta::apply(&bytes, &delta).ok_or_else(damaged)?);
             self.remember(pack, at, &bytes);
         }
-        Ok(bytes)
+        Ok((bytes, budget.turn))
     }
 
-    fn remember(&mut self, pack: &PackFiles, at: u64, bytes: &Arc<[u8]>) {
+    fn remember(&mut self, pack: &PackFiles, at: u64, bytes: &Bytes) {
         if bytes.len() <= CACHED_OBJECT_LEN_MAX {
             self.objects.insert((pack.id(), at), Arc::clone(bytes));
         }
@@ -306,11 +309,8 @@ impl ObjectReader {
         }
     }
 
-    /// Inflates the data of an entry.
+    /// Inflates the data of an entry, whose size the budget allows.
     fn inflate(&mut self, pack: &PackFiles, head: EntryHead) -> ObjectResult<Vec<u8>> {
-        if head.size > OBJECT_LEN_MAX {
-            return Err(ObjectError::TooLarge { path: pack.path.clone(), size: head.size });
-        }
         let mut out = vec![0; head.size as usize];
         self.inflate_into(pack, head, &mut out)?;
         Ok(out)
@@ -345,6 +345,30 @@ impl ObjectReader {
     }
 }
 
+/// Bytes that are decoded for one object.
+#[derive(Default)]
+struct DecodeBudget {
+    decoded: u64,
+    turn: Option<LongTurn>,
+}
+
+impl DecodeBudget {
+    /// Allows `size` bytes to be decoded, after a wait for the turn if they are many.
+    fn spend(&mut self, pack: &PackFiles, size: u64) -> ObjectResult<()> {
+        if size > OBJECT_LEN_MAX {
+            return Err(ObjectError::TooLarge { path: pack.path.clone(), size });
+        }
+        self.decoded += size;
+        if self.decoded > DECODED_BYTES_MAX {
+            return Err(pack.damaged("has deltas that take more than 1 GB to decode"));
+        }
+        if size > LONG_LEN as u64 && self.turn.is_none() {
+            self.turn = Some(long_turn());
+        }
+        Ok(())
+    }
+}
+
 impl Loose {
     fn open(file: Arc<dyn File>, path: PathBuf) -> ObjectResult<Self> {
         let bad = || ObjectError::damaged(&path, "is not a loose object");
@@ -364,6 +388,9 @@ impl Loose {
         let size = std::str::from_utf8(&head[space + 1..]).ok().and_then(|size| size.parse().ok());
         let kind = ObjectKind::named(&head[..space]);
         let (Some(kind), Some(size)) = (kind, size) else { return Err(bad()) };
+        if size > OBJECT_SIZE_MAX {
+            return Err(ObjectError::damaged(&path, "claims an impossible size"));
+        }
         let head_len = head.len() as u64 + 1;
         Ok(Self { file, path, text, kind, size, head_len })
     }
@@ -375,16 +402,17 @@ impl Loose {
         }
     }
 
-    fn whole(&mut self) -> ObjectResult<Arc<[u8]>> {
+    fn whole(&mut self) -> ObjectResult<Bytes> {
         if self.size > OBJECT_LEN_MAX {
             return Err(ObjectError::TooLarge { path: self.path.clone(), size: self.size });
         }
+        let _turn = (self.size > LONG_LEN as u64).then(long_turn);
         let mut bytes = vec![0; self.size as usize];
         if self.text.read(&mut bytes)? < bytes.len() {
             return Err(ObjectError::damaged(&self.path, "is truncated"));
         }
         self.text.finish()?;
-        Ok(bytes.into())
+        Ok(Arc::new(bytes))
     }
 }
 
