@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use barid_mailbox::{Error, Result};
 use barid_vfs::{FileStamp, FileType, Timestamp, Vfs};
@@ -14,6 +15,14 @@ use super::git::{self, ObjectKind, ObjectReader, ObjectStore, Repository};
 use super::layout::{EPOCH_SUFFIX, EPOCHS, EPOCHS_MAX};
 use crate::file_stamps::FileStamps;
 use crate::probe::Probe;
+
+/// Bytes of a tree with one file, whose name has one letter.
+const ONE_ENTRY_LEN: usize = b"100644 m\0".len() + git::Oid::LEN;
+/// Reasons why a repository is not an archive.
+const NO_MESSAGE: &str =
+    "the newest commit of the repository has neither a file `m` nor a file `d`";
+const VERSION_1: &str = "it is an archive of public-inbox v1, which barid cannot read; \
+                         `public-inbox-convert` makes a v2 archive of it";
 
 /// An epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,26 +138,34 @@ pub(super) fn is_archive(probe: &Probe<'_>) -> bool {
     if !is_repository(probe) {
         return probe.head().is_none() && (is_epoch(0) || has_epochs(probe));
     }
-    single(probe.vfs(), probe.path()).is_some_and(|epoch| has_message(probe, &epoch))
+    let tree = single(probe.vfs(), probe.path()).and_then(|epoch| newest_tree(probe.vfs(), &epoch));
+    tree.is_some_and(|tree| has_message(&tree) && tree.len() == ONE_ENTRY_LEN)
 }
 
-fn has_message(probe: &Probe<'_>, epoch: &Epoch) -> bool {
-    let Ok(git::Tip { commit: Some(tip), .. }) = git::tip(probe.vfs(), &epoch.git_dir) else {
-        return false;
-    };
+/// Returns the reason why a single repository is not an archive: its newest commit has no message.
+/// One without commits may be a new epoch; a damaged one is reported when it is read.
+pub(super) fn without_message(probe: &Probe<'_>) -> Option<&'static str> {
+    let epoch = single(probe.vfs(), probe.path())?;
+    let tree = newest_tree(probe.vfs(), &epoch)?;
+    if has_message(&tree) {
+        return None;
+    }
+    Some(if git::is_version_1(&tree) { VERSION_1 } else { NO_MESSAGE })
+}
+
+fn has_message(tree: &[u8]) -> bool {
+    let found = git::message_of_tree(tree).unwrap_or_default();
+    found.added.is_some() || found.deleted.is_some()
+}
+
+/// Reads the tree of the newest commit; `None` if there is none, or it cannot be read.
+fn newest_tree(vfs: &dyn Vfs, epoch: &Epoch) -> Option<Arc<Vec<u8>>> {
+    let tip = git::tip(vfs, &epoch.git_dir).ok()?.commit?;
     let store = ObjectStore::new(&epoch.git_dir);
-    let (repository, mut reader) =
-        (Repository { vfs: probe.vfs(), store: &store }, ObjectReader::new());
-    let mut read = |oid, kind| reader.read(repository, oid, kind).ok();
-    let tree = read(tip, ObjectKind::Commit)
-        .and_then(|commit| git::Commit::parse(&commit))
-        .and_then(|commit| read(commit.tree, ObjectKind::Tree));
-    tree.and_then(|tree| git::message_of_tree(&tree).map(|found| (found, tree.len()))).is_some_and(
-        |(found, len)| {
-            let is_one = len == b"100644 m\0".len() + git::Oid::LEN;
-            is_one && (found.added.is_some() || found.deleted.is_some())
-        },
-    )
+    let (repository, mut reader) = (Repository { vfs, store: &store }, ObjectReader::new());
+    let commit = reader.read(repository, tip, ObjectKind::Commit).ok()?;
+    let commit = git::Commit::parse(&commit)?;
+    reader.read(repository, commit.tree, ObjectKind::Tree).ok()
 }
 
 /// Takes the stamp of an archive: one of all refs together, and the folder of epochs. A change of a

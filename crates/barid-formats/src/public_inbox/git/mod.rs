@@ -19,7 +19,7 @@ mod store;
 mod stream;
 
 pub(super) use self::error::{ObjectError, ObjectResult};
-pub(super) use self::object::{Commit, MessageOfTree, ObjectKind, message_of_tree};
+pub(super) use self::object::{Commit, MessageOfTree, ObjectKind, is_version_1, message_of_tree};
 pub(super) use self::oid::Oid;
 pub(super) use self::reader::{BlobHead, ObjectReader};
 pub(super) use self::refs::{Tip, ref_paths, tip};
