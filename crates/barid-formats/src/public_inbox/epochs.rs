@@ -161,7 +161,7 @@ fn has_message(tree: &[u8]) -> bool {
 /// Reads the tree of the newest commit; `None` if there is none, or it cannot be read.
 fn newest_tree(vfs: &dyn Vfs, epoch: &Epoch) -> Option<Arc<Vec<u8>>> {
     let tip = git::tip(vfs, &epoch.git_dir).ok()?.commit?;
-    let store = ObjectStore::new(&epoch.git_dir);
+    let store = ObjectStore::new(&epoch.git_dir, Arc::default());
     let (repository, mut reader) = (Repository { vfs, store: &store }, ObjectReader::new());
     let commit = reader.read(repository, tip, ObjectKind::Commit).ok()?;
     let commit = git::Commit::parse(&commit)?;

@@ -36,7 +36,7 @@ use barid_vfs::Vfs;
 
 use self::epochs::Epoch;
 pub(crate) use self::format::FORMATS;
-use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, Repository};
+use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, OpenPacks, Repository};
 use crate::file_stamps::FileStamps;
 use crate::files::header_end;
 
@@ -49,6 +49,7 @@ pub(crate) struct PublicInbox {
     path: PathBuf,
     /// The epochs that were read last, with their objects.
     open: Mutex<Arc<[OpenEpoch]>>,
+    open_packs: Arc<OpenPacks>,
     readers: Mutex<Vec<ObjectReader>>,
 }
 
@@ -63,7 +64,7 @@ impl PublicInbox {
     /// Makes the mailbox of the archive at `path`; reads nothing yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         let open = Mutex::new(Vec::new().into());
-        Self { vfs, path, open, readers: Mutex::default() }
+        Self { vfs, path, open, open_packs: Arc::default(), readers: Mutex::default() }
     }
 
     fn file_stamps(&self) -> Result<FileStamps> {
@@ -77,7 +78,7 @@ impl PublicInbox {
             let epochs = epochs::list(&*self.vfs, &self.path)?;
             if !open.iter().map(|open| &open.epoch).eq(&epochs) {
                 let open_epoch = |epoch: Epoch| {
-                    let store = ObjectStore::new(&epoch.git_dir);
+                    let store = ObjectStore::new(&epoch.git_dir, Arc::clone(&self.open_packs));
                     OpenEpoch { epoch, store }
                 };
                 *open = epochs.into_iter().map(open_epoch).collect();

@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use barid_vfs::{MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions, Vfs};
 
-use super::git::{ObjectKind, ObjectReader, ObjectStore, Oid, Repository, Tip};
+use super::git::{ObjectKind, ObjectReader, ObjectStore, Oid, OpenPacks, Repository, Tip};
 use super::history;
 
 const DIR: &str = "/g";
@@ -36,7 +37,7 @@ fn commit(tree: u8, parent: Option<u8>) -> Vec<u8> {
 }
 
 fn history_of(vfs: &MemVfs, tip: u8) -> barid_mailbox::Result<history::History> {
-    let store = ObjectStore::new(Path::new(DIR));
+    let store = ObjectStore::new(Path::new(DIR), Arc::default());
     let tip = Tip { commit: Some(oid(tip)), ..Tip::default() };
     history::read(Repository { vfs, store: &store }, &mut ObjectReader::new(), &tip, None)
 }
@@ -60,7 +61,7 @@ fn objects_that_lie_are_errors() {
     let vfs = MemVfs::new();
     let check = |number: u8, text: &[u8], expected: &str| {
         write(&vfs, number, text);
-        let store = ObjectStore::new(Path::new(DIR));
+        let store = ObjectStore::new(Path::new(DIR), Arc::default());
         let repository = Repository { vfs: &vfs, store: &store };
         let mut reader = ObjectReader::new();
         let whole = reader.read(repository, oid(number), ObjectKind::Blob);
@@ -96,7 +97,7 @@ fn entry_head(kind: u8, size: usize) -> Vec<u8> {
 }
 
 /// Writes a pack of entries: the name, the head (with the base of a delta), and the data.
-fn write_pack(vfs: &MemVfs, name: &str, entries: &[(Oid, Vec<u8>, Vec<u8>)]) {
+fn write_pack(vfs: &dyn Vfs, git_dir: &str, name: &str, entries: &[(Oid, Vec<u8>, Vec<u8>)]) {
     let count = (entries.len() as u32).to_be_bytes();
     let mut pack = [&b"PACK\0\0\0\x02"[..], &count].concat();
     let mut places = Vec::new();
@@ -119,7 +120,7 @@ fn write_pack(vfs: &MemVfs, name: &str, entries: &[(Oid, Vec<u8>, Vec<u8>)]) {
     index.resize(index.len() + places.len() * 4, 0);
     places.iter().for_each(|(_, at)| index.extend_from_slice(&at.to_be_bytes()));
     index.extend_from_slice(&[0; 40]);
-    let folder = Path::new(DIR).join("objects/pack");
+    let folder = Path::new(git_dir).join("objects/pack");
     vfs.create_dir_all(&folder, 0o700).unwrap();
     for (end, bytes) in [("pack", &pack), ("idx", &index)] {
         let path = folder.join(format!("pack-{name}.{end}"));
@@ -156,8 +157,8 @@ fn deltas_have_a_budget_of_memory_and_work() {
         let head = [entry_head(7, delta.len()), oid(number - 1).0.to_vec()].concat();
         entries.push((oid(number), head, delta));
     }
-    write_pack(&vfs, "1", &entries);
-    let store = ObjectStore::new(Path::new(DIR));
+    write_pack(&vfs, DIR, "1", &entries);
+    let store = ObjectStore::new(Path::new(DIR), Arc::default());
     let repository = Repository { vfs: &vfs, store: &store };
     let mut reader = ObjectReader::new();
     let head = reader.head(repository, oid(4)).unwrap();
@@ -167,4 +168,40 @@ fn deltas_have_a_budget_of_memory_and_work() {
     assert!(reader.head(repository, oid(1)).unwrap().turn.is_none());
     let error = reader.read(repository, oid(80), ObjectKind::Blob).unwrap_err().to_string();
     assert!(error.contains("more than 1 GB"), "{error}");
+}
+
+#[test]
+fn files_of_all_epochs_are_bounded_together() {
+    const PACKS: u8 = 40;
+    // Bytes that are read when a pack is opened: of its index, and of itself.
+    const FANOUT_LEN: u64 = 8 + 256 * 4;
+    const PACK_HEAD_LEN: u64 = 12;
+    let vfs = CountingVfs::new(MemVfs::new());
+    let open = Arc::<OpenPacks>::default();
+    let stores = ["/a", "/b", "/c"].map(|dir| {
+        for number in 0..PACKS {
+            let entry = (oid(number), entry_head(3, 1), vec![number]);
+            write_pack(&vfs, dir, &number.to_string(), &[entry]);
+        }
+        ObjectStore::new(Path::new(dir), Arc::clone(&open))
+    });
+    let mut reader = ObjectReader::new();
+    let mut read_all = || {
+        for store in &stores {
+            for number in 0..PACKS {
+                let repository = Repository { vfs: &vfs, store };
+                let bytes = reader.read(repository, oid(number), ObjectKind::Blob).unwrap();
+                assert_eq!(*bytes, [number]);
+            }
+        }
+    };
+    read_all();
+    assert_eq!(open.len(), super::git::limits::PACKS_OPEN_MAX);
+    // The pages of files that were opened again are still in the cache.
+    let before = vfs.counts();
+    read_all();
+    let cost = vfs.counts().since(&before);
+    let opened = cost.of(CallKind::Open) / 2;
+    assert_eq!(opened, u64::from(PACKS) * 3, "all packs were closed meanwhile");
+    assert_eq!(cost.bytes().read, opened * (FANOUT_LEN + PACK_HEAD_LEN), "{cost:?}");
 }

@@ -21,8 +21,8 @@ pub(crate) const ALTERNATES_LEN_MAX: u64 = 1 << 20;
 pub(crate) const OBJECT_DIRS_MAX: usize = 64;
 /// Number of packs of one repository.
 pub(crate) const PACKS_MAX: usize = 100_000;
-/// Number of packs of one repository whose two files are open at a time.
-pub(crate) const PACKS_OPEN_MAX: usize = 48;
+/// Number of packs of all epochs of an archive whose two files are open at a time.
+pub(crate) const PACKS_OPEN_MAX: usize = 64;
 /// Bytes of a page of a pack or its index.
 pub(crate) const PAGE_LEN: usize = 16 << 10;
 /// Bytes of pages in one generation of the cache of a reader; there are two.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barid_vfs::{File, OpenOptions, Vfs};
+use barid_vfs::{File, Metadata, OpenOptions, Timestamp, Vfs};
 
 use super::cache::{ByteCache, Bytes};
 use super::error::{ObjectError, ObjectResult};
@@ -29,6 +29,26 @@ pub(super) struct Pack {
     path: PathBuf,
     index_path: PathBuf,
     files: Mutex<PackState>,
+    last: Mutex<Option<PackId>>,
+}
+
+/// The files of a pack as they were opened last, and the number of their pages in caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PackId {
+    number: u64,
+    /// Inode, size and time of the index and of the pack.
+    files: [(u64, u64, Timestamp); 2],
+}
+
+impl PackId {
+    /// Returns the number of these files: the last one if they are the same files.
+    fn of(files: [&Metadata; 2], last: Option<Self>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let files = files.map(|file| (file.inode, file.size, file.modified));
+        let last = last.filter(|last| last.files == files);
+        // An index and a pack have a number each.
+        last.unwrap_or_else(|| Self { number: NEXT.fetch_add(2, Ordering::Relaxed), files })
+    }
 }
 
 /// State of the files of a pack.
@@ -86,7 +106,7 @@ impl Pack {
     /// Makes the pack at `path`, which ends with `.pack`; opens nothing.
     pub(super) fn new(path: PathBuf) -> Self {
         let index_path = path.with_extension("idx");
-        Self { path, index_path, files: Mutex::default() }
+        Self { path, index_path, files: Mutex::default(), last: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, PackState> {
@@ -107,7 +127,8 @@ impl Pack {
             }
             PackState::Closed => {}
         }
-        match PackFiles::open(vfs, &self.path, &self.index_path) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match PackFiles::open(vfs, &self.path, &self.index_path, &mut last) {
             Ok(files) => {
                 let files = Arc::new(files);
                 *state = PackState::Open(Arc::clone(&files));
@@ -137,12 +158,17 @@ impl Pack {
 }
 
 impl PackFiles {
-    fn open(vfs: &dyn Vfs, path: &Path, index_path: &Path) -> ObjectResult<Self> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+    fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        index_path: &Path,
+        last: &mut Option<PackId>,
+    ) -> ObjectResult<Self> {
         let at = ObjectError::at;
         let bad = |problem| ObjectError::damaged(index_path, problem);
         let index = vfs.open(index_path, OpenOptions::READ).map_err(at(index_path))?;
-        let index_len = index.metadata().map_err(at(index_path))?.size;
+        let index_metadata = index.metadata().map_err(at(index_path))?;
+        let index_len = index_metadata.size;
         let mut start = vec![0; INDEX_START_LEN as usize];
         let len = index.read_full_at(&mut start, 0).map_err(at(index_path))?;
         if len < start.len() || !start.starts_with(b"\xfftOc\0\0\0\x02") {
@@ -157,14 +183,17 @@ impl PackFiles {
         }
         let bad = |problem| ObjectError::damaged(path, problem);
         let pack: Arc<dyn File> = Arc::from(vfs.open(path, OpenOptions::READ).map_err(at(path))?);
-        let pack_len = pack.metadata().map_err(at(path))?.size;
+        let pack_metadata = pack.metadata().map_err(at(path))?;
+        let pack_len = pack_metadata.size;
         let mut head = [0; 12];
         let len = pack.read_full_at(&mut head, 0).map_err(at(path))?;
         let is_pack = len == 12 && head.starts_with(b"PACK\0\0\0") && matches!(head[7], 2 | 3);
         if !is_pack || u64::from(be32(&head[8..])) != count {
             return Err(bad("is in a damaged pack"));
         }
-        let id = NEXT_ID.fetch_add(2, Ordering::Relaxed);
+        let id = PackId::of([&index_metadata, &pack_metadata], *last);
+        *last = Some(id);
+        let id = id.number;
         let (path, index_path) = (path.to_owned(), index_path.to_owned());
         Ok(Self { id, path, index_path, pack, index, pack_len, index_len, count, fanout })
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::{FileStamp, FileType, Vfs};
 
@@ -22,7 +22,42 @@ const RACY_NANOS: u64 = 2_000_000_000;
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     objects: PathBuf,
+    open: Arc<OpenPacks>,
     state: Mutex<StoreState>,
+}
+
+/// Packs whose files are open, of several repositories together.
+#[derive(Debug, Default)]
+pub(crate) struct OpenPacks {
+    /// In the order of opening.
+    packs: Mutex<VecDeque<Arc<Pack>>>,
+}
+
+impl OpenPacks {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Pack>>> {
+        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Adds a pack that was opened; closes the oldest one if there are too many.
+    fn add(&self, pack: Arc<Pack>) {
+        let mut packs = self.lock();
+        packs.push_back(pack);
+        if packs.len() > PACKS_OPEN_MAX
+            && let Some(oldest) = packs.pop_front()
+        {
+            oldest.close();
+        }
+    }
+
+    /// Closes packs that do not exist any more.
+    fn remove(&self, gone: &HashSet<*const Pack>) {
+        self.lock().retain(|pack| !gone.contains(&Arc::as_ptr(pack)));
+    }
 }
 
 /// The objects of a repository on a file system.
@@ -38,18 +73,25 @@ struct StoreState {
     packs: Arc<[Arc<Pack>]>,
     /// The stamps of the folders of packs before they were listed.
     listed: Option<Vec<FileStamp>>,
-    /// Packs whose files are open, in the order of opening.
-    open: VecDeque<Arc<Pack>>,
 }
 
 impl ObjectStore {
-    /// Makes the store of the repository at `git_dir`; reads nothing yet.
-    pub(crate) fn new(git_dir: &Path) -> Self {
-        Self { objects: git_dir.join("objects"), state: Mutex::default() }
+    /// Makes the store of the repository at `git_dir`, whose open packs count among `open`; reads
+    /// nothing yet.
+    pub(crate) fn new(git_dir: &Path, open: Arc<OpenPacks>) -> Self {
+        Self { objects: git_dir.join("objects"), open, state: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, StoreState> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ObjectStore {
+    /// Closes the packs, which others may keep open.
+    fn drop(&mut self) {
+        let packs = Arc::clone(&self.lock().packs);
+        self.open.remove(&packs.iter().map(Arc::as_ptr).collect());
     }
 }
 
@@ -92,13 +134,7 @@ impl<'a> Repository<'a> {
     pub(super) fn open(&self, pack: &Arc<Pack>) -> ObjectResult<Arc<PackFiles>> {
         let (files, is_new) = pack.files(self.vfs)?;
         if is_new {
-            let mut state = self.store.lock();
-            state.open.push_back(Arc::clone(pack));
-            if state.open.len() > PACKS_OPEN_MAX
-                && let Some(oldest) = state.open.pop_front()
-            {
-                oldest.close();
-            }
+            self.store.open.add(Arc::clone(pack));
         }
         Ok(files)
     }
@@ -138,8 +174,9 @@ impl<'a> Repository<'a> {
                 None => Arc::new(Pack::new(path)),
             };
             let packs: Arc<[Arc<Pack>]> = packs.into_iter().map(kept).collect();
-            let kept: HashSet<*const Pack> = packs.iter().map(Arc::as_ptr).collect();
-            state.open.retain(|pack| kept.contains(&Arc::as_ptr(pack)));
+            let mut gone: HashSet<*const Pack> = state.packs.iter().map(Arc::as_ptr).collect();
+            packs.iter().for_each(|pack| _ = gone.remove(&Arc::as_ptr(pack)));
+            self.store.open.remove(&gone);
             state.packs = packs;
         }
         state.listed = Some(stamps);
@@ -207,7 +244,7 @@ mod tests {
         let vfs = MemVfs::new();
         let folder = Path::new("/g/objects/pack");
         vfs.create_dir_all(folder, 0o700).unwrap();
-        let store = ObjectStore::new(Path::new("/g"));
+        let store = ObjectStore::new(Path::new("/g"), Arc::default());
         let repository = Repository { vfs: &vfs, store: &store };
         let searched = repository.packs().unwrap();
         assert!(!repository.relist(&searched).unwrap(), "nothing is new");
