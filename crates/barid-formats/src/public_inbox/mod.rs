@@ -36,6 +36,7 @@ use barid_vfs::Vfs;
 
 use self::epochs::Epoch;
 pub(crate) use self::format::FORMATS;
+use self::git::limits::DAMAGED_COPIES_MAX;
 use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, OpenPacks, Repository};
 use crate::file_stamps::FileStamps;
 use crate::files::header_end;
@@ -113,15 +114,24 @@ impl PublicInbox {
     ) -> ObjectResult<T> {
         let is_first = |open: &&OpenEpoch| open.epoch.number == first;
         let others = epochs.iter().filter(|open| !is_first(open));
-        let mut missing = ObjectError::Missing { path: self.path.clone() };
-        for (at, open) in epochs.iter().filter(is_first).chain(others).enumerate() {
+        let (mut missing, mut damage, mut damaged) = (None, None, 0);
+        for open in epochs.iter().filter(is_first).chain(others) {
             match work(self.repository(open)) {
-                Err(error @ ObjectError::Missing { .. }) if at == 0 => missing = error,
-                Err(ObjectError::Missing { .. }) => {}
+                Err(error @ ObjectError::Missing { .. }) => {
+                    missing.get_or_insert(error);
+                }
+                Err(error) if !error.is_ours() => {
+                    damage.get_or_insert(error);
+                    damaged += 1;
+                    if damaged == DAMAGED_COPIES_MAX {
+                        break;
+                    }
+                }
                 result => return result,
             }
         }
-        Err(missing)
+        let nowhere = || ObjectError::Missing { path: self.path.clone() };
+        Err(damage.or(missing).unwrap_or_else(nowhere))
     }
 
     /// Reads something of the message at a location.

@@ -205,3 +205,30 @@ fn files_of_all_epochs_are_bounded_together() {
     assert_eq!(opened, u64::from(PACKS) * 3, "all packs were closed meanwhile");
     assert_eq!(cost.bytes().read, opened * (FANOUT_LEN + PACK_HEAD_LEN), "{cost:?}");
 }
+
+#[test]
+fn damage_hides_no_other_copy() {
+    let vfs = MemVfs::new();
+    let head = entry_head(3, 5);
+    // The pack is damaged, and there is a loose copy.
+    write_pack(&vfs, DIR, "1", &[(oid(1), head.clone(), b"good".to_vec())]);
+    write(&vfs, 1, &object("blob", b"good1"));
+    // The loose file and one pack are damaged, and a pack has a copy.
+    write(&vfs, 2, b"nonsense");
+    write_pack(&vfs, DIR, "2", &[(oid(2), vec![0], b"".to_vec())]);
+    write_pack(&vfs, DIR, "3", &[(oid(2), head, b"good2".to_vec())]);
+    // Alternates that are not a file are passed over.
+    let alternates = Path::new(DIR).join("objects/info/alternates");
+    vfs.create_dir_all(&alternates, 0o700).unwrap();
+    let store = ObjectStore::new(Path::new(DIR), Arc::default());
+    let repository = Repository { vfs: &vfs, store: &store };
+    let mut reader = ObjectReader::new();
+    for (number, expected) in [(1, b"good1"), (2, b"good2")] {
+        let bytes = reader.read(repository, oid(number), ObjectKind::Blob).unwrap();
+        assert_eq!(*bytes, expected);
+        assert_eq!(*reader.head(repository, oid(number)).unwrap().bytes, expected);
+        let mut read = [0; 5];
+        reader.open(repository, oid(number)).unwrap().read_at(&mut read, 0).unwrap();
+        assert_eq!(&read, expected);
+    }
+}

@@ -245,6 +245,7 @@ fn what_is_not_an_archive_is_explained() {
     disk::write(&head, b"ref: ../../../etc/passwd\n").unwrap();
     let error = scan_error(&archive).unwrap().to_string();
     assert!(error.contains("is not a ref"), "{error}");
+    assert!(damages(&archive)[0].contains("is not a ref"));
     // A blob as the tip of a branch.
     disk::write(&head, &blob).unwrap();
     let error = scan_error(&archive).unwrap().to_string();

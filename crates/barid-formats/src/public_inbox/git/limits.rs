@@ -7,6 +7,8 @@ pub(crate) const OBJECT_LEN_MAX: u64 = 64 << 20;
 pub(crate) const OBJECT_SIZE_MAX: u64 = 1 << 40;
 /// Bytes of deltas and of their results that are decoded for one object: 1 GB.
 pub(crate) const DECODED_BYTES_MAX: u64 = 1 << 30;
+/// Number of damaged copies of an object after which no other copy is tried.
+pub(crate) const DAMAGED_COPIES_MAX: usize = 4;
 /// The longest chain of deltas; git itself makes at most 4095.
 pub(crate) const CHAIN_MAX: usize = 4096;
 /// The largest file of references or of shallow commits that is read, in bytes.

@@ -17,8 +17,8 @@ use super::cache::{ByteCache, Bytes};
 use super::delta;
 use super::error::{ObjectError, ObjectResult};
 use super::limits::{
-    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, DECODED_BYTES_MAX, OBJECT_LEN_MAX, OBJECT_SIZE_MAX,
-    OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
+    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, DAMAGED_COPIES_MAX, DECODED_BYTES_MAX, OBJECT_LEN_MAX,
+    OBJECT_SIZE_MAX, OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
 };
 use super::object::ObjectKind;
 use super::oid::Oid;
@@ -42,10 +42,41 @@ pub(crate) struct ObjectReader {
     recent: Option<Arc<Pack>>,
 }
 
-/// Place of an object.
-enum Place {
+/// A copy of an object; there may be several.
+enum ObjectCopy {
     Packed(Arc<PackFiles>, u64),
     Loose(Loose),
+}
+
+/// Reads something of a copy.
+type CopyWork<'a, T> = &'a mut dyn FnMut(&mut ObjectReader, ObjectCopy) -> ObjectResult<T>;
+
+/// Damage found while an undamaged copy is searched.
+#[derive(Default)]
+struct CopyDamage {
+    first: Option<ObjectError>,
+    copies: usize,
+}
+
+impl CopyDamage {
+    /// Notes damage that does not prevent the search for another copy.
+    fn add(&mut self, error: ObjectError) -> ObjectResult<()> {
+        if error.is_ours() {
+            return Err(error);
+        }
+        self.first.get_or_insert(error);
+        Ok(())
+    }
+
+    /// Notes a damaged copy. Each may be expensive, so the search ends after some of them.
+    fn add_copy(&mut self, error: ObjectError) -> ObjectResult<()> {
+        self.add(error)?;
+        self.copies += 1;
+        match self.first.take_if(|_| self.copies == DAMAGED_COPIES_MAX) {
+            Some(first) => Err(first),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A loose object that is open, after its header.
@@ -91,35 +122,38 @@ impl ObjectReader {
         oid: Oid,
         expected: ObjectKind,
     ) -> ObjectResult<Bytes> {
-        match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
-                let head = pack.head(&mut self.pages, offset)?;
-                let (bytes, _turn) = self.packed(&pack, offset, head)?;
-                let kind = self.kind(&pack, head)?;
+        self.of_copies(repository, oid, &mut |reader, copy| match copy {
+            ObjectCopy::Packed(pack, offset) => {
+                let head = pack.head(&mut reader.pages, offset)?;
+                let (bytes, _turn) = reader.packed(&pack, offset, head)?;
+                let kind = reader.kind(&pack, head)?;
                 if kind == expected { Ok(bytes) } else { Err(pack.damaged(wrong(kind))) }
             }
-            Place::Loose(mut loose) => {
+            ObjectCopy::Loose(mut loose) => {
                 loose.check(expected)?;
                 loose.whole()
             }
-        }
+        })
     }
 
     /// Reads the beginning of a blob, with the whole header of a message.
     pub(crate) fn head(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<BlobHead> {
-        let (size, mut text, path) = match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
+        self.of_copies(repository, oid, &mut Self::head_of_copy)
+    }
+
+    fn head_of_copy(&mut self, copy: ObjectCopy) -> ObjectResult<BlobHead> {
+        let (size, mut text, path) = match copy {
+            ObjectCopy::Packed(pack, offset) => {
                 let head = pack.head(&mut self.pages, offset)?;
+                self.check_blob(&pack, head)?;
                 if head.size <= HEAD_LEN || !matches!(head.kind, EntryKind::Whole(_)) {
-                    self.check_blob(&pack, head)?;
                     let (bytes, turn) = self.packed(&pack, offset, head)?;
                     return Ok(BlobHead { size: bytes.len() as u64, bytes, turn });
                 }
-                self.check_blob(&pack, head)?;
                 let (file, path) = (Arc::clone(&pack.pack), pack.path.clone());
                 (head.size, ZlibReader::new(file, path.clone(), head.data_offset), path)
             }
-            Place::Loose(loose) => {
+            ObjectCopy::Loose(loose) => {
                 loose.check(ObjectKind::Blob)?;
                 (loose.size, loose.text, loose.path)
             }
@@ -148,78 +182,100 @@ impl ObjectReader {
         repository: Repository<'_>,
         oid: Oid,
     ) -> ObjectResult<BlobStream> {
-        match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
-                let head = pack.head(&mut self.pages, offset)?;
+        self.of_copies(repository, oid, &mut |reader, copy| match copy {
+            ObjectCopy::Packed(pack, offset) => {
+                let head = pack.head(&mut reader.pages, offset)?;
                 let is_plain = matches!(head.kind, EntryKind::Whole(_));
-                self.check_blob(&pack, head)?;
+                reader.check_blob(&pack, head)?;
                 if !is_plain || head.size <= PIECE_LEN as u64 {
-                    let (bytes, _turn) = self.packed(&pack, offset, head)?;
+                    let (bytes, _turn) = reader.packed(&pack, offset, head)?;
                     return Ok(BlobStream::Whole(bytes));
                 }
                 let file = (Arc::clone(&pack.pack), pack.path.clone());
                 Ok(BlobStream::new(file, (head.data_offset, 0), head.size))
             }
-            Place::Loose(loose) => {
+            ObjectCopy::Loose(loose) => {
                 loose.check(ObjectKind::Blob)?;
                 let Loose { file, path, size, head_len, .. } = loose;
                 Ok(BlobStream::new((file, path), (0, head_len), size))
             }
-        }
+        })
     }
 
-    /// Finds an object in the packs, and then among the loose ones. Looks at new packs if it is in
-    /// neither: `git gc` may have moved it.
-    fn find(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<Place> {
-        let mut damage = None;
+    /// Runs `work` on the copies of an object until one is not damaged: those in packs first, and
+    /// then the loose ones. Looks at new packs if there is none: `git gc` may have moved it.
+    fn of_copies<T>(
+        &mut self,
+        repository: Repository<'_>,
+        oid: Oid,
+        work: CopyWork<'_, T>,
+    ) -> ObjectResult<T> {
+        let mut damage = CopyDamage::default();
         loop {
             let packs = repository.packs()?;
-            if let Some(found) = self.find_packed(repository, &packs, oid, &mut damage)? {
-                return Ok(Place::Packed(found.0, found.1));
+            if let Some(result) = self.of_packs(repository, &packs, oid, &mut damage, work)? {
+                return Ok(result);
             }
             for path in repository.loose_paths(oid) {
-                match repository.vfs.open(&path, OpenOptions::READ) {
-                    Ok(file) => return Loose::open(Arc::from(file), path).map(Place::Loose),
+                let result = match repository.vfs.open(&path, OpenOptions::READ) {
+                    Ok(file) => Loose::open(Arc::from(file), path)
+                        .and_then(|loose| work(self, ObjectCopy::Loose(loose))),
                     Err(error)
                         if matches!(
                             error.kind(),
                             ErrorKind::NotFound | ErrorKind::NotADirectory
-                        ) => {}
-                    Err(source) => return Err(ObjectError::at(&path)(source)),
+                        ) =>
+                    {
+                        continue;
+                    }
+                    Err(source) => Err(ObjectError::at(&path)(source)),
+                };
+                match result {
+                    Ok(result) => return Ok(result),
+                    Err(error) => damage.add_copy(error)?,
                 }
             }
             if !repository.relist(&packs)? {
                 let missing = ObjectError::Missing { path: repository.path().to_owned() };
-                return Err(damage.unwrap_or(missing));
+                return Err(damage.first.unwrap_or(missing));
             }
         }
     }
 
-    fn find_packed(
+    fn of_packs<T>(
         &mut self,
         repository: Repository<'_>,
         packs: &[Arc<Pack>],
         oid: Oid,
-        damage: &mut Option<ObjectError>,
-    ) -> ObjectResult<Option<(Arc<PackFiles>, u64)>> {
-        let recent = self.recent.clone();
-        let recent = recent.filter(|recent| packs.iter().any(|pack| Arc::ptr_eq(pack, recent)));
+        damage: &mut CopyDamage,
+        work: CopyWork<'_, T>,
+    ) -> ObjectResult<Option<T>> {
         // Objects that are read in turn are mostly in the same pack.
-        for pack in recent.iter().chain(packs.iter()) {
-            let files = match repository.open(pack) {
-                Ok(files) => files,
+        let recent = self.recent.clone();
+        let is_recent = |pack: &&Arc<Pack>| recent.as_ref().is_some_and(|r| Arc::ptr_eq(r, pack));
+        let first = packs.iter().find(is_recent);
+        for pack in first.into_iter().chain(packs.iter().filter(|pack| !is_recent(pack))) {
+            let found = repository.open(pack).and_then(|files| {
+                let offset = files.find(&mut self.pages, oid)?;
+                Ok(offset.map(|offset| (files, offset)))
+            });
+            let (files, offset) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
                 Err(ObjectError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                     continue;
                 }
-                Err(error) if error.is_ours() => return Err(error),
                 Err(error) => {
-                    damage.get_or_insert(error);
+                    damage.add(error)?;
                     continue;
                 }
             };
-            if let Some(offset) = files.find(&mut self.pages, oid)? {
-                self.recent = Some(Arc::clone(pack));
-                return Ok(Some((files, offset)));
+            match work(self, ObjectCopy::Packed(files, offset)) {
+                Ok(result) => {
+                    self.recent = Some(Arc::clone(pack));
+                    return Ok(Some(result));
+                }
+                Err(error) => damage.add_copy(error)?,
             }
         }
         Ok(None)

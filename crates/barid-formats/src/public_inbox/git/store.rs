@@ -162,7 +162,10 @@ impl<'a> Repository<'a> {
         let stamps = self.stamps(&state.dirs);
         let mut packs = Vec::new();
         for dir in state.dirs.iter() {
-            self.list_packs(&dir.join("pack"), &mut packs)?;
+            match self.list_packs(&dir.join("pack"), &mut packs) {
+                Err(error) if error.is_ours() || *dir == self.store.objects => return Err(error),
+                _ => {}
+            }
         }
         state.packs.iter().for_each(|pack| pack.forget_damage());
         if !state.packs.iter().map(|pack| pack.path()).eq(packs.iter().map(PathBuf::as_path)) {
@@ -187,7 +190,11 @@ impl<'a> Repository<'a> {
     fn list_packs(&self, folder: &Path, packs: &mut Vec<PathBuf>) -> ObjectResult<()> {
         let dir = match self.vfs.open_dir(folder) {
             Ok(dir) => dir,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(());
+            }
             Err(source) => return Err(ObjectError::at(folder)(source)),
         };
         let mut names: Vec<Vec<u8>> = Vec::new();
@@ -213,8 +220,11 @@ impl<'a> Repository<'a> {
             let path = dirs[at].join("info/alternates");
             let text = match self.vfs.read(&path, ALTERNATES_LEN_MAX) {
                 Ok(text) => text,
-                Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-                Err(source) => return Err(ObjectError::at(&path)(source)),
+                Err(source) if crate::files::is_ours(&source) => {
+                    return Err(ObjectError::at(&path)(source));
+                }
+                // Alternates that cannot be read are passed over, as by git.
+                Err(_) => Vec::new(),
             };
             for line in text.split(|byte| *byte == b'\n') {
                 if line.is_empty() || line.starts_with(b"#") || dirs.len() >= OBJECT_DIRS_MAX {
