@@ -187,7 +187,7 @@ impl Storage for PublicInbox {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        state::ArchiveState::from_bytes(state).is_some_and(|state| state.unread > 0)
+        state::ArchiveState::from_bytes(state).is_some_and(|state| state.has_unread())
     }
 
     fn scan(

@@ -108,7 +108,8 @@ pub(super) fn all_messages(
     Ok((live.messages.into_iter().flatten().collect(), report))
 }
 
-/// Reads the commits since the last scan, if nothing else can have changed: the newest epoch that
+/// Reads the commits since the last scan, and adds the messages that could not be read in it. Works
+/// only if nothing else can have changed: the newest epoch that
 /// was known went on, and newer epochs followed. Returns `None` if all commits are needed.
 pub(super) fn new_messages(
     inbox: &PublicInbox,
@@ -120,6 +121,9 @@ pub(super) fn new_messages(
         return Ok(None);
     }
     let mut live = Live { keeps_deleted: true, ..Live::default() };
+    for LiveMessage { blob, epoch, committed } in before.unread.iter().copied() {
+        live.add(epoch, vec![Event { blob, is_deletion: false, committed }]);
+    }
     let mut report = HistoryReport::default();
     for (at, (open, tip)) in epochs.iter().zip(tips).enumerate() {
         let was = before.epochs.get(at);

@@ -1,8 +1,8 @@
 //! Comparison of an archive with what is known of it.
 //!
 //! Normally only the commits since the last scan are read, and then the headers of the messages
-//! that they added. All commits, but still no known message, are read if a history was rewritten or
-//! cut, if messages could not be read, if the ledger knows more than the cache, and for a full
+//! that they added, and of those that could not be read before. All commits, but still no known
+//! message, are read if a history was rewritten or cut, if a tree could not be read, if the ledger knows more than the cache, and for a full
 //! check. Known messages are dropped only where the ledger contradicts them.
 
 use std::collections::HashMap;
@@ -169,7 +169,7 @@ impl<'a> ArchiveScan<'a> {
     /// Plans from the commits since the last scan; `None` if these are not enough.
     fn since(&self, before: &ArchiveState, context: &ScanContext<'_>) -> Result<Option<ScanPlan>> {
         let is_in_step = self.known.uidnext().map_or(1, Uid::get) == self.ledger.seen.1;
-        if context.full_check || before.unread > 0 || !is_in_step {
+        if context.full_check || before.unlisted > 0 || !is_in_step {
             return Ok(None);
         }
         let archive = (self.epochs, self.tips);
@@ -292,7 +292,8 @@ impl<'a> ArchiveScan<'a> {
         let unread_trees = plan.report.unread.as_ref().map_or(0, |(count, _)| *count);
         let epochs = self.epochs.iter().zip(self.tips);
         let state = ArchiveState {
-            unread: totals.unread + unread_trees,
+            unlisted: totals.unlisted.saturating_add(unread_trees),
+            unread: totals.unread.iter().map(|job| job.message).collect(),
             size_bytes,
             epochs: epochs.map(|(open, tip)| ReadEpoch::new(open.epoch.number, tip)).collect(),
         };

@@ -108,8 +108,18 @@ fn a_missing_message_is_a_defect_until_it_comes_back() {
     assert!(!report.reset && !handle.storage.has_unread(&report.state));
     // Another object in its place is damage, too.
     disk::write(&path, b"nonsense").unwrap();
+    let mut fresh = StorageHandle::open(&other);
+    assert_eq!(fresh.scan().defects.len(), 1);
     let error = archive.open().read(&row.location.get(), ReadAs::Message, &mut Vec::new());
     assert!(error.unwrap_err().to_string().contains("damaged"));
+    // One that is deleted meanwhile is not tried again.
+    archive.commit(0, &[Step::Add(b"Subject: a\n\n".to_vec())], true);
+    disk::write(&path, &bytes).unwrap();
+    archive.commit(0, &[Step::Delete(all[2].clone())], true);
+    disk::write(&path, b"nonsense").unwrap();
+    let report = fresh.scan();
+    assert_eq!((report.stats.messages_read, report.defects.len()), (1, 0));
+    assert!(!fresh.storage.has_unread(&report.state));
 }
 
 #[test]

@@ -291,6 +291,23 @@ fn a_scan_costs_as_much_as_there_is_new() {
     assert_eq!(handle.scan().stats.messages_read, 0);
     let bytes = vfs.counts().since(&before).bytes().read;
     assert!(bytes < 1_000, "{bytes} bytes are read of an unchanged archive");
+    // A message that cannot be read is tried again without all commits.
+    archive.commit(0, &steps[2_999..], true);
+    let name = archive.blob_name(&all[2_999]);
+    let path = archive.epoch(0).join("objects").join(&name[..2]).join(&name[2..]);
+    let text = disk::read(&path).unwrap();
+    disk::remove_file(&path).unwrap();
+    for _ in 0..3 {
+        let before = vfs.counts();
+        assert_eq!(handle.scan().defects.len(), 1);
+        let bytes = vfs.counts().since(&before).bytes().read;
+        assert!(bytes < 100_000, "{bytes} bytes are read");
+    }
+    disk::write(&path, &text).unwrap();
+    let report = handle.scan();
+    assert_eq!((report.stats.messages_read, report.defects.len()), (1, 0));
+    assert!(!handle.storage.has_unread(&report.state));
+    assert_eq!(handle.uids().len(), 3_000);
 }
 
 #[test]
