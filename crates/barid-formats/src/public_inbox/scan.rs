@@ -2,8 +2,9 @@
 //!
 //! Normally only the commits since the last scan are read, and then the headers of the messages
 //! that they added, and of those that could not be read before. All commits, but still no known
-//! message, are read if a history was rewritten or cut, if a tree could not be read, if the ledger knows more than the cache, and for a full
-//! check. Known messages are dropped only where the ledger contradicts them.
+//! message, are read if a history was rewritten or cut, if a tree could not be read, if the ledger
+//! knows more than the cache, and for a full check. Known messages are dropped only where the
+//! ledger contradicts them.
 
 use std::collections::HashMap;
 
@@ -16,8 +17,9 @@ use barid_types::{KeywordTable, Uid, UidValidity};
 
 use super::epochs;
 use super::git::{self, Oid, Tip};
+use super::history::UnreadTrees;
 use super::layout::{EPOCHS, LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
-use super::plan::{self, ArchiveDifference, HistoryReport, LiveMessage};
+use super::plan::{self, ArchiveDifference, LiveMessage};
 use super::read::{self, ReadJob, ReadTotals, key};
 use super::state::{ArchiveState, ReadEpoch};
 use super::{OpenEpoch, PublicInbox};
@@ -78,12 +80,17 @@ fn check_epochs(
     (epochs, tips): (&[OpenEpoch], &[Tip]),
     before: &ArchiveState,
 ) -> Result<()> {
+    let folder = inbox.path.join(EPOCHS);
     for was in before.epochs.iter().filter(|was| was.commit.is_some()) {
-        let found = epochs.binary_search_by_key(&was.number, |open| open.epoch.number);
+        let found = match (epochs, &*before.epochs) {
+            // A single repository gets another number when it is renamed.
+            ([open], [_]) if open.epoch.git_dir.parent() != Some(&*folder) => Ok(0),
+            _ => epochs.binary_search_by_key(&was.number, |open| open.epoch.number),
+        };
         let (path, object, problem) = match found {
             Ok(at) if tips[at].commit.is_some() => continue,
             Ok(at) => (epochs[at].epoch.git_dir.join("HEAD"), "HEAD".to_owned(), BRANCH_MISSING),
-            Err(_) => (inbox.path.join(EPOCHS), format!("{}.git", was.number), EPOCH_MISSING),
+            Err(_) => (folder, format!("{}.git", was.number), EPOCH_MISSING),
         };
         return Err(Error::Object { path, object, problem });
     }
@@ -130,7 +137,8 @@ struct ScanPlan {
     unclaimed: Vec<Uid>,
     /// Bytes of the known messages that stay.
     size_bytes: u64,
-    report: HistoryReport,
+    /// Trees that cannot be read.
+    unread: UnreadTrees,
 }
 
 impl<'a> ArchiveScan<'a> {
@@ -174,23 +182,23 @@ impl<'a> ArchiveScan<'a> {
         }
         let archive = (self.epochs, self.tips);
         let found = plan::new_messages(self.inbox, archive, before, self.known)?;
-        let Some(ArchiveDifference { new, gone, gone_bytes, report }) = found else {
+        let Some(ArchiveDifference { new, gone, gone_bytes, unread }) = found else {
             return Ok(None);
         };
         let mut jobs = Vec::with_capacity(new.len());
         give_uids(new, self.next_uid(), &mut jobs);
         let size_bytes = before.size_bytes.saturating_sub(gone_bytes);
-        Ok(Some(ScanPlan { jobs, gone, size_bytes, report, ..ScanPlan::default() }))
+        Ok(Some(ScanPlan { jobs, gone, size_bytes, unread, ..ScanPlan::default() }))
     }
 
-    fn all_messages(&self, context: &ScanContext<'_>) -> Result<(Vec<LiveMessage>, HistoryReport)> {
+    fn all_messages(&self, context: &ScanContext<'_>) -> Result<(Vec<LiveMessage>, UnreadTrees)> {
         let threads = if self.epochs.len() == 1 { 1 } else { context.thread_count() };
         plan::all_messages(self.inbox, self.epochs, self.tips, threads)
     }
 
     /// Plans from all commits, and keeps known messages; `None` if the ledger contradicts them.
     fn against_known(&self, context: &mut ScanContext<'_>) -> Result<Option<ScanPlan>> {
-        let (live, report) = self.all_messages(context)?;
+        let (live, unread) = self.all_messages(context)?;
         let entries = context.ledger.entries()?;
         let mut rows: HashMap<Oid, (Uid, u64)> = HashMap::with_capacity(self.known.len() as usize);
         let (mut is_sound, mut uids, mut at) = (true, Vec::new(), 0);
@@ -210,7 +218,7 @@ impl<'a> ArchiveScan<'a> {
         if !is_sound {
             return Ok(None);
         }
-        let mut plan = ScanPlan { report, ..ScanPlan::default() };
+        let mut plan = ScanPlan { unread, ..ScanPlan::default() };
         let mut fresh = Vec::new();
         for message in live {
             match rows.remove(&message.blob) {
@@ -219,7 +227,7 @@ impl<'a> ArchiveScan<'a> {
             }
         }
         // While some commits cannot be read, what is missing may be theirs.
-        match plan.report.unread.is_some() {
+        match plan.unread.is_some() {
             true => rows.values().for_each(|(_, size)| {
                 plan.size_bytes = plan.size_bytes.saturating_add(*size);
             }),
@@ -232,8 +240,8 @@ impl<'a> ArchiveScan<'a> {
 
     /// Plans from all commits without known messages.
     fn whole(&self, context: &mut ScanContext<'_>) -> Result<ScanPlan> {
-        let (live, report) = self.all_messages(context)?;
-        let mut plan = ScanPlan { is_reset: true, report, ..ScanPlan::default() };
+        let (live, unread) = self.all_messages(context)?;
+        let mut plan = ScanPlan { is_reset: true, unread, ..ScanPlan::default() };
         let entries = match self.ledger.uidvalidity {
             Some(_) => context.ledger.entries()?,
             None => &[],
@@ -269,7 +277,7 @@ impl<'a> ArchiveScan<'a> {
         give_uids(nameless, self.next_uid().max(last_uid.saturating_add(1)), &mut plan.jobs);
         plan.jobs.sort_unstable_by_key(|job| job.uid);
         // What commits cannot be read, or are not there, may claim them.
-        if plan.report.unread.is_none() && !epochs::may_be_incomplete(self.epochs, self.tips) {
+        if plan.unread.is_none() && !epochs::may_be_incomplete(self.epochs, self.tips) {
             plan.unclaimed = unclaimed.into_values().collect();
         }
         true
@@ -289,7 +297,7 @@ impl<'a> ArchiveScan<'a> {
         let uidnext = self.keep(&plan, &totals, context.ledger)?;
         let defects = self.defects(&plan, &mut totals);
         let size_bytes = plan.size_bytes.saturating_add(totals.size_bytes);
-        let unread_trees = plan.report.unread.as_ref().map_or(0, |(count, _)| *count);
+        let unread_trees = plan.unread.as_ref().map_or(0, |(count, _)| *count);
         let epochs = self.epochs.iter().zip(self.tips);
         let state = ArchiveState {
             unlisted: totals.unlisted.saturating_add(unread_trees),
@@ -348,7 +356,7 @@ impl<'a> ArchiveScan<'a> {
 
     /// Returns the defects of messages and of histories.
     fn defects(&self, plan: &ScanPlan, totals: &mut ReadTotals) -> Vec<MailboxDefect> {
-        if let Some((count, first)) = &plan.report.unread {
+        if let Some((count, first)) = &plan.unread {
             let what = format!("commits without a readable tree: {count}; the first: {first}");
             totals.defect(DefectKind::Unreadable, None, what);
         }

@@ -226,6 +226,7 @@ impl PackFiles {
         let start = number * PAGE_LEN as u64;
         let len = file.read_full_at(&mut bytes, start).map_err(ObjectError::at(path))?;
         bytes.truncate(len);
+        bytes.shrink_to_fit();
         let bytes = Arc::new(bytes);
         pages.insert((id, number), Arc::clone(&bytes));
         Ok(PageFrom { bytes, from })

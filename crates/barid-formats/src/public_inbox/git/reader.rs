@@ -281,9 +281,8 @@ impl ObjectReader {
         Ok(None)
     }
 
-    /// Decodes the entry at `offset`, and the entries that it is a delta to. From the first large one
-    /// on, this thread has the turn for large things, of which three are in memory at a time: base,
-    /// delta and result.
+    /// Decodes the entry at `offset`, and the entries that it is a delta to. From the first large
+    /// one on, this thread has the turn for them; base, delta and result are in memory at a time.
     fn packed(
         &mut self,
         pack: &PackFiles,
