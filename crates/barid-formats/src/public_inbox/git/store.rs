@@ -247,7 +247,7 @@ impl<'a> Repository<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barid_vfs::{MemVfs, OpenOptions};
+    use barid_vfs::{CallKind, CountingVfs, Host as _, MemVfs, OpenOptions, Timestamp};
 
     #[test]
     fn a_list_that_another_thread_renewed_is_searched() {
@@ -259,11 +259,18 @@ mod tests {
         let searched = repository.packs().unwrap();
         assert!(!repository.relist(&searched).unwrap(), "nothing is new");
         vfs.open(&folder.join("pack-1.idx"), OpenOptions::create_new(0o600)).unwrap();
-        // Two threads have searched the same packs.
+        // Two threads have searched the same packs, and the folder has not changed for long.
+        vfs.set_now(Timestamp { unix_nanos: vfs.now().unix_nanos + 10 * RACY_NANOS as i64 });
         assert!(repository.relist(&searched).unwrap());
         assert!(repository.relist(&searched).unwrap());
         let searched = repository.packs().unwrap();
         assert_eq!(searched.len(), 1);
         assert!(!repository.relist(&searched).unwrap());
+        // A folder whose time is in the future is not listed each time.
+        vfs.set_now(Timestamp { unix_nanos: 0 });
+        let counting = CountingVfs::new(vfs);
+        let repository = Repository { vfs: &counting, store: &store };
+        assert!(!repository.relist(&searched).unwrap());
+        assert_eq!(counting.counts().of(CallKind::List), 0);
     }
 }
