@@ -115,7 +115,11 @@ impl<'f> StorageHandle<'f> {
         panic!("the storage keeps changing");
     }
 
-    fn try_scan(&mut self, full_check: bool) -> Result<ScanReport> {
+    /// Scans once.
+    ///
+    /// # Errors
+    /// Errors of the storage and of the ledger.
+    pub fn try_scan(&mut self, full_check: bool) -> Result<ScanReport> {
         let intake = Intake::default();
         let mut ledger = self.fixture.ledger();
         let mut context = ScanContext {

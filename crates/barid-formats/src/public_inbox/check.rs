@@ -20,8 +20,9 @@ impl Doctor for PublicInbox {
         let mut diagnosis = Diagnosis::default();
         let epochs = self.epochs(true)?;
         let tip = |open: &super::OpenEpoch| git::tip(&*self.vfs, &open.epoch.git_dir);
-        let tips = epochs.iter().map(tip).collect::<Result<Vec<_>>>()?;
-        let (messages, report) = match plan::all_messages(self, &epochs, &tips, 1) {
+        let tips = epochs.iter().map(tip).collect::<Result<Vec<_>>>();
+        let found = tips.and_then(|tips| plan::all_messages(self, &epochs, &tips, 1));
+        let (messages, unread) = match found {
             Ok(found) => found,
             Err(error @ Error::Object { .. }) => {
                 let damage = Damage::new("object", Severity::Error, self.path.join(EPOCHS));
@@ -30,7 +31,7 @@ impl Doctor for PublicInbox {
             }
             Err(error) => return Err(error),
         };
-        if let Some((count, first)) = report.unread {
+        if let Some((count, first)) = unread {
             let damage = Damage::new("object", Severity::Error, self.path.join(EPOCHS));
             let what = format!("commits without a readable tree: {count}; the first: {first}");
             diagnosis.note(damage.what(what));

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use barid_mailbox::{Error, Result};
 use barid_vfs::{FileStamp, FileType, Timestamp, Vfs};
@@ -14,6 +15,14 @@ use super::git::{self, ObjectKind, ObjectReader, ObjectStore, Repository};
 use super::layout::{EPOCH_SUFFIX, EPOCHS, EPOCHS_MAX};
 use crate::file_stamps::FileStamps;
 use crate::probe::Probe;
+
+/// Bytes of a tree with one file, whose name has one letter.
+const ONE_ENTRY_LEN: usize = b"100644 m\0".len() + git::Oid::LEN;
+/// Reasons why a repository is not an archive.
+const NO_MESSAGE: &str =
+    "the newest commit of the repository has neither a file `m` nor a file `d`";
+const VERSION_1: &str = "it is an archive of public-inbox v1, which barid cannot read; \
+                         `public-inbox-convert` makes a v2 archive of it";
 
 /// An epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +63,25 @@ pub(super) fn list(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Epoch>> {
             });
             listed.map_err(Error::at(&folder))?;
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(error) if is_absent(&error) => {}
         Err(source) => return Err(Error::at(&folder)(source)),
     }
     // A clone may be unfinished: git writes HEAD first, but an empty folder is not a repository.
-    epochs.retain(|epoch| vfs.symlink_metadata(&epoch.git_dir.join("HEAD")).is_ok());
+    let mut failed = None;
+    epochs.retain(|epoch| {
+        let head = epoch.git_dir.join("HEAD");
+        match vfs.symlink_metadata(&head) {
+            Ok(_) => true,
+            Err(error) if is_absent(&error) => false,
+            Err(source) => {
+                failed.get_or_insert(Error::Io { path: head, source });
+                true
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
     epochs.sort_unstable_by_key(|epoch| epoch.number);
     if epochs.is_empty() {
         epochs.extend(single(vfs, path));
@@ -70,6 +93,17 @@ pub(super) fn list(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Epoch>> {
         }
         false => Ok(epochs),
     }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Returns `true` if messages of an epoch may be known that none of these has: one without commits,
+/// or a gap in the numbers.
+pub(super) fn may_be_incomplete(epochs: &[super::OpenEpoch], tips: &[git::Tip]) -> bool {
+    let has_gap = epochs.windows(2).any(|pair| pair[0].epoch.number + 1 != pair[1].epoch.number);
+    has_gap || tips.iter().any(|tip| tip.commit.is_none())
 }
 
 /// Returns the repository that is at `path` itself, or in `.git` of a clone with a work tree.
@@ -104,26 +138,34 @@ pub(super) fn is_archive(probe: &Probe<'_>) -> bool {
     if !is_repository(probe) {
         return probe.head().is_none() && (is_epoch(0) || has_epochs(probe));
     }
-    single(probe.vfs(), probe.path()).is_some_and(|epoch| has_message(probe, &epoch))
+    let tree = single(probe.vfs(), probe.path()).and_then(|epoch| newest_tree(probe.vfs(), &epoch));
+    tree.is_some_and(|tree| has_message(&tree) && tree.len() == ONE_ENTRY_LEN)
 }
 
-fn has_message(probe: &Probe<'_>, epoch: &Epoch) -> bool {
-    let Ok(git::Tip { commit: Some(tip), .. }) = git::tip(probe.vfs(), &epoch.git_dir) else {
-        return false;
-    };
-    let store = ObjectStore::new(&epoch.git_dir);
-    let (repository, mut reader) =
-        (Repository { vfs: probe.vfs(), store: &store }, ObjectReader::new());
-    let mut read = |oid, kind| reader.read(repository, oid, kind).ok();
-    let tree = read(tip, ObjectKind::Commit)
-        .and_then(|commit| git::Commit::parse(&commit))
-        .and_then(|commit| read(commit.tree, ObjectKind::Tree));
-    tree.and_then(|tree| git::message_of_tree(&tree).map(|found| (found, tree.len()))).is_some_and(
-        |(found, len)| {
-            let is_one = len == b"100644 m\0".len() + git::Oid::LEN;
-            is_one && (found.added.is_some() || found.deleted.is_some())
-        },
-    )
+/// Returns the reason why a single repository is not an archive: its newest commit has no message.
+/// One without commits may be a new epoch; a damaged one is reported when it is read.
+pub(super) fn without_message(probe: &Probe<'_>) -> Option<&'static str> {
+    let epoch = single(probe.vfs(), probe.path())?;
+    let tree = newest_tree(probe.vfs(), &epoch)?;
+    if has_message(&tree) {
+        return None;
+    }
+    Some(if git::is_version_1(&tree) { VERSION_1 } else { NO_MESSAGE })
+}
+
+fn has_message(tree: &[u8]) -> bool {
+    let found = git::message_of_tree(tree).unwrap_or_default();
+    found.added.is_some() || found.deleted.is_some()
+}
+
+/// Reads the tree of the newest commit; `None` if there is none, or it cannot be read.
+fn newest_tree(vfs: &dyn Vfs, epoch: &Epoch) -> Option<Arc<Vec<u8>>> {
+    let tip = git::tip(vfs, &epoch.git_dir).ok()?.commit?;
+    let store = ObjectStore::new(&epoch.git_dir, Arc::default());
+    let (repository, mut reader) = (Repository { vfs, store: &store }, ObjectReader::new());
+    let commit = reader.read(repository, tip, ObjectKind::Commit).ok()?;
+    let commit = git::Commit::parse(&commit)?;
+    reader.read(repository, commit.tree, ObjectKind::Tree).ok()
 }
 
 /// Takes the stamp of an archive: one of all refs together, and the folder of epochs. A change of a
@@ -137,11 +179,7 @@ pub(super) fn file_stamps(vfs: &dyn Vfs, path: &Path) -> Result<FileStamps> {
         for path in git::ref_paths(vfs, &epoch.git_dir) {
             let stamp = match vfs.metadata(&path) {
                 Ok(metadata) => FileStamp::from(&metadata),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-                {
-                    none
-                }
+                Err(error) if is_absent(&error) => none,
                 Err(source) => return Err(Error::at(&path)(source)),
             };
             add(&mut refs, &stamp);

@@ -29,8 +29,15 @@ pub(crate) static FORMATS: [RegisteredFormat; 1] = [RegisteredFormat {
         if probe.head().is_some() {
             return Ok(Some(Mismatch::Other("a public-inbox archive is a directory")));
         }
-        let is_named = epochs::has_epochs(probe) || epochs::is_repository(probe);
-        Ok((!is_named).then_some(Mismatch::Other(NO_EPOCHS)))
+        if epochs::has_epochs(probe) {
+            return Ok(None);
+        }
+        let reason = if epochs::is_repository(probe) {
+            epochs::without_message(probe)
+        } else {
+            Some(NO_EPOCHS)
+        };
+        Ok(reason.map(Mismatch::Other))
     },
     open,
     create: |_, path, _| Err(Error::Unsupported { path: path.to_owned(), what: READ_ONLY }),

@@ -31,11 +31,12 @@ pub(super) struct History {
     pub(super) events: Vec<Event>,
     /// `true` if the commit `until` was met, so that these are only the newer ones.
     pub(super) is_continued: bool,
-    /// Trees that cannot be read, with the problem of the first one.
-    pub(super) unread: Option<(u64, Error)>,
-    /// Number of commits that were read.
-    pub(super) commits: u64,
+    /// Trees that cannot be read.
+    pub(super) unread: UnreadTrees,
 }
+
+/// Number of trees that cannot be read, if there are any, with the problem of the first one.
+pub(super) type UnreadTrees = Option<(u64, Error)>;
 
 /// A commit with the files of its tree.
 struct Step {
@@ -64,15 +65,19 @@ pub(super) fn read(
     }
     // A commit cannot be among its own ancestors, but a damaged index may claim that.
     let (mut checkpoint, mut steps, mut steps_max) = (newest, 0_u64, 1_u64);
-    let mut oid = newest;
+    let (mut oid, mut commits) = (newest, 0_usize);
     let mut step = read_step(repository, reader, oid, &mut history)?;
     loop {
-        history.commits += 1;
+        commits += 1;
+        if commits > COMMITS_MAX {
+            let problem = "is not read: more than 268,435,456 commits follow it";
+            return Err(broken(repository, oid, problem));
+        }
         let parent = step.commit.parent.filter(|_| tip.shallow.binary_search(&oid).is_err());
         let before = match parent {
             Some(parent) => {
                 (steps, oid) = (steps + 1, parent);
-                if oid == checkpoint || history.events.len() > COMMITS_MAX {
+                if oid == checkpoint {
                     let problem = "is among its own ancestors";
                     return Err(broken(repository, oid, problem));
                 }

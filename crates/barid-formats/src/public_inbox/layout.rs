@@ -13,6 +13,9 @@ pub(super) const COMMITS_MAX: usize = 1 << 28;
 pub(super) const CHUNK_MESSAGES: usize = 512;
 /// Number of readers, with their caches, that are kept for the next message.
 pub(super) const READERS_MAX: usize = 8;
+/// Number of messages that could not be read and are listed in the state of a scan. With more, the
+/// next scan reads all commits.
+pub(super) const UNREAD_MAX: usize = 1_000;
 /// Number of defects in a report.
 pub(super) const DEFECTS_MAX: usize = 1_000;
 /// Timeout of the lock of the ledger, held by another process that gives out UIDs.

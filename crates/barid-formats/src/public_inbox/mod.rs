@@ -36,7 +36,8 @@ use barid_vfs::Vfs;
 
 use self::epochs::Epoch;
 pub(crate) use self::format::FORMATS;
-use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, Repository};
+use self::git::limits::DAMAGED_COPIES_MAX;
+use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, OpenPacks, Repository};
 use crate::file_stamps::FileStamps;
 use crate::files::header_end;
 
@@ -49,6 +50,7 @@ pub(crate) struct PublicInbox {
     path: PathBuf,
     /// The epochs that were read last, with their objects.
     open: Mutex<Arc<[OpenEpoch]>>,
+    open_packs: Arc<OpenPacks>,
     readers: Mutex<Vec<ObjectReader>>,
 }
 
@@ -63,7 +65,7 @@ impl PublicInbox {
     /// Makes the mailbox of the archive at `path`; reads nothing yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         let open = Mutex::new(Vec::new().into());
-        Self { vfs, path, open, readers: Mutex::default() }
+        Self { vfs, path, open, open_packs: Arc::default(), readers: Mutex::default() }
     }
 
     fn file_stamps(&self) -> Result<FileStamps> {
@@ -77,7 +79,7 @@ impl PublicInbox {
             let epochs = epochs::list(&*self.vfs, &self.path)?;
             if !open.iter().map(|open| &open.epoch).eq(&epochs) {
                 let open_epoch = |epoch: Epoch| {
-                    let store = ObjectStore::new(&epoch.git_dir);
+                    let store = ObjectStore::new(&epoch.git_dir, Arc::clone(&self.open_packs));
                     OpenEpoch { epoch, store }
                 };
                 *open = epochs.into_iter().map(open_epoch).collect();
@@ -112,15 +114,24 @@ impl PublicInbox {
     ) -> ObjectResult<T> {
         let is_first = |open: &&OpenEpoch| open.epoch.number == first;
         let others = epochs.iter().filter(|open| !is_first(open));
-        let mut missing = ObjectError::Missing { path: self.path.clone() };
-        for (at, open) in epochs.iter().filter(is_first).chain(others).enumerate() {
+        let (mut missing, mut damage, mut damaged) = (None, None, 0);
+        for open in epochs.iter().filter(is_first).chain(others) {
             match work(self.repository(open)) {
-                Err(error @ ObjectError::Missing { .. }) if at == 0 => missing = error,
-                Err(ObjectError::Missing { .. }) => {}
+                Err(error @ ObjectError::Missing { .. }) => {
+                    missing.get_or_insert(error);
+                }
+                Err(error) if !error.is_ours() => {
+                    damage.get_or_insert(error);
+                    damaged += 1;
+                    if damaged == DAMAGED_COPIES_MAX {
+                        break;
+                    }
+                }
                 result => return result,
             }
         }
-        Err(missing)
+        let nowhere = || ObjectError::Missing { path: self.path.clone() };
+        Err(damage.or(missing).unwrap_or_else(nowhere))
     }
 
     /// Reads something of the message at a location.
@@ -176,7 +187,7 @@ impl Storage for PublicInbox {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        state::ArchiveState::from_bytes(state).is_some_and(|state| state.unread > 0)
+        state::ArchiveState::from_bytes(state).is_some_and(|state| state.has_unread())
     }
 
     fn scan(

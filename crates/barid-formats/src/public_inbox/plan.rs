@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use barid_mailbox::{Error, Known, Result, sink_error};
+use barid_mailbox::{Known, Result, sink_error};
 use barid_types::{InternalDate, Uid};
 
 use super::git::{ObjectReader, Oid, Tip};
-use super::history::{self, Event, History};
+use super::history::{self, Event, History, UnreadTrees};
 use super::state::ArchiveState;
 use super::{OpenEpoch, PublicInbox};
 use crate::files::in_chunks;
@@ -52,20 +52,12 @@ impl Live {
     }
 }
 
-/// Problems of a history, and its cost.
-#[derive(Debug, Default)]
-pub(super) struct HistoryReport {
-    /// Number of commits whose trees cannot be read, with the problem of the first.
-    pub(super) unread: Option<(u64, Error)>,
-}
-
-impl HistoryReport {
-    fn add(&mut self, unread: Option<(u64, Error)>) {
-        match (&mut self.unread, unread) {
-            (Some((count, _)), Some((more, _))) => *count += more,
-            (slot @ None, unread) => *slot = unread,
-            _ => {}
-        }
+/// Adds the trees of another epoch that cannot be read.
+fn add_unread(all: &mut UnreadTrees, more: UnreadTrees) {
+    match (all, more) {
+        (Some((count, _)), Some((more, _))) => *count += more,
+        (all @ None, more) => *all = more,
+        _ => {}
     }
 }
 
@@ -77,8 +69,8 @@ pub(super) struct ArchiveDifference {
     /// Known messages that are deleted, ascending, and the sum of their sizes.
     pub(super) gone: Vec<Uid>,
     pub(super) gone_bytes: u64,
-    /// The problems found.
-    pub(super) report: HistoryReport,
+    /// Trees that cannot be read.
+    pub(super) unread: UnreadTrees,
 }
 
 /// Reads all commits, of several epochs at a time; returns the messages of the archive, in its
@@ -88,7 +80,7 @@ pub(super) fn all_messages(
     epochs: &[OpenEpoch],
     tips: &[Tip],
     threads: usize,
-) -> Result<(Vec<LiveMessage>, HistoryReport)> {
+) -> Result<(Vec<LiveMessage>, UnreadTrees)> {
     let histories = Mutex::new(Vec::with_capacity(epochs.len()));
     let work = |reader: &mut ObjectReader, _: u32, range: std::ops::Range<usize>| {
         for at in range {
@@ -100,15 +92,16 @@ pub(super) fn all_messages(
     in_chunks(epochs.len(), 1, threads, &ObjectReader::new, &work)?;
     let mut histories = histories.into_inner().unwrap_or_else(PoisonError::into_inner);
     histories.sort_unstable_by_key(|(at, _)| *at);
-    let (mut live, mut report) = (Live::default(), HistoryReport::default());
+    let (mut live, mut unread) = (Live::default(), None);
     for (at, history) in histories {
         live.add(epochs[at].epoch.number, history.events);
-        report.add(history.unread);
+        add_unread(&mut unread, history.unread);
     }
-    Ok((live.messages.into_iter().flatten().collect(), report))
+    Ok((live.messages.into_iter().flatten().collect(), unread))
 }
 
-/// Reads the commits since the last scan, if nothing else can have changed: the newest epoch that
+/// Reads the commits since the last scan, and adds the messages that could not be read in it. Works
+/// only if nothing else can have changed: the newest epoch that
 /// was known went on, and newer epochs followed. Returns `None` if all commits are needed.
 pub(super) fn new_messages(
     inbox: &PublicInbox,
@@ -120,7 +113,10 @@ pub(super) fn new_messages(
         return Ok(None);
     }
     let mut live = Live { keeps_deleted: true, ..Live::default() };
-    let mut report = HistoryReport::default();
+    for LiveMessage { blob, epoch, committed } in before.unread.iter().copied() {
+        live.add(epoch, vec![Event { blob, is_deletion: false, committed }]);
+    }
+    let mut all_unread = None;
     for (at, (open, tip)) in epochs.iter().zip(tips).enumerate() {
         let was = before.epochs.get(at);
         let is_same_epoch = was
@@ -138,9 +134,9 @@ pub(super) fn new_messages(
             return Ok(None);
         }
         live.add(open.epoch.number, events);
-        report.add(unread);
+        add_unread(&mut all_unread, unread);
     }
-    let mut difference = ArchiveDifference { report, ..ArchiveDifference::default() };
+    let mut difference = ArchiveDifference { unread: all_unread, ..ArchiveDifference::default() };
     if live.by_blob.is_empty() && live.deleted.is_empty() {
         return Ok(Some(difference));
     }
@@ -153,7 +149,7 @@ pub(super) fn new_messages(
         };
         if live.deleted.contains(&blob) {
             difference.gone.push(message.uid);
-            difference.gone_bytes += message.size;
+            difference.gone_bytes = difference.gone_bytes.saturating_add(message.size);
         } else if let Some(at) = live.by_blob.remove(&blob) {
             // Added once more: it is still the same message.
             live.messages[at] = None;

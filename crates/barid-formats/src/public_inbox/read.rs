@@ -10,8 +10,8 @@ use barid_state::MessageKey;
 use barid_types::{Flag, FlagSet, KeywordMask, Uid};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::git::{BlobHead, ObjectReader, Oid};
-use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX};
+use super::git::{BlobHead, ObjectError, ObjectReader, Oid};
+use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, UNREAD_MAX};
 use super::plan::LiveMessage;
 use super::{OpenEpoch, PublicInbox};
 use crate::files::{HEADER_LEN_MAX, header_end, in_chunks};
@@ -32,8 +32,10 @@ pub(super) struct ReadTotals {
     pub(super) size_bytes: u64,
     /// Bytes that were decoded.
     pub(super) bytes_read: u64,
-    /// Number of messages that cannot be read.
-    pub(super) unread: u64,
+    /// Messages that cannot be read now, and the number of more such messages. One that is too
+    /// large is not among them: it is read again only with a full check.
+    pub(super) unread: Vec<ReadJob>,
+    pub(super) unlisted: u64,
     /// Defects found.
     pub(super) defects: Vec<MailboxDefect>,
 }
@@ -43,9 +45,18 @@ impl ReadTotals {
         self.read.extend(other.read);
         self.size_bytes = self.size_bytes.saturating_add(other.size_bytes);
         self.bytes_read += other.bytes_read;
-        self.unread += other.unread;
+        self.unlisted += other.unlisted;
+        other.unread.into_iter().for_each(|job| self.add_unread(job));
         let room = DEFECTS_MAX.saturating_sub(self.defects.len());
         self.defects.extend(other.defects.into_iter().take(room));
+    }
+
+    fn add_unread(&mut self, job: ReadJob) {
+        if self.unread.len() < UNREAD_MAX {
+            self.unread.push(job);
+        } else {
+            self.unlisted += 1;
+        }
     }
 
     pub(super) fn defect(&mut self, kind: DefectKind, uid: Option<Uid>, what: String) {
@@ -90,6 +101,7 @@ pub(super) fn read(
     in_chunks(jobs.len(), CHUNK_MESSAGES, threads, &ObjectReader::new, &work)?;
     let mut totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     totals.read.sort_unstable();
+    totals.unread.sort_unstable_by_key(|job| job.uid);
     Ok(totals)
 }
 
@@ -107,7 +119,9 @@ fn message(
         Ok(head) => head,
         Err(error) if error.is_ours() => return Err(error.of(blob)),
         Err(error) => {
-            totals.unread += 1;
+            if !matches!(error, ObjectError::TooLarge { .. }) {
+                totals.add_unread(*job);
+            }
             totals.defect(DefectKind::Unreadable, None, format!("cannot be read: {blob} {error}"));
             return Ok(());
         }
@@ -135,6 +149,7 @@ fn message(
     totals.size_bytes = totals.size_bytes.saturating_add(size);
     totals.bytes_read += bytes.len() as u64;
     totals.read.push((job.uid, blob));
+    drop(bytes);
     drop(turn);
     Ok(())
 }

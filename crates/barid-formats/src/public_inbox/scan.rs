@@ -1,9 +1,10 @@
 //! Comparison of an archive with what is known of it.
 //!
 //! Normally only the commits since the last scan are read, and then the headers of the messages
-//! that they added. All commits, but still no known message, are read if a history was rewritten or
-//! cut, if messages could not be read, if the ledger knows more than the cache, and for a full
-//! check. Known messages are dropped only where the ledger contradicts them.
+//! that they added, and of those that could not be read before. All commits, but still no known
+//! message, are read if a history was rewritten or cut, if a tree could not be read, if the ledger
+//! knows more than the cache, and for a full check. Known messages are dropped only where the
+//! ledger contradicts them.
 
 use std::collections::HashMap;
 
@@ -14,12 +15,19 @@ use barid_mailbox::{
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{KeywordTable, Uid, UidValidity};
 
+use super::epochs;
 use super::git::{self, Oid, Tip};
-use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
-use super::plan::{self, ArchiveDifference, HistoryReport, LiveMessage};
+use super::history::UnreadTrees;
+use super::layout::{EPOCHS, LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
+use super::plan::{self, ArchiveDifference, LiveMessage};
 use super::read::{self, ReadJob, ReadTotals, key};
 use super::state::{ArchiveState, ReadEpoch};
 use super::{OpenEpoch, PublicInbox};
+
+const BRANCH_MISSING: &str = "names a branch that is missing; if it was removed on purpose, \
+                              `barid cache clear` gives up its messages";
+const EPOCH_MISSING: &str = "is missing; if it was removed on purpose, `barid cache clear` gives up \
+                             its messages";
 
 /// Scans an archive.
 pub(super) fn scan(
@@ -35,6 +43,7 @@ pub(super) fn scan(
     let archive = (&*epochs, &*tips);
     let before = known.stamp().and_then(|_| ArchiveState::from_bytes(known.state()));
     if let Some(before) = &before {
+        check_epochs(inbox, archive, before)?;
         let pass = ArchiveScan::new(inbox, archive, known, context.ledger);
         if pass.is_under_known_uids()
             && let Some(plan) = pass.since(before, context)?
@@ -59,6 +68,33 @@ pub(super) fn scan(
         }
     };
     pass.finish(plan, stamp.into(), sinks, context)
+}
+
+/// Checks that every epoch that had commits is still there with commits. Otherwise all its messages
+/// would count as deleted, although a copy or a mount may only be unfinished.
+///
+/// # Errors
+/// [`Error::Object`] with the name of the epoch or of its branch.
+fn check_epochs(
+    inbox: &PublicInbox,
+    (epochs, tips): (&[OpenEpoch], &[Tip]),
+    before: &ArchiveState,
+) -> Result<()> {
+    let folder = inbox.path.join(EPOCHS);
+    for was in before.epochs.iter().filter(|was| was.commit.is_some()) {
+        let found = match (epochs, &*before.epochs) {
+            // A single repository gets another number when it is renamed.
+            ([open], [_]) if open.epoch.git_dir.parent() != Some(&*folder) => Ok(0),
+            _ => epochs.binary_search_by_key(&was.number, |open| open.epoch.number),
+        };
+        let (path, object, problem) = match found {
+            Ok(at) if tips[at].commit.is_some() => continue,
+            Ok(at) => (epochs[at].epoch.git_dir.join("HEAD"), "HEAD".to_owned(), BRANCH_MISSING),
+            Err(_) => (folder, format!("{}.git", was.number), EPOCH_MISSING),
+        };
+        return Err(Error::Object { path, object, problem });
+    }
+    Ok(())
 }
 
 /// The numbers of the ledger before the scan.
@@ -101,7 +137,8 @@ struct ScanPlan {
     unclaimed: Vec<Uid>,
     /// Bytes of the known messages that stay.
     size_bytes: u64,
-    report: HistoryReport,
+    /// Trees that cannot be read.
+    unread: UnreadTrees,
 }
 
 impl<'a> ArchiveScan<'a> {
@@ -140,28 +177,28 @@ impl<'a> ArchiveScan<'a> {
     /// Plans from the commits since the last scan; `None` if these are not enough.
     fn since(&self, before: &ArchiveState, context: &ScanContext<'_>) -> Result<Option<ScanPlan>> {
         let is_in_step = self.known.uidnext().map_or(1, Uid::get) == self.ledger.seen.1;
-        if context.full_check || before.unread > 0 || !is_in_step {
+        if context.full_check || before.unlisted > 0 || !is_in_step {
             return Ok(None);
         }
         let archive = (self.epochs, self.tips);
         let found = plan::new_messages(self.inbox, archive, before, self.known)?;
-        let Some(ArchiveDifference { new, gone, gone_bytes, report }) = found else {
+        let Some(ArchiveDifference { new, gone, gone_bytes, unread }) = found else {
             return Ok(None);
         };
         let mut jobs = Vec::with_capacity(new.len());
         give_uids(new, self.next_uid(), &mut jobs);
         let size_bytes = before.size_bytes.saturating_sub(gone_bytes);
-        Ok(Some(ScanPlan { jobs, gone, size_bytes, report, ..ScanPlan::default() }))
+        Ok(Some(ScanPlan { jobs, gone, size_bytes, unread, ..ScanPlan::default() }))
     }
 
-    fn all_messages(&self, context: &ScanContext<'_>) -> Result<(Vec<LiveMessage>, HistoryReport)> {
+    fn all_messages(&self, context: &ScanContext<'_>) -> Result<(Vec<LiveMessage>, UnreadTrees)> {
         let threads = if self.epochs.len() == 1 { 1 } else { context.thread_count() };
         plan::all_messages(self.inbox, self.epochs, self.tips, threads)
     }
 
     /// Plans from all commits, and keeps known messages; `None` if the ledger contradicts them.
     fn against_known(&self, context: &mut ScanContext<'_>) -> Result<Option<ScanPlan>> {
-        let (live, report) = self.all_messages(context)?;
+        let (live, unread) = self.all_messages(context)?;
         let entries = context.ledger.entries()?;
         let mut rows: HashMap<Oid, (Uid, u64)> = HashMap::with_capacity(self.known.len() as usize);
         let (mut is_sound, mut uids, mut at) = (true, Vec::new(), 0);
@@ -181,7 +218,7 @@ impl<'a> ArchiveScan<'a> {
         if !is_sound {
             return Ok(None);
         }
-        let mut plan = ScanPlan { report, ..ScanPlan::default() };
+        let mut plan = ScanPlan { unread, ..ScanPlan::default() };
         let mut fresh = Vec::new();
         for message in live {
             match rows.remove(&message.blob) {
@@ -190,8 +227,10 @@ impl<'a> ArchiveScan<'a> {
             }
         }
         // While some commits cannot be read, what is missing may be theirs.
-        match plan.report.unread.is_some() {
-            true => rows.values().for_each(|(_, size)| plan.size_bytes += size),
+        match plan.unread.is_some() {
+            true => rows.values().for_each(|(_, size)| {
+                plan.size_bytes = plan.size_bytes.saturating_add(*size);
+            }),
             false => plan.gone = rows.values().map(|(uid, _)| *uid).collect(),
         }
         plan.gone.sort_unstable();
@@ -201,8 +240,8 @@ impl<'a> ArchiveScan<'a> {
 
     /// Plans from all commits without known messages.
     fn whole(&self, context: &mut ScanContext<'_>) -> Result<ScanPlan> {
-        let (live, report) = self.all_messages(context)?;
-        let mut plan = ScanPlan { is_reset: true, report, ..ScanPlan::default() };
+        let (live, unread) = self.all_messages(context)?;
+        let mut plan = ScanPlan { is_reset: true, unread, ..ScanPlan::default() };
         let entries = match self.ledger.uidvalidity {
             Some(_) => context.ledger.entries()?,
             None => &[],
@@ -237,7 +276,8 @@ impl<'a> ArchiveScan<'a> {
         }
         give_uids(nameless, self.next_uid().max(last_uid.saturating_add(1)), &mut plan.jobs);
         plan.jobs.sort_unstable_by_key(|job| job.uid);
-        if plan.report.unread.is_none() {
+        // What commits cannot be read, or are not there, may claim them.
+        if plan.unread.is_none() && !epochs::may_be_incomplete(self.epochs, self.tips) {
             plan.unclaimed = unclaimed.into_values().collect();
         }
         true
@@ -257,10 +297,11 @@ impl<'a> ArchiveScan<'a> {
         let uidnext = self.keep(&plan, &totals, context.ledger)?;
         let defects = self.defects(&plan, &mut totals);
         let size_bytes = plan.size_bytes.saturating_add(totals.size_bytes);
-        let unread_trees = plan.report.unread.as_ref().map_or(0, |(count, _)| *count);
+        let unread_trees = plan.unread.as_ref().map_or(0, |(count, _)| *count);
         let epochs = self.epochs.iter().zip(self.tips);
         let state = ArchiveState {
-            unread: totals.unread + unread_trees,
+            unlisted: totals.unlisted.saturating_add(unread_trees),
+            unread: totals.unread.iter().map(|job| job.message).collect(),
             size_bytes,
             epochs: epochs.map(|(open, tip)| ReadEpoch::new(open.epoch.number, tip)).collect(),
         };
@@ -315,7 +356,7 @@ impl<'a> ArchiveScan<'a> {
 
     /// Returns the defects of messages and of histories.
     fn defects(&self, plan: &ScanPlan, totals: &mut ReadTotals) -> Vec<MailboxDefect> {
-        if let Some((count, first)) = &plan.report.unread {
+        if let Some((count, first)) = &plan.unread {
             let what = format!("commits without a readable tree: {count}; the first: {first}");
             totals.defect(DefectKind::Unreadable, None, what);
         }

@@ -108,8 +108,18 @@ fn a_missing_message_is_a_defect_until_it_comes_back() {
     assert!(!report.reset && !handle.storage.has_unread(&report.state));
     // Another object in its place is damage, too.
     disk::write(&path, b"nonsense").unwrap();
+    let mut fresh = StorageHandle::open(&other);
+    assert_eq!(fresh.scan().defects.len(), 1);
     let error = archive.open().read(&row.location.get(), ReadAs::Message, &mut Vec::new());
     assert!(error.unwrap_err().to_string().contains("damaged"));
+    // One that is deleted meanwhile is not tried again.
+    archive.commit(0, &[Step::Add(b"Subject: a\n\n".to_vec())], true);
+    disk::write(&path, &bytes).unwrap();
+    archive.commit(0, &[Step::Delete(all[2].clone())], true);
+    disk::write(&path, b"nonsense").unwrap();
+    let report = fresh.scan();
+    assert_eq!((report.stats.messages_read, report.defects.len()), (1, 0));
+    assert!(!fresh.storage.has_unread(&report.state));
 }
 
 #[test]
@@ -245,8 +255,58 @@ fn what_is_not_an_archive_is_explained() {
     disk::write(&head, b"ref: ../../../etc/passwd\n").unwrap();
     let error = scan_error(&archive).unwrap().to_string();
     assert!(error.contains("is not a ref"), "{error}");
+    assert!(damages(&archive)[0].contains("is not a ref"));
     // A blob as the tip of a branch.
     disk::write(&head, &blob).unwrap();
     let error = scan_error(&archive).unwrap().to_string();
     assert!(error.contains("is a blob"), "{error}");
+}
+
+#[test]
+fn messages_of_an_epoch_that_is_missing_are_not_given_up() {
+    let all = some_texts(4);
+    let Some(archive) = archive_of(&all[..2], false) else { return };
+    for number in [1, 2] {
+        archive.init(number);
+        archive.commit(number, &[Step::Add(all[number as usize + 1].clone())], false);
+    }
+    let mut handle = StorageHandle::scanned(&archive);
+    let uids = handle.uids();
+    assert_eq!(uids.len(), 4);
+    let away = archive.folder().join("away");
+    for number in [1, 2] {
+        let epoch = archive.epoch(number);
+        for path in [epoch.join("refs/heads/master"), epoch.join("HEAD"), epoch] {
+            disk::rename(&path, &away).unwrap();
+            for full_check in [false, true] {
+                let error = handle.try_scan(full_check).unwrap_err();
+                assert!(matches!(&error, Error::Object { .. }), "{error}");
+                let text = error.to_string();
+                assert!(text.contains("is missing; ") && text.contains("cache clear"), "{text}");
+            }
+            disk::rename(&away, &path).unwrap();
+            handle.scan();
+            assert_eq!(handle.uids(), uids);
+        }
+    }
+    // A damaged list of refs is an error, and not an epoch without commits.
+    archive.git(&archive.epoch(2), &["pack-refs", "--all"], b"");
+    let path = archive.epoch(2).join("packed-refs");
+    let text = String::from_utf8(disk::read(&path).unwrap()).unwrap();
+    let damaged = text.replace(" refs/heads/master", "x refs/heads/master");
+    disk::write(&path, damaged.as_bytes()).unwrap();
+    let error = handle.try_scan(false).unwrap_err().to_string();
+    assert!(error.contains("damaged line"), "{error}");
+    disk::write(&path, text.as_bytes()).unwrap();
+    // Without a cache, the ledger keeps the UIDs of an epoch that has no commits, or is left out.
+    for path in [archive.epoch(1).join("refs/heads/master"), archive.epoch(1)] {
+        disk::rename(&path, &away).unwrap();
+        handle.forget();
+        handle.scan();
+        assert_eq!(handle.uids().len(), 3);
+        disk::rename(&away, &path).unwrap();
+        handle.forget();
+        handle.scan();
+        assert_eq!(handle.uids(), uids);
+    }
 }

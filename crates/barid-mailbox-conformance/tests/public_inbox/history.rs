@@ -186,19 +186,19 @@ fn pack(git_dir: &Path) -> String {
 }
 
 #[test]
-fn it_is_told_when_it_is_opened() {
+fn a_path_is_detected_when_it_is_opened() {
     let Some(archive) = Archive::new() else { return };
-    let told = |path: &Path| {
+    let detected = |path: &Path| {
         let spec = MailboxSpec::parse(path.to_str().unwrap());
         open(Arc::new(OsVfs), &spec).map(|storage| storage.format().name())
     };
-    assert!(told(&archive.path).is_err(), "no epochs");
+    assert!(detected(&archive.path).is_err(), "no epochs");
     archive.init(0);
-    assert_eq!(told(&archive.path).unwrap(), "public-inbox");
+    assert_eq!(detected(&archive.path).unwrap(), "public-inbox");
     assert!(detect(&OsVfs, &archive.path).unwrap().is_none(), "not in trees");
-    assert!(told(&archive.epoch(0)).is_err(), "a repository without a message");
+    assert!(detected(&archive.epoch(0)).is_err(), "a repository without a message");
     archive.commit(0, &[add(&some_texts(1)[0])], false);
-    assert_eq!(told(&archive.epoch(0)).unwrap(), "public-inbox");
+    assert_eq!(detected(&archive.epoch(0)).unwrap(), "public-inbox");
     // A repository of anything else is one only by name.
     let other = archive.folder().join("other");
     archive.git(archive.folder(), &["init", "-q", "-b", "master", "other"], b"");
@@ -207,9 +207,23 @@ fn it_is_told_when_it_is_opened() {
     archive.git(&other, &["add", "m", "n"], b"");
     let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
     archive.git(&other, &[&identity[..], &["commit", "-q", "-m", "x"]].concat(), b"");
-    assert!(told(&other).is_err());
+    assert!(detected(&other).is_err());
     let spec = MailboxSpec::parse(&format!("public-inbox:{}", other.display()));
     assert!(open(Arc::new(OsVfs), &spec).is_ok());
+    // Without a message in its newest commit, it is not one by name either.
+    let commit_all = |message: &str| {
+        archive.git(&other, &["add", "-A"], b"");
+        archive.git(&other, &[&identity[..], &["commit", "-q", "-m", message]].concat(), b"");
+        open(Arc::new(OsVfs), &spec).unwrap_err().to_string()
+    };
+    disk::remove_file(&other.join("m")).unwrap();
+    let error = commit_all("no message");
+    assert!(error.contains("neither a file `m` nor a file `d`"), "{error}");
+    disk::remove_file(&other.join("n")).unwrap();
+    disk::create_dir(&other.join("ab")).unwrap();
+    disk::write(&other.join("ab/cdef"), b"Subject: a\n\n").unwrap();
+    let error = commit_all("version 1");
+    assert!(error.contains("public-inbox v1"), "{error}");
     let spec = MailboxSpec::parse(&format!("public-inbox:{}", archive.folder().display()));
     let error = open(Arc::new(OsVfs), &spec).unwrap_err();
     assert!(error.to_string().contains("no git/ with epochs"), "{error}");
@@ -277,6 +291,23 @@ fn a_scan_costs_as_much_as_there_is_new() {
     assert_eq!(handle.scan().stats.messages_read, 0);
     let bytes = vfs.counts().since(&before).bytes().read;
     assert!(bytes < 1_000, "{bytes} bytes are read of an unchanged archive");
+    // A message that cannot be read is tried again without all commits.
+    archive.commit(0, &steps[2_999..], true);
+    let name = archive.blob_name(&all[2_999]);
+    let path = archive.epoch(0).join("objects").join(&name[..2]).join(&name[2..]);
+    let text = disk::read(&path).unwrap();
+    disk::remove_file(&path).unwrap();
+    for _ in 0..3 {
+        let before = vfs.counts();
+        assert_eq!(handle.scan().defects.len(), 1);
+        let bytes = vfs.counts().since(&before).bytes().read;
+        assert!(bytes < 100_000, "{bytes} bytes are read");
+    }
+    disk::write(&path, &text).unwrap();
+    let report = handle.scan();
+    assert_eq!((report.stats.messages_read, report.defects.len()), (1, 0));
+    assert!(!handle.storage.has_unread(&report.state));
+    assert_eq!(handle.uids().len(), 3_000);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn size(delta: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Returns the sizes of base and result, which the first bytes of a delta tell.
+/// Returns the sizes of base and result, with which a delta begins.
 pub(super) fn sizes(delta: &[u8]) -> Option<(u64, u64)> {
     let (base, rest) = size(delta)?;
     let (result, _) = size(rest)?;

@@ -3,6 +3,12 @@
 /// The largest object that is decoded in memory, and the largest one that a delta is applied to, in
 /// bytes: 64 MB. A larger message is read only if it is stored without deltas.
 pub(crate) const OBJECT_LEN_MAX: u64 = 64 << 20;
+/// The largest size that an object may claim, in bytes: 1 TB. Sums of some sizes cannot overflow.
+pub(crate) const OBJECT_SIZE_MAX: u64 = 1 << 40;
+/// Bytes of deltas and of their results that are decoded for one object: 1 GB.
+pub(crate) const DECODED_BYTES_MAX: u64 = 1 << 30;
+/// Number of damaged copies of an object after which no other copy is tried.
+pub(crate) const DAMAGED_COPIES_MAX: usize = 4;
 /// The longest chain of deltas; git itself makes at most 4095.
 pub(crate) const CHAIN_MAX: usize = 4096;
 /// The largest file of references or of shallow commits that is read, in bytes.
@@ -17,8 +23,8 @@ pub(crate) const ALTERNATES_LEN_MAX: u64 = 1 << 20;
 pub(crate) const OBJECT_DIRS_MAX: usize = 64;
 /// Number of packs of one repository.
 pub(crate) const PACKS_MAX: usize = 100_000;
-/// Number of packs of one repository whose two files are open at a time.
-pub(crate) const PACKS_OPEN_MAX: usize = 48;
+/// Number of packs of all epochs of an archive whose two files are open at a time.
+pub(crate) const PACKS_OPEN_MAX: usize = 64;
 /// Bytes of a page of a pack or its index.
 pub(crate) const PAGE_LEN: usize = 16 << 10;
 /// Bytes of pages in one generation of the cache of a reader; there are two.

@@ -19,8 +19,8 @@ mod store;
 mod stream;
 
 pub(super) use self::error::{ObjectError, ObjectResult};
-pub(super) use self::object::{Commit, MessageOfTree, ObjectKind, message_of_tree};
+pub(super) use self::object::{Commit, MessageOfTree, ObjectKind, is_version_1, message_of_tree};
 pub(super) use self::oid::Oid;
 pub(super) use self::reader::{BlobHead, ObjectReader};
 pub(super) use self::refs::{Tip, ref_paths, tip};
-pub(super) use self::store::{ObjectStore, Repository};
+pub(super) use self::store::{ObjectStore, OpenPacks, Repository};

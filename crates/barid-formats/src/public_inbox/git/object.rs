@@ -80,19 +80,46 @@ pub(crate) struct MessageOfTree {
 /// Returns the files `m` and `d` of a tree; `None` if it is not a tree. As for public-inbox, only
 /// ordinary files count.
 pub(crate) fn message_of_tree(tree: &[u8]) -> Option<MessageOfTree> {
-    let (mut found, mut rest) = (MessageOfTree::default(), tree);
-    while !rest.is_empty() {
-        let nul = memchr::memchr(0, rest)?;
-        let (entry, after) = rest.split_at(nul);
-        let oid = Oid::of_bytes(&after[1..])?;
-        rest = &after[1 + Oid::LEN..];
-        match entry {
-            b"100644 m" => found.added = Some(oid),
-            b"100644 d" => found.deleted = Some(oid),
+    let mut found = MessageOfTree::default();
+    for entry in entries(tree) {
+        match entry? {
+            (b"100644 m", oid) => found.added = Some(oid),
+            (b"100644 d", oid) => found.deleted = Some(oid),
             _ => {}
         }
     }
     Some(found)
+}
+
+/// Returns `true` for the tree of an archive of version 1, whose messages are files `ab/cdef...`.
+pub(crate) fn is_version_1(tree: &[u8]) -> bool {
+    let is_folder = |entry: Option<(&[u8], Oid)>| {
+        let name = entry.and_then(|(entry, _)| entry.strip_prefix(b"40000 "));
+        name.is_some_and(|name| name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit))
+    };
+    !tree.is_empty() && entries(tree).all(is_folder)
+}
+
+/// Returns mode with name, and object, of each entry of a tree; `None` at last if it is damaged.
+fn entries(tree: &[u8]) -> impl Iterator<Item = Option<(&[u8], Oid)>> {
+    let mut rest = tree;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut next = || {
+            let nul = memchr::memchr(0, rest)?;
+            let (entry, after) = rest.split_at(nul);
+            let oid = Oid::of_bytes(&after[1..])?;
+            rest = &after[1 + Oid::LEN..];
+            Some((entry, oid))
+        };
+        let entry = next();
+        if entry.is_none() {
+            rest = &[];
+        }
+        Some(entry)
+    })
 }
 
 #[cfg(test)]
@@ -135,5 +162,16 @@ mod tests {
         check(Vec::new(), Some(none));
         check(b"100644 m".to_vec(), None);
         check(entry("100644 m")[..20].to_vec(), None);
+    }
+
+    #[test]
+    fn archives_of_version_1_have_folders() {
+        let entry = |name: &str| [name.as_bytes(), b"\0", &Oid::EMPTY_BLOB.0].concat();
+        assert!(is_version_1(&[entry("40000 0a"), entry("40000 ff")].concat()));
+        assert!(!is_version_1(&[entry("40000 0a"), entry("100644 m")].concat()));
+        for not in ["40000 0g", "40000 abc", "100644 ab"] {
+            assert!(!is_version_1(&entry(not)), "{not}");
+        }
+        assert!(!is_version_1(b"") && !is_version_1(b"40000 ab\0"));
     }
 }

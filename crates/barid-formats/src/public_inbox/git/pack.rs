@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barid_vfs::{File, OpenOptions, Vfs};
+use barid_vfs::{File, Metadata, OpenOptions, Timestamp, Vfs};
 
-use super::cache::ByteCache;
+use super::cache::{ByteCache, Bytes};
 use super::error::{ObjectError, ObjectResult};
-use super::limits::PAGE_LEN;
+use super::limits::{OBJECT_SIZE_MAX, PAGE_LEN};
 use super::object::ObjectKind;
 use super::oid::Oid;
 
@@ -28,7 +28,40 @@ const GUESS_WIDTH: u64 = 64;
 pub(super) struct Pack {
     path: PathBuf,
     index_path: PathBuf,
-    files: Mutex<Option<Arc<PackFiles>>>,
+    files: Mutex<PackState>,
+    last: Mutex<Option<PackId>>,
+}
+
+/// The files of a pack as they were opened last, and the number of their pages in caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PackId {
+    number: u64,
+    /// Inode, size and time of the index and of the pack.
+    files: [(u64, u64, Timestamp); 2],
+}
+
+impl PackId {
+    /// Returns the number of these files: the last one if they are the same files.
+    fn of(files: [&Metadata; 2], last: Option<Self>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let files = files.map(|file| (file.inode, file.size, file.modified));
+        let last = last.filter(|last| last.files == files);
+        // An index and a pack have a number each.
+        last.unwrap_or_else(|| Self { number: NEXT.fetch_add(2, Ordering::Relaxed), files })
+    }
+}
+
+/// State of the files of a pack.
+#[derive(Debug, Default)]
+enum PackState {
+    #[default]
+    Closed,
+    Open(Arc<PackFiles>),
+    /// They are damaged, which is remembered until packs are listed again.
+    Damaged {
+        path: PathBuf,
+        problem: &'static str,
+    },
 }
 
 /// The open files of a pack.
@@ -66,14 +99,18 @@ pub(super) struct EntryHead {
     pub(super) data_offset: u64,
 }
 
-/// PageCache of packs and indexes that were read.
+/// Pages of packs and indexes that were read, by file and number.
 pub(super) type PageCache = ByteCache<(u64, u64)>;
 
 impl Pack {
     /// Makes the pack at `path`, which ends with `.pack`; opens nothing.
     pub(super) fn new(path: PathBuf) -> Self {
         let index_path = path.with_extension("idx");
-        Self { path, index_path, files: Mutex::new(None) }
+        Self { path, index_path, files: Mutex::default(), last: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PackState> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -82,28 +119,56 @@ impl Pack {
 
     /// Returns the files, and `true` if they were opened just now.
     pub(super) fn files(&self, vfs: &dyn Vfs) -> ObjectResult<(Arc<PackFiles>, bool)> {
-        let mut slot = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(files) = &*slot {
-            return Ok((Arc::clone(files), false));
+        let mut state = self.lock();
+        match &*state {
+            PackState::Open(files) => return Ok((Arc::clone(files), false)),
+            PackState::Damaged { path, problem } => {
+                return Err(ObjectError::damaged(path, problem));
+            }
+            PackState::Closed => {}
         }
-        let files = Arc::new(PackFiles::open(vfs, &self.path, &self.index_path)?);
-        *slot = Some(Arc::clone(&files));
-        Ok((files, true))
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match PackFiles::open(vfs, &self.path, &self.index_path, &mut last) {
+            Ok(files) => {
+                let files = Arc::new(files);
+                *state = PackState::Open(Arc::clone(&files));
+                Ok((files, true))
+            }
+            Err(error) => {
+                if let ObjectError::Damaged { path, problem } = &error {
+                    *state = PackState::Damaged { path: path.clone(), problem };
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Closes the files as soon as nobody reads them.
     pub(super) fn close(&self) {
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = PackState::Closed;
+    }
+
+    /// Has the files looked at again if they were damaged.
+    pub(super) fn forget_damage(&self) {
+        let mut state = self.lock();
+        if matches!(*state, PackState::Damaged { .. }) {
+            *state = PackState::Closed;
+        }
     }
 }
 
 impl PackFiles {
-    fn open(vfs: &dyn Vfs, path: &Path, index_path: &Path) -> ObjectResult<Self> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+    fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        index_path: &Path,
+        last: &mut Option<PackId>,
+    ) -> ObjectResult<Self> {
         let at = ObjectError::at;
         let bad = |problem| ObjectError::damaged(index_path, problem);
         let index = vfs.open(index_path, OpenOptions::READ).map_err(at(index_path))?;
-        let index_len = index.metadata().map_err(at(index_path))?.size;
+        let index_metadata = index.metadata().map_err(at(index_path))?;
+        let index_len = index_metadata.size;
         let mut start = vec![0; INDEX_START_LEN as usize];
         let len = index.read_full_at(&mut start, 0).map_err(at(index_path))?;
         if len < start.len() || !start.starts_with(b"\xfftOc\0\0\0\x02") {
@@ -118,14 +183,17 @@ impl PackFiles {
         }
         let bad = |problem| ObjectError::damaged(path, problem);
         let pack: Arc<dyn File> = Arc::from(vfs.open(path, OpenOptions::READ).map_err(at(path))?);
-        let pack_len = pack.metadata().map_err(at(path))?.size;
+        let pack_metadata = pack.metadata().map_err(at(path))?;
+        let pack_len = pack_metadata.size;
         let mut head = [0; 12];
         let len = pack.read_full_at(&mut head, 0).map_err(at(path))?;
         let is_pack = len == 12 && head.starts_with(b"PACK\0\0\0") && matches!(head[7], 2 | 3);
         if !is_pack || u64::from(be32(&head[8..])) != count {
             return Err(bad("is in a damaged pack"));
         }
-        let id = NEXT_ID.fetch_add(2, Ordering::Relaxed);
+        let id = PackId::of([&index_metadata, &pack_metadata], *last);
+        *last = Some(id);
+        let id = id.number;
         let (path, index_path) = (path.to_owned(), index_path.to_owned());
         Ok(Self { id, path, index_path, pack, index, pack_len, index_len, count, fanout })
     }
@@ -158,7 +226,8 @@ impl PackFiles {
         let start = number * PAGE_LEN as u64;
         let len = file.read_full_at(&mut bytes, start).map_err(ObjectError::at(path))?;
         bytes.truncate(len);
-        let bytes: Arc<[u8]> = bytes.into();
+        bytes.shrink_to_fit();
+        let bytes = Arc::new(bytes);
         pages.insert((id, number), Arc::clone(&bytes));
         Ok(PageFrom { bytes, from })
     }
@@ -255,7 +324,7 @@ impl PackFiles {
 
 /// A page, from a byte in it on.
 pub(super) struct PageFrom {
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
     from: usize,
 }
 
@@ -277,6 +346,9 @@ fn entry_head(bytes: &[u8], offset: u64) -> Option<(EntryKind, u64, usize)> {
         }
         size |= u64::from(byte & 0x7f) << shift;
         (shift, at, more) = (shift + 7, at + 1, byte & 0x80 != 0);
+    }
+    if size > OBJECT_SIZE_MAX {
+        return None;
     }
     let kind = match first >> 4 & 7 {
         1 => EntryKind::Whole(ObjectKind::Commit),
@@ -333,6 +405,8 @@ mod tests {
         }
         check(&by_name[..20], None);
         check(&[0xff; 32], None);
+        check(b"\xb0\x80\x80\x80\x80\x40", Some((blob, 1 << 38, 6)));
+        check(b"\xb0\x80\x80\x80\x80\x80\x80\x80\x40", None);
         check(b"\x65\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00", None);
     }
 }

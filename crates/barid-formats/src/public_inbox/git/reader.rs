@@ -13,11 +13,12 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use super::cache::ByteCache;
+use super::cache::{ByteCache, Bytes};
 use super::delta;
 use super::error::{ObjectError, ObjectResult};
 use super::limits::{
-    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, OBJECT_LEN_MAX, OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
+    CACHED_OBJECT_LEN_MAX, CHAIN_MAX, DAMAGED_COPIES_MAX, DECODED_BYTES_MAX, OBJECT_LEN_MAX,
+    OBJECT_SIZE_MAX, OBJECTS_BYTES, PAGES_BYTES, PIECE_LEN,
 };
 use super::object::ObjectKind;
 use super::oid::Oid;
@@ -41,10 +42,41 @@ pub(crate) struct ObjectReader {
     recent: Option<Arc<Pack>>,
 }
 
-/// Place of an object.
-enum Place {
+/// A copy of an object; there may be several.
+enum ObjectCopy {
     Packed(Arc<PackFiles>, u64),
     Loose(Loose),
+}
+
+/// Reads something of a copy.
+type CopyWork<'a, T> = &'a mut dyn FnMut(&mut ObjectReader, ObjectCopy) -> ObjectResult<T>;
+
+/// Damage found while an undamaged copy is searched.
+#[derive(Default)]
+struct CopyDamage {
+    first: Option<ObjectError>,
+    copies: usize,
+}
+
+impl CopyDamage {
+    /// Notes damage that does not prevent the search for another copy.
+    fn add(&mut self, error: ObjectError) -> ObjectResult<()> {
+        if error.is_ours() {
+            return Err(error);
+        }
+        self.first.get_or_insert(error);
+        Ok(())
+    }
+
+    /// Notes a damaged copy. Each may be expensive, so the search ends after some of them.
+    fn add_copy(&mut self, error: ObjectError) -> ObjectResult<()> {
+        self.add(error)?;
+        self.copies += 1;
+        match self.first.take_if(|_| self.copies == DAMAGED_COPIES_MAX) {
+            Some(first) => Err(first),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A loose object that is open, after its header.
@@ -62,8 +94,8 @@ pub(crate) struct BlobHead {
     /// Bytes of the blob.
     pub(crate) size: u64,
     /// Its first bytes: at least the header of a message, or [`HEADER_LEN_MAX`] bytes.
-    pub(crate) bytes: Arc<[u8]>,
-    /// Kept while the bytes of a long header are in memory.
+    pub(crate) bytes: Bytes,
+    /// Kept while the bytes of a long header, or of a large delta, are in memory.
     pub(crate) turn: Option<LongTurn>,
 }
 
@@ -89,36 +121,39 @@ impl ObjectReader {
         repository: Repository<'_>,
         oid: Oid,
         expected: ObjectKind,
-    ) -> ObjectResult<Arc<[u8]>> {
-        match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
-                let head = pack.head(&mut self.pages, offset)?;
-                let bytes = self.packed(&pack, offset, head)?;
-                let kind = self.kind(&pack, head)?;
+    ) -> ObjectResult<Bytes> {
+        self.of_copies(repository, oid, &mut |reader, copy| match copy {
+            ObjectCopy::Packed(pack, offset) => {
+                let head = pack.head(&mut reader.pages, offset)?;
+                let (bytes, _turn) = reader.packed(&pack, offset, head)?;
+                let kind = reader.kind(&pack, head)?;
                 if kind == expected { Ok(bytes) } else { Err(pack.damaged(wrong(kind))) }
             }
-            Place::Loose(mut loose) => {
+            ObjectCopy::Loose(mut loose) => {
                 loose.check(expected)?;
                 loose.whole()
             }
-        }
+        })
     }
 
     /// Reads the beginning of a blob, with the whole header of a message.
     pub(crate) fn head(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<BlobHead> {
-        let (size, mut text, path) = match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
+        self.of_copies(repository, oid, &mut Self::head_of_copy)
+    }
+
+    fn head_of_copy(&mut self, copy: ObjectCopy) -> ObjectResult<BlobHead> {
+        let (size, mut text, path) = match copy {
+            ObjectCopy::Packed(pack, offset) => {
                 let head = pack.head(&mut self.pages, offset)?;
-                if head.size <= HEAD_LEN || !matches!(head.kind, EntryKind::Whole(_)) {
-                    let bytes = self.packed(&pack, offset, head)?;
-                    self.check_blob(&pack, head)?;
-                    return Ok(BlobHead { size: bytes.len() as u64, bytes, turn: None });
-                }
                 self.check_blob(&pack, head)?;
+                if head.size <= HEAD_LEN || !matches!(head.kind, EntryKind::Whole(_)) {
+                    let (bytes, turn) = self.packed(&pack, offset, head)?;
+                    return Ok(BlobHead { size: bytes.len() as u64, bytes, turn });
+                }
                 let (file, path) = (Arc::clone(&pack.pack), pack.path.clone());
                 (head.size, ZlibReader::new(file, path.clone(), head.data_offset), path)
             }
-            Place::Loose(loose) => {
+            ObjectCopy::Loose(loose) => {
                 loose.check(ObjectKind::Blob)?;
                 (loose.size, loose.text, loose.path)
             }
@@ -138,7 +173,7 @@ impl ObjectReader {
                 break;
             }
         }
-        Ok(BlobHead { size, bytes: bytes.into(), turn })
+        Ok(BlobHead { size, bytes: Arc::new(bytes), turn })
     }
 
     /// Opens a blob for reading from any offset: in memory if it is small or a delta.
@@ -147,98 +182,124 @@ impl ObjectReader {
         repository: Repository<'_>,
         oid: Oid,
     ) -> ObjectResult<BlobStream> {
-        match self.find(repository, oid)? {
-            Place::Packed(pack, offset) => {
-                let head = pack.head(&mut self.pages, offset)?;
+        self.of_copies(repository, oid, &mut |reader, copy| match copy {
+            ObjectCopy::Packed(pack, offset) => {
+                let head = pack.head(&mut reader.pages, offset)?;
                 let is_plain = matches!(head.kind, EntryKind::Whole(_));
-                self.check_blob(&pack, head)?;
+                reader.check_blob(&pack, head)?;
                 if !is_plain || head.size <= PIECE_LEN as u64 {
-                    return self.packed(&pack, offset, head).map(BlobStream::Whole);
+                    let (bytes, _turn) = reader.packed(&pack, offset, head)?;
+                    return Ok(BlobStream::Whole(bytes));
                 }
                 let file = (Arc::clone(&pack.pack), pack.path.clone());
                 Ok(BlobStream::new(file, (head.data_offset, 0), head.size))
             }
-            Place::Loose(loose) => {
+            ObjectCopy::Loose(loose) => {
                 loose.check(ObjectKind::Blob)?;
                 let Loose { file, path, size, head_len, .. } = loose;
                 Ok(BlobStream::new((file, path), (0, head_len), size))
             }
-        }
+        })
     }
 
-    /// Finds an object in the packs, and then among the loose ones. Looks at new packs if it is in
-    /// neither: `git gc` may have moved it.
-    fn find(&mut self, repository: Repository<'_>, oid: Oid) -> ObjectResult<Place> {
-        let mut damage = None;
+    /// Runs `work` on the copies of an object until one is not damaged: those in packs first, and
+    /// then the loose ones. Looks at new packs if there is none: `git gc` may have moved it.
+    fn of_copies<T>(
+        &mut self,
+        repository: Repository<'_>,
+        oid: Oid,
+        work: CopyWork<'_, T>,
+    ) -> ObjectResult<T> {
+        let mut damage = CopyDamage::default();
         loop {
-            if let Some(found) = self.find_packed(repository, oid, &mut damage)? {
-                return Ok(Place::Packed(found.0, found.1));
+            let packs = repository.packs()?;
+            if let Some(result) = self.of_packs(repository, &packs, oid, &mut damage, work)? {
+                return Ok(result);
             }
             for path in repository.loose_paths(oid) {
-                match repository.vfs.open(&path, OpenOptions::READ) {
-                    Ok(file) => return Loose::open(Arc::from(file), path).map(Place::Loose),
+                let result = match repository.vfs.open(&path, OpenOptions::READ) {
+                    Ok(file) => Loose::open(Arc::from(file), path)
+                        .and_then(|loose| work(self, ObjectCopy::Loose(loose))),
                     Err(error)
                         if matches!(
                             error.kind(),
                             ErrorKind::NotFound | ErrorKind::NotADirectory
-                        ) => {}
-                    Err(source) => return Err(ObjectError::at(&path)(source)),
+                        ) =>
+                    {
+                        continue;
+                    }
+                    Err(source) => Err(ObjectError::at(&path)(source)),
+                };
+                match result {
+                    Ok(result) => return Ok(result),
+                    Err(error) => damage.add_copy(error)?,
                 }
             }
-            if !repository.relist()? {
+            if !repository.relist(&packs)? {
                 let missing = ObjectError::Missing { path: repository.path().to_owned() };
-                return Err(damage.unwrap_or(missing));
+                return Err(damage.first.unwrap_or(missing));
             }
         }
     }
 
-    fn find_packed(
+    fn of_packs<T>(
         &mut self,
         repository: Repository<'_>,
+        packs: &[Arc<Pack>],
         oid: Oid,
-        damage: &mut Option<ObjectError>,
-    ) -> ObjectResult<Option<(Arc<PackFiles>, u64)>> {
-        let packs = repository.packs()?;
+        damage: &mut CopyDamage,
+        work: CopyWork<'_, T>,
+    ) -> ObjectResult<Option<T>> {
+        // Objects that are read in turn are mostly in the same pack.
         let recent = self.recent.clone();
-        let recent = recent.filter(|recent| packs.iter().any(|pack| Arc::ptr_eq(pack, recent)));
-        // The newest names are as likely as any: packs are named by hashes.
-        for pack in recent.iter().chain(packs.iter()) {
-            let files = match repository.open(pack) {
-                Ok(files) => files,
+        let is_recent = |pack: &&Arc<Pack>| recent.as_ref().is_some_and(|r| Arc::ptr_eq(r, pack));
+        let first = packs.iter().find(is_recent);
+        for pack in first.into_iter().chain(packs.iter().filter(|pack| !is_recent(pack))) {
+            let found = repository.open(pack).and_then(|files| {
+                let offset = files.find(&mut self.pages, oid)?;
+                Ok(offset.map(|offset| (files, offset)))
+            });
+            let (files, offset) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
                 Err(ObjectError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                     continue;
                 }
-                Err(error) if error.is_ours() => return Err(error),
                 Err(error) => {
-                    damage.get_or_insert(error);
+                    damage.add(error)?;
                     continue;
                 }
             };
-            if let Some(offset) = files.find(&mut self.pages, oid)? {
-                self.recent = Some(Arc::clone(pack));
-                return Ok(Some((files, offset)));
+            match work(self, ObjectCopy::Packed(files, offset)) {
+                Ok(result) => {
+                    self.recent = Some(Arc::clone(pack));
+                    return Ok(Some(result));
+                }
+                Err(error) => damage.add_copy(error)?,
             }
         }
         Ok(None)
     }
 
-    /// Decodes the entry at `offset`, and what it is a delta to.
+    /// Decodes the entry at `offset`, and the entries that it is a delta to. From the first large
+    /// one on, this thread has the turn for them; base, delta and result are in memory at a time.
     fn packed(
         &mut self,
         pack: &PackFiles,
         offset: u64,
         head: EntryHead,
-    ) -> ObjectResult<Arc<[u8]>> {
-        let mut chain: Vec<EntryHead> = Vec::new();
-        let mut offsets: Vec<u64> = Vec::new();
+    ) -> ObjectResult<(Bytes, Option<LongTurn>)> {
+        let mut chain: Vec<(u64, EntryHead)> = Vec::new();
         let (mut at, mut head) = (offset, head);
+        let mut budget = DecodeBudget::default();
         let mut bytes = loop {
             if let Some(bytes) = self.objects.get((pack.id(), at)) {
                 break bytes;
             }
             let base = match head.kind {
                 EntryKind::Whole(_) => {
-                    let bytes: Arc<[u8]> = self.inflate(pack, head)?.into();
+                    budget.spend(pack, head.size)?;
+                    let bytes = Arc::new(self.inflate(pack, head)?);
                     self.remember(pack, at, &bytes);
                     break bytes;
                 }
@@ -247,25 +308,23 @@ impl ObjectReader {
             if chain.len() == CHAIN_MAX {
                 return Err(pack.damaged("has too long a chain of deltas"));
             }
-            chain.push(head);
-            offsets.push(at);
+            chain.push((at, head));
             at = base;
             head = pack.head(&mut self.pages, at)?;
         };
-        while let (Some(head), Some(at)) = (chain.pop(), offsets.pop()) {
+        while let Some((at, head)) = chain.pop() {
+            budget.spend(pack, head.size)?;
             let delta = self.inflate(pack, head)?;
             let damaged = || pack.damaged("has a damaged delta");
             let (_, size) = delta::sizes(&delta).ok_or_else(damaged)?;
-            if size > OBJECT_LEN_MAX {
-                return Err(ObjectError::TooLarge { path: pack.path.clone(), size });
-            }
-            bytes = delta::apply(&bytes, &delta).ok_or_else(damaged)?.into();
+            budget.spend(pack, size)?;
+            bytes = Arc::new(delta::apply(&bytes, &delta).ok_or_else(damaged)?);
             self.remember(pack, at, &bytes);
         }
-        Ok(bytes)
+        Ok((bytes, budget.turn))
     }
 
-    fn remember(&mut self, pack: &PackFiles, at: u64, bytes: &Arc<[u8]>) {
+    fn remember(&mut self, pack: &PackFiles, at: u64, bytes: &Bytes) {
         if bytes.len() <= CACHED_OBJECT_LEN_MAX {
             self.objects.insert((pack.id(), at), Arc::clone(bytes));
         }
@@ -305,11 +364,8 @@ impl ObjectReader {
         }
     }
 
-    /// Inflates the data of an entry.
+    /// Inflates the data of an entry, whose size the budget allows.
     fn inflate(&mut self, pack: &PackFiles, head: EntryHead) -> ObjectResult<Vec<u8>> {
-        if head.size > OBJECT_LEN_MAX {
-            return Err(ObjectError::TooLarge { path: pack.path.clone(), size: head.size });
-        }
         let mut out = vec![0; head.size as usize];
         self.inflate_into(pack, head, &mut out)?;
         Ok(out)
@@ -344,6 +400,30 @@ impl ObjectReader {
     }
 }
 
+/// Bytes that are decoded for one object.
+#[derive(Default)]
+struct DecodeBudget {
+    decoded: u64,
+    turn: Option<LongTurn>,
+}
+
+impl DecodeBudget {
+    /// Allows `size` bytes to be decoded, after a wait for the turn if they are many.
+    fn spend(&mut self, pack: &PackFiles, size: u64) -> ObjectResult<()> {
+        if size > OBJECT_LEN_MAX {
+            return Err(ObjectError::TooLarge { path: pack.path.clone(), size });
+        }
+        self.decoded += size;
+        if self.decoded > DECODED_BYTES_MAX {
+            return Err(pack.damaged("has deltas that take more than 1 GB to decode"));
+        }
+        if size > LONG_LEN as u64 && self.turn.is_none() {
+            self.turn = Some(long_turn());
+        }
+        Ok(())
+    }
+}
+
 impl Loose {
     fn open(file: Arc<dyn File>, path: PathBuf) -> ObjectResult<Self> {
         let bad = || ObjectError::damaged(&path, "is not a loose object");
@@ -363,6 +443,9 @@ impl Loose {
         let size = std::str::from_utf8(&head[space + 1..]).ok().and_then(|size| size.parse().ok());
         let kind = ObjectKind::named(&head[..space]);
         let (Some(kind), Some(size)) = (kind, size) else { return Err(bad()) };
+        if size > OBJECT_SIZE_MAX {
+            return Err(ObjectError::damaged(&path, "claims an impossible size"));
+        }
         let head_len = head.len() as u64 + 1;
         Ok(Self { file, path, text, kind, size, head_len })
     }
@@ -374,16 +457,17 @@ impl Loose {
         }
     }
 
-    fn whole(&mut self) -> ObjectResult<Arc<[u8]>> {
+    fn whole(&mut self) -> ObjectResult<Bytes> {
         if self.size > OBJECT_LEN_MAX {
             return Err(ObjectError::TooLarge { path: self.path.clone(), size: self.size });
         }
+        let _turn = (self.size > LONG_LEN as u64).then(long_turn);
         let mut bytes = vec![0; self.size as usize];
         if self.text.read(&mut bytes)? < bytes.len() {
             return Err(ObjectError::damaged(&self.path, "is truncated"));
         }
         self.text.finish()?;
-        Ok(bytes.into())
+        Ok(Arc::new(bytes))
     }
 }
 

@@ -12,6 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::limits::{REF_LEN_MAX, REFS_LEN_MAX, SYMREFS_MAX};
 use super::oid::Oid;
 
+/// Number of hexadecimal digits in a name of a SHA-256 repository.
+const SHA256_HEX_LEN: usize = 64;
+
 /// The history of a repository, as its files name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tip {
@@ -35,7 +38,7 @@ impl Tip {
 /// Errors of the file system; [`Error::Object`] for a HEAD that is damaged;
 /// [`Error::Unsupported`] for SHA-256 and for reftables.
 pub(crate) fn tip(vfs: &dyn Vfs, git_dir: &Path) -> Result<Tip> {
-    let commit = commit_of_head(vfs, git_dir)?;
+    let commit = follow_head(vfs, git_dir, &mut Vec::new())?;
     let path = git_dir.join("shallow");
     let text = read_if_there(vfs, &path, REFS_LEN_MAX)?.unwrap_or_default();
     let mut shallow: Vec<Oid> = text.split(|byte| *byte == b'\n').filter_map(Oid::parse).collect();
@@ -43,28 +46,26 @@ pub(crate) fn tip(vfs: &dyn Vfs, git_dir: &Path) -> Result<Tip> {
     Ok(Tip { commit, shallow })
 }
 
-/// Returns the files that change with the tip: `HEAD`, the ref that it names, and those of all
-/// refs.
+/// Returns the files that change with the tip: `HEAD`, the refs that it leads to, and the files of
+/// several refs.
 pub(crate) fn ref_paths(vfs: &dyn Vfs, git_dir: &Path) -> Vec<PathBuf> {
-    let head = git_dir.join("HEAD");
-    let text = vfs.read(&head, REF_LEN_MAX).unwrap_or_default();
-    let target = target_of(&text).map(|name| git_dir.join(OsStr::from_bytes(name)));
-    let others = ["packed-refs", "shallow"].map(|name| git_dir.join(name));
-    [head].into_iter().chain(target).chain(others).collect()
+    let mut paths = Vec::new();
+    // The error is that of `tip`.
+    drop(follow_head(vfs, git_dir, &mut paths));
+    paths.extend(["packed-refs", "shallow"].map(|name| git_dir.join(name)));
+    paths
 }
 
-fn commit_of_head(vfs: &dyn Vfs, git_dir: &Path) -> Result<Option<Oid>> {
+/// Follows HEAD to its commit; appends the paths of HEAD and of each loose ref on the way, also of
+/// one that does not exist.
+fn follow_head(vfs: &dyn Vfs, git_dir: &Path, visited: &mut Vec<PathBuf>) -> Result<Option<Oid>> {
     let mut name = b"HEAD".to_vec();
     for _ in 0..=SYMREFS_MAX {
         let path = git_dir.join(OsStr::from_bytes(&name));
-        let bad = |problem| Error::Object {
-            path: path.clone(),
-            object: String::from_utf8_lossy(&name).into_owned(),
-            problem,
-        };
+        visited.push(path.clone());
         let Some(text) = read_if_there(vfs, &path, REF_LEN_MAX)? else {
             if name == b"HEAD" {
-                return Err(bad("is missing"));
+                return Err(bad_ref(path, &name, "is missing"));
             }
             return packed(vfs, git_dir, &name);
         };
@@ -78,14 +79,25 @@ fn commit_of_head(vfs: &dyn Vfs, git_dir: &Path) -> Result<Option<Oid>> {
             continue;
         }
         let hex = text.trim_ascii();
-        if hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit) {
-            let what = "the repository uses SHA-256, which barid cannot read";
-            return Err(Error::Unsupported { path: git_dir.to_owned(), what });
+        if is_sha256(hex) {
+            return Err(sha256(git_dir));
         }
-        return Oid::parse(hex).map(Some).ok_or_else(|| bad("is not a ref"));
+        return Oid::parse(hex).map(Some).ok_or_else(|| bad_ref(path, &name, "is not a ref"));
     }
-    let (path, object) = (git_dir.join("HEAD"), "HEAD".to_owned());
-    Err(Error::Object { path, object, problem: "names too many symbolic refs in turn" })
+    Err(bad_ref(git_dir.join("HEAD"), b"HEAD", "names too many symbolic refs in turn"))
+}
+
+fn bad_ref(path: PathBuf, name: &[u8], problem: &'static str) -> Error {
+    Error::Object { path, object: String::from_utf8_lossy(name).into_owned(), problem }
+}
+
+fn is_sha256(hex: &[u8]) -> bool {
+    hex.len() == SHA256_HEX_LEN && hex.iter().all(u8::is_ascii_hexdigit)
+}
+
+fn sha256(git_dir: &Path) -> Error {
+    let what = "the repository uses SHA-256, which barid cannot read";
+    Error::Unsupported { path: git_dir.to_owned(), what }
 }
 
 /// Returns the name in a symbolic ref; `None` if it is not one, or leads out of the repository.
@@ -101,11 +113,19 @@ fn target_of(text: &[u8]) -> Option<&[u8]> {
 fn packed(vfs: &dyn Vfs, git_dir: &Path, name: &[u8]) -> Result<Option<Oid>> {
     let path = git_dir.join("packed-refs");
     let text = read_if_there(vfs, &path, REFS_LEN_MAX)?.unwrap_or_default();
-    let found = text.split(|byte| *byte == b'\n').find_map(|line| {
-        let (hex, rest) = line.split_at_checked(Oid::HEX_LEN)?;
-        (rest.strip_prefix(b" ")?.trim_ascii_end() == name).then(|| Oid::parse(hex))
-    });
-    Ok(found.flatten())
+    for line in text.split(|byte| *byte == b'\n') {
+        // Lines of comments and of peeled tags have no name.
+        let Some(space) = memchr::memchr(b' ', line) else { continue };
+        let (hex, found) = (&line[..space], line[space + 1..].trim_ascii_end());
+        if is_sha256(hex) {
+            return Err(sha256(git_dir));
+        }
+        if found == name {
+            let oid = Oid::parse(hex).map(Some);
+            return oid.ok_or_else(|| bad_ref(path, name, "has a damaged line"));
+        }
+    }
+    Ok(None)
 }
 
 fn read_if_there(vfs: &dyn Vfs, path: &Path, len_max: u64) -> Result<Option<Vec<u8>>> {
@@ -164,6 +184,25 @@ mod tests {
         check(&[head, ("refs/heads/master", "ref: refs/heads/master")], Err("in turn"));
         check(&[("HEAD", "ref: refs/heads/.invalid\n")], Err("reftables"));
         check(&[("HEAD", &"a".repeat(64))], Err("SHA-256"));
+        let sha256 = format!("# pack-refs with: peeled\n{} refs/heads/x\n", "a".repeat(64));
+        check(&[head, ("packed-refs", &sha256)], Err("SHA-256"));
+        for line in [&HEX[1..], &format!("{HEX}0"), "x", ""] {
+            let damaged = format!("{line} refs/heads/master\n");
+            check(&[head, ("packed-refs", &damaged)], Err("refs/heads/master has a damaged line"));
+        }
         check(&[("HEAD", &"a".repeat(5000))], Err("too large"));
+    }
+
+    #[test]
+    fn all_refs_on_the_way_to_the_commit_are_watched() {
+        let vfs = MemVfs::new();
+        vfs.create_dir_all(Path::new("/g/refs/heads"), 0o700).unwrap();
+        for (name, target) in [("HEAD", "refs/heads/a"), ("refs/heads/a", "refs/heads/b")] {
+            let file = vfs.open(&Path::new("/g").join(name), OpenOptions::create_new(0o600));
+            file.unwrap().write_all_at(format!("ref: {target}\n").as_bytes(), 0).unwrap();
+        }
+        let names = ["HEAD", "refs/heads/a", "refs/heads/b", "packed-refs", "shallow"];
+        let expected = names.map(|name| Path::new("/g").join(name));
+        assert_eq!(ref_paths(&vfs, Path::new("/g")), expected);
     }
 }

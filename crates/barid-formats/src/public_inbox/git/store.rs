@@ -1,11 +1,11 @@
 //! The objects of a repository: its packs, its loose files, and those of its alternates.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::{FileStamp, FileType, Vfs};
 
@@ -15,14 +15,49 @@ use super::oid::Oid;
 use super::pack::{Pack, PackFiles};
 
 /// Age of the last change of a folder, in nanoseconds, below which an equal stamp proves nothing.
-const RACY_NANOS: i64 = 2_000_000_000;
+const RACY_NANOS: u64 = 2_000_000_000;
 
 /// The objects of one repository. Lists packs when they are first needed, and again when an object
 /// is missing and the folders of packs have changed.
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     objects: PathBuf,
+    open: Arc<OpenPacks>,
     state: Mutex<StoreState>,
+}
+
+/// Packs whose files are open, of several repositories together.
+#[derive(Debug, Default)]
+pub(crate) struct OpenPacks {
+    /// In the order of opening.
+    packs: Mutex<VecDeque<Arc<Pack>>>,
+}
+
+impl OpenPacks {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Pack>>> {
+        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Adds a pack that was opened; closes the oldest one if there are too many.
+    fn add(&self, pack: Arc<Pack>) {
+        let mut packs = self.lock();
+        packs.push_back(pack);
+        if packs.len() > PACKS_OPEN_MAX
+            && let Some(oldest) = packs.pop_front()
+        {
+            oldest.close();
+        }
+    }
+
+    /// Closes packs that do not exist any more.
+    fn remove(&self, gone: &HashSet<*const Pack>) {
+        self.lock().retain(|pack| !gone.contains(&Arc::as_ptr(pack)));
+    }
 }
 
 /// The objects of a repository on a file system.
@@ -38,18 +73,25 @@ struct StoreState {
     packs: Arc<[Arc<Pack>]>,
     /// The stamps of the folders of packs before they were listed.
     listed: Option<Vec<FileStamp>>,
-    /// Packs whose files are open, in the order of opening.
-    open: VecDeque<Arc<Pack>>,
 }
 
 impl ObjectStore {
-    /// Makes the store of the repository at `git_dir`; reads nothing yet.
-    pub(crate) fn new(git_dir: &Path) -> Self {
-        Self { objects: git_dir.join("objects"), state: Mutex::default() }
+    /// Makes the store of the repository at `git_dir`, whose open packs count among `open`; reads
+    /// nothing yet.
+    pub(crate) fn new(git_dir: &Path, open: Arc<OpenPacks>) -> Self {
+        Self { objects: git_dir.join("objects"), open, state: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, StoreState> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ObjectStore {
+    /// Closes the packs, which others may keep open.
+    fn drop(&mut self) {
+        let packs = Arc::clone(&self.lock().packs);
+        self.open.remove(&packs.iter().map(Arc::as_ptr).collect());
     }
 }
 
@@ -68,34 +110,31 @@ impl<'a> Repository<'a> {
         Ok(Arc::clone(&state.packs))
     }
 
-    /// Lists the packs again if they may have changed; returns `true` if it did.
-    pub(super) fn relist(&self) -> ObjectResult<bool> {
+    /// Lists the packs again if they may have changed since they were `searched`. Returns `true` if
+    /// there are others now, because of this call or of another thread.
+    pub(super) fn relist(&self, searched: &Arc<[Arc<Pack>]>) -> ObjectResult<bool> {
         let mut state = self.store.lock();
+        if !Arc::ptr_eq(&state.packs, searched) {
+            return Ok(true);
+        }
         let now = self.vfs.now().unix_nanos;
         let stamps = self.stamps(&state.dirs);
+        // A time far in the future is one that a program has set: no change repeats it.
         let is_settled = |stamp: &FileStamp| {
-            let latest = stamp.modified.max(stamp.changed).unix_nanos;
-            now.saturating_sub(latest) >= RACY_NANOS
+            now.abs_diff(stamp.modified.max(stamp.changed).unix_nanos) >= RACY_NANOS
         };
         if state.listed.as_ref() == Some(&stamps) && stamps.iter().all(is_settled) {
             return Ok(false);
         }
-        let was: Vec<PathBuf> = state.packs.iter().map(|pack| pack.path().to_owned()).collect();
         self.list(&mut state)?;
-        Ok(!was.iter().map(PathBuf::as_path).eq(state.packs.iter().map(|pack| pack.path())))
+        Ok(!Arc::ptr_eq(&state.packs, searched))
     }
 
     /// Returns the open files of a pack.
     pub(super) fn open(&self, pack: &Arc<Pack>) -> ObjectResult<Arc<PackFiles>> {
         let (files, is_new) = pack.files(self.vfs)?;
         if is_new {
-            let mut state = self.store.lock();
-            state.open.push_back(Arc::clone(pack));
-            if state.open.len() > PACKS_OPEN_MAX
-                && let Some(oldest) = state.open.pop_front()
-            {
-                oldest.close();
-            }
+            self.store.open.add(Arc::clone(pack));
         }
         Ok(files)
     }
@@ -123,25 +162,39 @@ impl<'a> Repository<'a> {
         let stamps = self.stamps(&state.dirs);
         let mut packs = Vec::new();
         for dir in state.dirs.iter() {
-            self.list_packs(&dir.join("pack"), &mut packs)?;
+            match self.list_packs(&dir.join("pack"), &mut packs) {
+                Err(error) if error.is_ours() || *dir == self.store.objects => return Err(error),
+                _ => {}
+            }
         }
-        // Packs that are still there keep their open files.
-        let kept = |path: PathBuf| {
-            let known = state.packs.iter().find(|pack| pack.path() == path);
-            known.cloned().unwrap_or_else(|| Arc::new(Pack::new(path)))
-        };
-        let packs: Vec<Arc<Pack>> = packs.into_iter().map(kept).collect();
-        state.open.retain(|pack| packs.iter().any(|kept| Arc::ptr_eq(kept, pack)));
-        state.packs = packs.into();
+        state.packs.iter().for_each(|pack| pack.forget_damage());
+        if !state.packs.iter().map(|pack| pack.path()).eq(packs.iter().map(PathBuf::as_path)) {
+            // Packs that are still there keep their open files.
+            let known: HashMap<&Path, &Arc<Pack>> =
+                state.packs.iter().map(|pack| (pack.path(), pack)).collect();
+            let kept = |path: PathBuf| match known.get(&*path) {
+                Some(pack) => Arc::clone(pack),
+                None => Arc::new(Pack::new(path)),
+            };
+            let packs: Arc<[Arc<Pack>]> = packs.into_iter().map(kept).collect();
+            let mut gone: HashSet<*const Pack> = state.packs.iter().map(Arc::as_ptr).collect();
+            packs.iter().for_each(|pack| _ = gone.remove(&Arc::as_ptr(pack)));
+            self.store.open.remove(&gone);
+            state.packs = packs;
+        }
         state.listed = Some(stamps);
         Ok(())
     }
 
-    /// Appends the paths of the packs in a folder that have an index, the newest name last.
+    /// Appends the paths of the packs in a folder that have an index, in the order of their names.
     fn list_packs(&self, folder: &Path, packs: &mut Vec<PathBuf>) -> ObjectResult<()> {
         let dir = match self.vfs.open_dir(folder) {
             Ok(dir) => dir,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(());
+            }
             Err(source) => return Err(ObjectError::at(folder)(source)),
         };
         let mut names: Vec<Vec<u8>> = Vec::new();
@@ -167,8 +220,11 @@ impl<'a> Repository<'a> {
             let path = dirs[at].join("info/alternates");
             let text = match self.vfs.read(&path, ALTERNATES_LEN_MAX) {
                 Ok(text) => text,
-                Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-                Err(source) => return Err(ObjectError::at(&path)(source)),
+                Err(source) if crate::files::is_ours(&source) => {
+                    return Err(ObjectError::at(&path)(source));
+                }
+                // Alternates that cannot be read are passed over, as by git.
+                Err(_) => Vec::new(),
             };
             for line in text.split(|byte| *byte == b'\n') {
                 if line.is_empty() || line.starts_with(b"#") || dirs.len() >= OBJECT_DIRS_MAX {
@@ -185,5 +241,36 @@ impl<'a> Repository<'a> {
             at += 1;
         }
         Ok(dirs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::{CallKind, CountingVfs, Host as _, MemVfs, OpenOptions, Timestamp};
+
+    #[test]
+    fn a_list_that_another_thread_renewed_is_searched() {
+        let vfs = MemVfs::new();
+        let folder = Path::new("/g/objects/pack");
+        vfs.create_dir_all(folder, 0o700).unwrap();
+        let store = ObjectStore::new(Path::new("/g"), Arc::default());
+        let repository = Repository { vfs: &vfs, store: &store };
+        let searched = repository.packs().unwrap();
+        assert!(!repository.relist(&searched).unwrap(), "nothing is new");
+        vfs.open(&folder.join("pack-1.idx"), OpenOptions::create_new(0o600)).unwrap();
+        // Two threads have searched the same packs, and the folder has not changed for long.
+        vfs.set_now(Timestamp { unix_nanos: vfs.now().unix_nanos + 10 * RACY_NANOS as i64 });
+        assert!(repository.relist(&searched).unwrap());
+        assert!(repository.relist(&searched).unwrap());
+        let searched = repository.packs().unwrap();
+        assert_eq!(searched.len(), 1);
+        assert!(!repository.relist(&searched).unwrap());
+        // A folder whose time is in the future is not listed each time.
+        vfs.set_now(Timestamp { unix_nanos: 0 });
+        let counting = CountingVfs::new(vfs);
+        let repository = Repository { vfs: &counting, store: &store };
+        assert!(!repository.relist(&searched).unwrap());
+        assert_eq!(counting.counts().of(CallKind::List), 0);
     }
 }

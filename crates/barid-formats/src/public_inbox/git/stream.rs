@@ -7,6 +7,7 @@ use barid_vfs::File;
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
+use super::cache::Bytes;
 use super::error::{ObjectError, ObjectResult};
 use super::limits::PIECE_LEN;
 
@@ -70,7 +71,7 @@ impl ZlibReader {
 /// A blob that is read from any offset; going forward costs least.
 pub(crate) enum BlobStream {
     /// A blob in memory.
-    Whole(Arc<[u8]>),
+    Whole(Bytes),
     /// A blob that is decompressed as far as it is read.
     Zlib(Box<ZlibBlob>),
 }
