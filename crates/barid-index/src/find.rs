@@ -1,6 +1,8 @@
 //! Finding the documents that contain a text.
 
+use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 
 use barid_query::search::{BitSet, TextKind, TextScope};
 use barid_vfs::le::LeReader;
@@ -59,12 +61,21 @@ impl Segment {
     fn find_in(&self, kinds: &[TextKind], pieces: &Pieces) -> io::Result<Option<Answer>> {
         let mut hunt = Hunt::new(self, pieces);
         for kind in kinds {
-            let is_whole = hunt.singles(*kind)?.is_some() && hunt.shared(*kind)?.is_some();
+            let is_whole = hunt.shared(*kind)?.is_some() && hunt.singles(*kind, None)?.is_some();
             if !is_whole {
                 return Ok(None);
             }
         }
-        let mut answer = hunt.answer(pieces);
+        // The other pieces can only be in documents with the longest one.
+        let longest = hunt.docs_of_longest();
+        if pieces.pieces.len() > 1 && !longest.is_empty() {
+            for kind in kinds {
+                if hunt.singles(*kind, Some(&longest))?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        let mut answer = hunt.answer();
         if let [kind] = kinds
             && self.keep_grams(*kind, pieces, &mut answer.possible)?.is_none()
         {
@@ -134,6 +145,8 @@ struct Hunted<'p> {
 /// The lookup of all pieces of a search text.
 struct Hunt<'s, 'p> {
     segment: &'s Segment,
+    pieces: &'p Pieces,
+    /// Of one piece after another: the probes among tokens, then those among pairs.
     hunted: Vec<Hunted<'p>>,
 }
 
@@ -158,26 +171,37 @@ impl<'s, 'p> Hunt<'s, 'p> {
             };
             Hunted { finder: Finder::new(text), in_pairs, docs: BitSet::none(segment.len()) }
         });
-        Self { segment, hunted: hunted.collect() }
+        Self { segment, pieces, hunted: hunted.collect() }
     }
 
-    /// Looks through the terms of single documents.
-    fn singles(&mut self, kind: TextKind) -> io::Result<Option<()>> {
-        let (hunted, mut unpacked) = (&mut self.hunted, Vec::new());
-        self.segment.each_block(
-            self.segment.section(Section::Singles(kind)),
-            &mut |entry, block| {
-                let (text, numbers) = parts(block, &mut unpacked)?;
-                for hunted in hunted.iter_mut() {
-                    let Hunted { finder, in_pairs, docs } = hunted;
-                    let mut runs = Runs { numbers: LeReader(numbers.0), doc: entry.first, end: 0 };
-                    for ordinal in hits(text, finder, *in_pairs) {
-                        docs.insert(runs.doc_of(ordinal)?);
-                    }
+    /// Returns the number of probes of a piece among tokens, and among pairs.
+    fn probes_of(&self, piece: &Piece) -> (usize, usize) {
+        (piece.plain.len(), if self.segment.has_pairs { piece.pairs.len() } else { 0 })
+    }
+
+    /// Looks for the longest piece through the terms of single documents; or, with the documents
+    /// that have it, for the others through the terms of those.
+    fn singles(&mut self, kind: TextKind, within: Option<&BitSet>) -> io::Result<Option<()>> {
+        let blocks = self.segment.section(Section::Singles(kind));
+        let (plain, pairs) =
+            self.pieces.pieces.first().map_or((0, 0), |piece| self.probes_of(piece));
+        let (longest, others) = self.hunted.split_at_mut(plain + pairs);
+        let (hunted, blocks) = match within {
+            None => (longest, Cow::Borrowed(blocks)),
+            Some(docs) => (others, Cow::Owned(blocks_of(blocks, docs))),
+        };
+        let mut unpacked = Vec::new();
+        self.segment.each_block(&blocks, &mut |entry, block| {
+            let (text, numbers) = parts(block, &mut unpacked)?;
+            for hunted in hunted.iter_mut() {
+                let Hunted { finder, in_pairs, docs } = hunted;
+                let mut runs = Runs { numbers: LeReader(numbers.0), doc: entry.first, end: 0 };
+                for ordinal in hits(text, finder, *in_pairs) {
+                    docs.insert(runs.doc_of(ordinal)?);
                 }
-                Some(())
-            },
-        )
+            }
+            Some(())
+        })
     }
 
     /// Looks through the terms of several documents.
@@ -221,27 +245,39 @@ impl<'s, 'p> Hunt<'s, 'p> {
         Ok(Some(()))
     }
 
-    /// Joins what was found of the pieces.
-    fn answer(self, pieces: &Pieces) -> Answer {
-        let len = self.segment.len();
-        let mut hunted = self.hunted.into_iter().map(|hunted| hunted.docs);
-        let mut joined = |probes: &[Probe], is_sought: bool| {
-            let mut docs = BitSet::none(len);
-            let sets = hunted.by_ref().take(if is_sought { probes.len() } else { 0 });
-            for (at, set) in sets.enumerate() {
-                match at {
-                    0 => docs = set,
-                    _ => docs.keep(&set),
-                }
-            }
-            docs
+    /// Returns the documents with all of some probes.
+    fn joined(&self, probes: Range<usize>) -> BitSet {
+        let mut sets = self.hunted[probes].iter().map(|hunted| &hunted.docs);
+        let first = sets.next().cloned();
+        let mut docs = first.unwrap_or_else(|| BitSet::none(self.segment.len()));
+        sets.for_each(|set| docs.keep(set));
+        docs
+    }
+
+    /// Returns the documents with the longest piece.
+    fn docs_of_longest(&self) -> BitSet {
+        let Some(piece) = self.pieces.pieces.first() else {
+            return BitSet::all(self.segment.len());
         };
+        let (plain, pairs) = self.probes_of(piece);
+        let mut docs = self.joined(0..plain);
+        docs.add(&self.joined(plain..plain + pairs));
+        docs
+    }
+
+    /// Joins what was found of the pieces.
+    fn answer(&self) -> Answer {
+        let len = self.segment.len();
         let mut all = Answer { certain: BitSet::none(len), possible: BitSet::all(len) };
-        for Piece { plain, pairs, is_plain_exact, is_pairs_exact, .. } in &pieces.pieces {
-            let (mut docs, in_pairs) = (joined(plain, true), joined(pairs, self.segment.has_pairs));
-            if pieces.is_one {
-                all.certain = if *is_plain_exact { docs.clone() } else { BitSet::none(len) };
-                if *is_pairs_exact {
+        let mut at = 0;
+        for piece in &self.pieces.pieces {
+            let (plain, pairs) = self.probes_of(piece);
+            let (mut docs, in_pairs) =
+                (self.joined(at..at + plain), self.joined(at + plain..at + plain + pairs));
+            at += plain + pairs;
+            if self.pieces.is_one {
+                all.certain = if piece.is_plain_exact { docs.clone() } else { BitSet::none(len) };
+                if piece.is_pairs_exact {
                     all.certain.add(&in_pairs);
                 }
             }
@@ -250,6 +286,16 @@ impl<'s, 'p> Hunt<'s, 'p> {
         }
         all
     }
+}
+
+/// Returns the blocks with terms of documents of a set. A block has those from its first document
+/// to the first one of the next.
+fn blocks_of(blocks: &[BlockEntry], docs: &BitSet) -> Vec<BlockEntry> {
+    let ends = blocks.iter().skip(1).map(|next| next.first).chain([u64::MAX]);
+    let number = |doc: u64| u32::try_from(doc).unwrap_or(u32::MAX);
+    let has_any =
+        |(block, end): &(&BlockEntry, u64)| docs.has_any_of(number(block.first), number(*end));
+    blocks.iter().zip(ends).filter(has_any).map(|(block, _)| *block).collect()
 }
 
 /// Returns the numbers of the terms of a block in which a text is, ascending, each once.

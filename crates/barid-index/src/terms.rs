@@ -160,6 +160,7 @@ pub(crate) struct Piece {
 /// A search text as pieces that are looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
+    /// The longest first.
     pub(crate) pieces: Vec<Piece>,
     /// Boundaries that a text with the search text has.
     pub(crate) grams: Vec<u32>,
@@ -189,10 +190,8 @@ impl Pieces {
             before = Some((start, end));
         }
         let is_one = matches!(before, Some((0, end)) if end == needle.len());
-        if pieces.len() > PIECES_MAX {
-            pieces.sort_by_key(|piece: &Piece| std::cmp::Reverse(piece.len));
-            pieces.truncate(PIECES_MAX);
-        }
+        pieces.sort_by_key(|piece: &Piece| std::cmp::Reverse(piece.len));
+        pieces.truncate(PIECES_MAX);
         grams.truncate(GRAMS_MAX);
         let has_break = needle.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
         Self { pieces, grams, is_one, has_break }

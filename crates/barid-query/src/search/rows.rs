@@ -103,6 +103,21 @@ impl BitSet {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// Returns `true` if a number from `first` to `last`, both included, is in the set.
+    /// O(distance / 64).
+    #[must_use]
+    pub fn has_any_of(&self, first: u32, last: u32) -> bool {
+        let mut at = first;
+        while at <= last && at < self.len {
+            let bits = self.bits_from(at) & (u64::MAX >> (63 - (last - at).min(63)));
+            if bits != 0 {
+                return true;
+            }
+            at = at.saturating_add(64);
+        }
+        false
+    }
+
     /// Returns the numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().zip(0_u32..).flat_map(|(word, at)| {
@@ -145,6 +160,26 @@ mod tests {
         both.add(&all);
         assert_eq!(both, all);
         assert!(BitSet::none(0).is_empty() && BitSet::all(0).is_empty());
+    }
+
+    #[test]
+    fn ranges_are_looked_at() {
+        let mut set = BitSet::none(300);
+        [5, 64, 200].into_iter().for_each(|number| set.insert(number));
+        for (first, last, expected) in [
+            (0, 4, false),
+            (0, 5, true),
+            (5, 5, true),
+            (6, 63, false),
+            (6, 64, true),
+            (65, 199, false),
+            (65, 200, true),
+            (201, u32::MAX, false),
+            (9, 8, false),
+            (400, 500, false),
+        ] {
+            assert_eq!(set.has_any_of(first, last), expected, "{first} {last}");
+        }
     }
 
     #[test]
