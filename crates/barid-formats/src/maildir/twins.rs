@@ -73,6 +73,7 @@ fn resolve_base(
     if found.files.len() > 1 || !twins.is_empty() {
         listing.twin_bases.insert(hash);
     }
+    let are_there = !found.files.is_empty();
     for at in &twins {
         claim_twin(listing, before, *at, base, &mut found);
     }
@@ -82,11 +83,14 @@ fn resolve_base(
     let mut files = found.files;
     if let Some(fresh) = fresh.filter(|_| row.is_none()) {
         let first = (0..files.len()).min_by_key(|at| files[*at].inode);
-        if let Some(file) = first.map(|at| files.swap_remove(at))
-            && let Some(name) = listing.names.add(&file.name)
-        {
-            let sighting = &mut listing.sightings[fresh as usize];
-            (sighting.name, sighting.in_new) = (name, file.in_new);
+        if let Some(file) = first.map(|at| files.swap_remove(at)) {
+            if let Some(name) = listing.names.add(&file.name) {
+                let sighting = &mut listing.sightings[fresh as usize];
+                (sighting.name, sighting.in_new) = (name, file.in_new);
+            }
+        } else if are_there {
+            // It is a twin whose first message is gone.
+            listing.fresh.retain(|at| *at != fresh);
         }
     }
     files.sort_by_key(|file| file.inode);

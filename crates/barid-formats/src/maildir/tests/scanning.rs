@@ -364,6 +364,10 @@ fn twins_are_two_messages() {
     world.remove("cur/1.h:2,S");
     assert_eq!(world.scan().expunged, [uid(1)]);
     assert_eq!(world.read(2).unwrap(), b"Subject: two\n\n");
+    // The one that is left is still the second one.
+    world.rename("cur/1.h:2,FR", "cur/1.h:2,F");
+    world.scan();
+    assert_eq!(world.lines(), ["2 cur/1.h:2,F Flagged", "3 new/9.h Recent"]);
 }
 
 #[test]
