@@ -40,12 +40,14 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    fn visit_known_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> Result<()> {
+    fn visit_known_keys(&self, visit: &mut dyn FnMut(KnownKey) -> bool) -> Result<()> {
         let mut cores = self.core_cursor();
         for physical in self.overlay.live(0) {
             let Core { uid, key, size, location, .. } = cores.get(physical)?;
             let in_new = matches!(location, RowLocation::Name { in_new: true, .. });
-            visit(KnownKey { uid, key, size, in_new });
+            if !visit(KnownKey { uid, key, size, in_new }) {
+                break;
+            }
         }
         Ok(())
     }
@@ -83,7 +85,10 @@ impl Known for Snapshot {
     ) -> std::result::Result<(), SinkError> {
         Ok(self.visit_known(first, visit)?)
     }
-    fn visit_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> std::result::Result<(), SinkError> {
+    fn visit_keys(
+        &self,
+        visit: &mut dyn FnMut(KnownKey) -> bool,
+    ) -> std::result::Result<(), SinkError> {
         Ok(self.visit_known_keys(visit)?)
     }
 }

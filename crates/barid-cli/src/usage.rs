@@ -11,7 +11,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["find", "grep", "query"], "`barid search`"),
     (&["read", "view", "cat", "print", "open"], "`barid show`"),
     (&["add", "import", "insert"], "`barid append`"),
-    (&["export", "migrate"], "`barid convert`, or `barid copy`"),
+    (&["migrate"], "`barid convert`, or `barid copy`"),
     (&["cp", "duplicate"], "`barid copy`"),
     (&["mark", "unflag", "star"], "`barid flag`"),
     (&["restore", "undelete", "unexpunge"], "`barid undo`"),

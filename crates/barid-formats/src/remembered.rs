@@ -59,13 +59,16 @@ macro_rules! known_of_remembered {
             }
             fn visit_keys(
                 &self,
-                visit: &mut dyn FnMut(barid_mailbox::KnownKey),
+                visit: &mut dyn FnMut(barid_mailbox::KnownKey) -> bool,
             ) -> std::result::Result<(), barid_mailbox::SinkError> {
                 let many = self.has_many_new();
                 for KnownMessage { uid, key, size, location, .. } in self.messages() {
                     let in_new = location.message_name().is_some_and(|name| name.in_new);
                     for _ in 0..if many { 1000 } else { 1 } {
-                        visit(barid_mailbox::KnownKey { uid, key, size, in_new: in_new || many });
+                        let in_new = in_new || many;
+                        if !visit(barid_mailbox::KnownKey { uid, key, size, in_new }) {
+                            return Ok(());
+                        }
                     }
                 }
                 Ok(())

@@ -79,13 +79,16 @@ pub trait Known: Sync {
         first: u32,
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> std::result::Result<(), SinkError>;
-    /// Visits all messages, without their names. As slow as [`Known::visit`] unless overridden.
-    fn visit_keys(&self, visit: &mut dyn FnMut(KnownKey)) -> std::result::Result<(), SinkError> {
+    /// Visits all messages, without their names, until `visit` returns `false`. As slow as
+    /// [`Known::visit`] unless overridden.
+    fn visit_keys(
+        &self,
+        visit: &mut dyn FnMut(KnownKey) -> bool,
+    ) -> std::result::Result<(), SinkError> {
         self.visit(0, &mut |message| {
             let KnownMessage { uid, key, size, .. } = *message;
             let in_new = message.location.message_name().is_some_and(|name| name.in_new);
-            visit(KnownKey { uid, key, size, in_new });
-            true
+            visit(KnownKey { uid, key, size, in_new })
         })
     }
 }

@@ -91,6 +91,7 @@ impl KnownMaildir {
             }
             keys.push(message.key.0);
             before.last_uid = message.uid.get();
+            in_new.len() <= NEW_LOADED_MAX
         }))?;
         if in_new.len() > NEW_LOADED_MAX {
             return Ok(None);

@@ -40,13 +40,15 @@ pub(super) fn scan(
     let full_check = context.full_check;
     let announced = known.uidvalidity().zip(known.uidnext());
     let is_ledger_lost = Cell::new(false);
+    let mut first_stamp = Some(maildir.file_stamps()?);
+    let is_of_new = !full_check && first_stamp.is_some_and(|stamp| is_of_new(known, &stamp));
     let mut compare = |before: &KnownMaildir| {
         let is_ledger_lost = &is_ledger_lost;
         let pass = MaildirScan { maildir, dirs: &dirs, before, announced, is_ledger_lost };
-        pass.run(sinks, context)
+        let stamp = first_stamp.take().map_or_else(|| maildir.file_stamps(), Ok)?;
+        pass.run(stamp, sinks, context)
     };
-    if !full_check
-        && is_of_new(known, &maildir.file_stamps()?)
+    if is_of_new
         && let Some(before) = KnownMaildir::load_new(known)?
         && let Some(report) = compare(&before)?
     {
@@ -86,8 +88,12 @@ struct MaildirScan<'a> {
 
 impl MaildirScan<'_> {
     /// Compares; returns `None` if nothing known is valid any more, or if more must be known.
-    fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
-        let stamp = self.maildir.file_stamps()?;
+    fn run(
+        &self,
+        stamp: FileStamps,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<Option<ScanReport>> {
         let wanted = self.wanted(&stamp, context.full_check);
         let vfs = self.maildir.vfs.as_ref();
         let mut listing =
