@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use barid_vfs::le::{LeReader, PutLe};
-use barid_vfs::{Vfs, atomic_replace};
-use xxhash_rust::xxh3::xxh3_64;
+use barid_vfs::Vfs;
+use barid_vfs::le::PutLe;
 
 use crate::limits::ROWS_LEN_MAX;
+use crate::sealed;
 
 const MAGIC: &[u8; 8] = b"BARIDTR\n";
 const VERSION: u32 = 1;
@@ -66,13 +66,8 @@ impl DocRows {
     /// # Errors
     /// Errors of the file system.
     pub fn load(vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<Option<Self>> {
-        match vfs.read(path, ROWS_LEN_MAX) {
-            Ok(bytes) => Ok(Self::parse(&bytes, source)),
-            Err(error) => match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(None),
-                _ => Err(error),
-            },
-        }
+        let bytes = sealed::read(vfs, path, ROWS_LEN_MAX)?;
+        Ok(bytes.and_then(|bytes| Self::parse(&bytes, source)))
     }
 
     /// Replaces the file, unless it would be too long to be read. `source` is a digest of all that
@@ -82,18 +77,14 @@ impl DocRows {
     /// Errors of the file system; the old file is still there then.
     pub fn store(&self, vfs: &dyn Vfs, path: &Path, source: u64) -> io::Result<()> {
         let bytes = self.to_bytes(source);
-        if bytes.len() as u64 > ROWS_LEN_MAX {
-            return Ok(());
+        match bytes.len() as u64 <= ROWS_LEN_MAX {
+            true => sealed::replace(vfs, path, &bytes),
+            false => Ok(()),
         }
-        atomic_replace(vfs, path, 0o600, false, |file| file.write_all_at(&bytes, 0))?;
-        Ok(())
     }
 
     fn to_bytes(&self, source: u64) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend_from_slice(MAGIC);
-        bytes.put_u64(0);
-        bytes.put_u32(VERSION);
+        let mut bytes = sealed::begin(MAGIC, VERSION);
         bytes.put_u64(source);
         bytes.put_u32(self.runs.len() as u32);
         bytes.put_u32(self.open.len() as u32);
@@ -101,18 +92,13 @@ impl DocRows {
             [row, segment, doc, len].into_iter().for_each(|number| bytes.put_u32(*number));
         }
         self.open.iter().for_each(|row| bytes.put_u32(*row));
-        let checksum = xxh3_64(&bytes[16..]);
-        bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+        sealed::seal(&mut bytes);
         bytes
     }
 
     fn parse(bytes: &[u8], source: u64) -> Option<Self> {
-        let mut reader = LeReader(bytes);
-        let is_known = reader.take(8)? == MAGIC
-            && reader.u64()? == xxh3_64(bytes.get(16..)?)
-            && reader.u32()? == VERSION
-            && reader.u64()? == source;
-        if !is_known {
+        let mut reader = sealed::content(bytes, MAGIC, VERSION)?;
+        if reader.u64()? != source {
             return None;
         }
         let (runs, open) = (reader.u32()?, reader.u32()?);

@@ -254,14 +254,20 @@ impl<'s, 'p> Hunt<'s, 'p> {
         docs
     }
 
+    /// Returns the documents with a piece among their tokens, and among their pairs. The probes of
+    /// the piece begin at `at`.
+    fn docs_of(&self, piece: &Piece, at: usize) -> (BitSet, BitSet) {
+        let (plain, pairs) = self.probes_of(piece);
+        (self.joined(at..at + plain), self.joined(at + plain..at + plain + pairs))
+    }
+
     /// Returns the documents with the longest piece.
     fn docs_of_longest(&self) -> BitSet {
         let Some(piece) = self.pieces.pieces.first() else {
             return BitSet::all(self.segment.len());
         };
-        let (plain, pairs) = self.probes_of(piece);
-        let mut docs = self.joined(0..plain);
-        docs.add(&self.joined(plain..plain + pairs));
+        let (mut docs, in_pairs) = self.docs_of(piece, 0);
+        docs.add(&in_pairs);
         docs
     }
 
@@ -271,9 +277,8 @@ impl<'s, 'p> Hunt<'s, 'p> {
         let mut all = Answer { certain: BitSet::none(len), possible: BitSet::all(len) };
         let mut at = 0;
         for piece in &self.pieces.pieces {
+            let (mut docs, in_pairs) = self.docs_of(piece, at);
             let (plain, pairs) = self.probes_of(piece);
-            let (mut docs, in_pairs) =
-                (self.joined(at..at + plain), self.joined(at + plain..at + plain + pairs));
             at += plain + pairs;
             if self.pieces.is_one {
                 all.certain = if piece.is_plain_exact { docs.clone() } else { BitSet::none(len) };

@@ -17,6 +17,7 @@ pub mod limits;
 mod manifest;
 mod merge;
 mod packed;
+mod sealed;
 mod segment;
 mod terms;
 

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use barid_vfs::le::{LeReader, PutLe};
-use barid_vfs::{Vfs, atomic_replace};
-use xxhash_rust::xxh3::xxh3_64;
+use barid_vfs::Vfs;
+use barid_vfs::le::PutLe;
 
 use crate::limits::{MANIFEST_DOCS_MAX, MANIFEST_LEN_MAX, SEGMENT_DOCS_MAX, SEGMENTS_MAX};
+use crate::sealed;
 
 const MAGIC: &[u8; 8] = b"BARIDTM\n";
 const VERSION: u32 = 1;
@@ -36,13 +36,8 @@ impl Manifest {
     /// # Errors
     /// Errors of the file system.
     pub fn load(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Self>> {
-        match vfs.read(path, MANIFEST_LEN_MAX) {
-            Ok(bytes) => Ok(Self::parse(&bytes)),
-            Err(error) => match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(None),
-                _ => Err(error),
-            },
-        }
+        let bytes = sealed::read(vfs, path, MANIFEST_LEN_MAX)?;
+        Ok(bytes.and_then(|bytes| Self::parse(&bytes)))
     }
 
     /// Replaces the manifest. The rename is the commit point; nothing is fsynced.
@@ -50,16 +45,11 @@ impl Manifest {
     /// # Errors
     /// Errors of the file system; the old manifest is still there then.
     pub fn store(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
-        let bytes = self.to_bytes();
-        atomic_replace(vfs, path, 0o600, false, |file| file.write_all_at(&bytes, 0))?;
-        Ok(())
+        sealed::replace(vfs, path, &self.to_bytes())
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend_from_slice(MAGIC);
-        bytes.put_u64(0);
-        bytes.put_u32(VERSION);
+        let mut bytes = sealed::begin(MAGIC, VERSION);
         bytes.put_u32(self.uidvalidity);
         bytes.put_u32(self.segments.len() as u32);
         for segment in &self.segments {
@@ -72,19 +62,15 @@ impl Manifest {
                 bytes.put_u32(run.len() as u32);
             }
         }
-        let checksum = xxh3_64(&bytes[16..]);
-        bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+        sealed::seal(&mut bytes);
         bytes
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut reader = LeReader(bytes);
-        let is_known = reader.take(8)? == MAGIC
-            && reader.u64()? == xxh3_64(bytes.get(16..)?)
-            && reader.u32()? == VERSION;
+        let mut reader = sealed::content(bytes, MAGIC, VERSION)?;
         let uidvalidity = reader.u32()?;
         let count = reader.u32()? as usize;
-        if !is_known || count > SEGMENTS_MAX {
+        if count > SEGMENTS_MAX {
             return None;
         }
         let mut segments = Vec::with_capacity(count);

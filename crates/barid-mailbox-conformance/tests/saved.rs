@@ -155,14 +155,8 @@ fn one_file_is_a_mailbox_whatever_its_name() {
     }
 }
 
-#[test]
-fn nothing_is_written() {
-    let saved = Saved::new("/mail/box");
-    saved.save("a.eml", b"Subject: a\n\na\n");
-    let before = saved.bytes();
-    let mut handle = StorageHandle::scanned(&saved);
-    handle.storage.identity(true).unwrap();
-    assert!(barid_state_attribute(&saved).is_none(), "no identity");
+/// Checks that a mailbox whose first message is known refuses flags, expunges and appends.
+pub(crate) fn check_refuses_changes(handle: &mut StorageHandle<'_>) {
     let caps = handle.storage.caps();
     assert!(!caps.append && !caps.flags && !caps.expunge && caps.keywords_max == 0);
     let uid = Uid::new(1).unwrap();
@@ -175,6 +169,17 @@ fn nothing_is_written() {
         let refused = handle.try_sync(&changes, appends);
         assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
     }
+}
+
+#[test]
+fn nothing_is_written() {
+    let saved = Saved::new("/mail/box");
+    saved.save("a.eml", b"Subject: a\n\na\n");
+    let before = saved.bytes();
+    let mut handle = StorageHandle::scanned(&saved);
+    handle.storage.identity(true).unwrap();
+    assert!(barid_state_attribute(&saved).is_none(), "no identity");
+    check_refuses_changes(&mut handle);
     handle.scan_with(true);
     assert_eq!(saved.bytes(), before);
 }

@@ -1,5 +1,6 @@
 //! `barid export`: writes messages into files of their own.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -7,12 +8,12 @@ use barid::{Mailbox, Uid};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
-use crate::exit::{Outcome, WithHint, report};
+use crate::exit::{Outcome, report};
 use crate::mail::mailboxes::MailboxesArgs;
-use crate::mail::new_files::{NewFile, NewFiles};
+use crate::mail::named::{MessagesWork, NamedMessages};
 use crate::mail::pieces::read_without_owned;
 use crate::mail::query::QueryArgs;
-use crate::mail::selection::{MessageSelection, Selector};
+use crate::mail::save_folder::{SaveFolder, SavedFile};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::counted;
@@ -56,71 +57,48 @@ pub(crate) struct ExportArgs {
 
 /// Exports each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ExportArgs) -> anyhow::Result<Outcome> {
-    args.several.check()?;
-    let selector = Selector::reading("nothing is exported");
-    let Some(name) = args.several.one(&args.mailbox) else {
-        return export_several(context, args, selector);
+    let named = NamedMessages {
+        mailbox: &args.mailbox,
+        words: &args.messages,
+        several: &args.several,
+        query: args.query,
+        nothing: "nothing is exported",
     };
-    let selection = MessageSelection::parse(context, &args.messages, args.query, selector)?;
-    let (mut mailbox, selected) =
-        context.open_and(name, |mailbox| selection.select_in_order(mailbox))?;
-    let outcome = selected.report(context, name);
-    let uids = selected.selected.uids;
-    let mut export = Export::new(&args.to, uids.is_empty())?;
-    let outcome = outcome.worse(export.messages(context, (&mut mailbox, None), &uids)?);
-    export.finish(context, outcome)
-}
-
-/// Exports the messages of several mailboxes that a query finds.
-fn export_several(
-    context: &mut Context,
-    args: &ExportArgs,
-    selector: Selector,
-) -> anyhow::Result<Outcome> {
-    let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
-    if words.is_empty() {
-        let hint = "name a query; `all` is every message";
-        return Err(WithHint::error("no messages are named: nothing is exported", hint));
+    let mut export = Export { dir: &args.to, folder: None, exported: 0 };
+    let outcome = named.each(context, &mut export)?;
+    if !context.global.json && export.folder.is_some() {
+        let dir = visible(args.to.as_os_str().as_encoded_bytes());
+        context.out.line(&format!("{dir}: {}", counted(export.exported, "message")))?;
     }
-    let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
-    let (mut found, mut outcome) = args.several.search(context, &program, false)?;
-    let is_empty = found.parts.iter().all(|part| part.rows.is_empty());
-    let mut export = Export::new(&args.to, is_empty)?;
-    for part in &mut found.parts {
-        let uids = part.mailbox.uids_of(&part.rows)?;
-        let mailbox = (&mut part.mailbox, Some(&*part.name));
-        outcome = outcome.worse(export.messages(context, mailbox, &uids)?);
-    }
-    let outcome = export.finish(context, outcome)?;
-    Ok(found.outcome(context, outcome))
+    Ok(outcome)
 }
 
 /// The files that are written.
 struct Export<'a> {
     dir: &'a Path,
-    /// `None` if no messages are exported: then no folder is created.
-    files: Option<NewFiles>,
+    /// `None` until there is a message: without one no folder is created.
+    folder: Option<SaveFolder>,
     exported: u64,
 }
 
-impl<'a> Export<'a> {
-    fn new(dir: &'a Path, is_empty: bool) -> anyhow::Result<Self> {
-        let files = (!is_empty).then(|| NewFiles::new(dir)).transpose()?;
-        Ok(Self { dir, files, exported: 0 })
+impl MessagesWork for Export<'_> {
+    fn begin(&mut self, count: usize) -> anyhow::Result<()> {
+        self.folder = (count > 0).then(|| SaveFolder::new(self.dir)).transpose()?;
+        Ok(())
     }
 
-    /// Exports messages of a mailbox, which has a name where several are read.
     fn messages(
         &mut self,
         context: &mut Context,
         (mailbox, name): (&mut Mailbox, Option<&OsStr>),
         uids: &[Uid],
     ) -> anyhow::Result<Outcome> {
-        let Some(files) = &mut self.files else { return Ok(Outcome::Done) };
+        let Some(folder) = &mut self.folder else { return Ok(Outcome::Done) };
+        let dates = arrival_dates(mailbox, uids)?;
         let mut outcome = Outcome::Done;
         for uid in uids {
-            let file = files.create(&format!("{uid}.eml"))?;
-            match write(mailbox, *uid, file) {
+            let file = folder.create(&format!("{uid}.eml"))?;
+            match write(mailbox, *uid, dates.get(uid), file) {
                 Ok(file) => {
                     self.exported += 1;
                     if context.global.json {
@@ -136,33 +114,36 @@ impl<'a> Export<'a> {
         }
         Ok(outcome)
     }
+}
 
-    /// Prints how many messages there are.
-    fn finish(self, context: &mut Context, outcome: Outcome) -> anyhow::Result<Outcome> {
-        if !context.global.json && self.files.is_some() {
-            let dir = visible(self.dir.as_os_str().as_encoded_bytes());
-            context.out.line(&format!("{dir}: {}", counted(self.exported, "message")))?;
-        }
-        Ok(outcome.worse(Outcome::nothing_if(self.files.is_none())))
+/// Returns when messages arrived, in seconds since 1970.
+fn arrival_dates(mailbox: &Mailbox, uids: &[Uid]) -> barid::Result<HashMap<Uid, i64>> {
+    let mut rows = Vec::with_capacity(uids.len());
+    for uid in uids {
+        rows.extend(mailbox.row_of(*uid)?);
     }
+    let mut dates = HashMap::with_capacity(rows.len());
+    mailbox.summaries(&rows, &mut |summary| {
+        dates.insert(summary.uid, summary.internal_date.unix_seconds);
+        true
+    })?;
+    Ok(dates)
 }
 
 /// Writes a message without the fields that formats own. It is not synced: the mailbox still has
 /// it. After an error the file is removed.
-fn write(mailbox: &mut Mailbox, uid: Uid, mut file: NewFile) -> anyhow::Result<NewFile> {
-    let mut arrived = None;
-    if let Some(row) = mailbox.row_of(uid)? {
-        mailbox.view().summaries(&[row], &mut |summary| {
-            arrived = Some(summary.internal_date.unix_seconds);
-            false
-        })?;
-    }
+fn write(
+    mailbox: &mut Mailbox,
+    uid: Uid,
+    arrived: Option<&i64>,
+    mut file: SavedFile,
+) -> anyhow::Result<SavedFile> {
     let mut written = Ok(());
     let read = read_without_owned(mailbox, uid, &mut |piece| {
         written = file.write(piece);
         written.is_ok()
     });
-    let dated = |()| arrived.map_or(Ok(()), |arrived| file.set_date(arrived));
+    let dated = |()| arrived.map_or(Ok(()), |arrived| file.set_date(*arrived));
     match written.and_then(|()| Ok(read?)).and_then(dated) {
         Ok(()) => Ok(file),
         Err(error) => {
@@ -172,7 +153,7 @@ fn write(mailbox: &mut Mailbox, uid: Uid, mut file: NewFile) -> anyhow::Result<N
     }
 }
 
-fn print_json(context: &mut Context, (name, uid): (Option<&OsStr>, Uid), file: &NewFile) {
+fn print_json(context: &mut Context, (name, uid): (Option<&OsStr>, Uid), file: &SavedFile) {
     let mut json = Json::line(context.out.buffer(), "exported");
     if let Some(name) = name {
         json.key("mailbox").bytes(name.as_encoded_bytes());

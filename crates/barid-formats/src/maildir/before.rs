@@ -78,10 +78,18 @@ impl KnownMaildir {
         Ok(is_sound.then_some(before))
     }
 
-    /// Loads the messages in `new`, and only the keys of the others; `None` if those in `new` are
-    /// many, or if all must be loaded for another reason.
-    pub(super) fn load_new(known: &dyn Known) -> Result<Option<Self>> {
-        let Some(mut before) = Self::without_rows(known) else { return Ok(None) };
+    /// Loads the messages in `new`, and only the keys of the others, if nothing but `new` has
+    /// changed since. Returns `None` if more has, if messages are to be tried again, or if those in
+    /// `new` are many.
+    pub(super) fn load_new(known: &dyn Known, now: &FileStamps) -> Result<Option<Self>> {
+        let is_of_new = |before: &Self| {
+            super::settled(&before.stamp, now, 1)
+                && before.stamp.files[2..] == now.files[2..]
+                && before.state.as_ref().is_some_and(MaildirState::is_listed_and_read)
+        };
+        let Some(mut before) = Self::without_rows(known).filter(is_of_new) else {
+            return Ok(None);
+        };
         let mut keys = Vec::with_capacity(known.len() as usize);
         let mut in_new = Vec::new();
         sink_error(known.visit_keys(&mut |message| {

@@ -37,19 +37,20 @@ pub(super) fn scan(
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
     let dirs = maildir.open_dirs()?;
-    let full_check = context.full_check;
     let announced = known.uidvalidity().zip(known.uidnext());
     let is_ledger_lost = Cell::new(false);
     let mut first_stamp = Some(maildir.file_stamps()?);
-    let is_of_new = !full_check && first_stamp.is_some_and(|stamp| is_of_new(known, &stamp));
+    let of_new = match first_stamp.filter(|_| !context.full_check) {
+        Some(stamp) => KnownMaildir::load_new(known, &stamp)?,
+        None => None,
+    };
     let mut compare = |before: &KnownMaildir| {
         let is_ledger_lost = &is_ledger_lost;
         let pass = MaildirScan { maildir, dirs: &dirs, before, announced, is_ledger_lost };
         let stamp = first_stamp.take().map_or_else(|| maildir.file_stamps(), Ok)?;
         pass.run(stamp, sinks, context)
     };
-    if is_of_new
-        && let Some(before) = KnownMaildir::load_new(known)?
+    if let Some(before) = of_new
         && let Some(report) = compare(&before)?
     {
         return Ok(report);
@@ -61,18 +62,6 @@ pub(super) fn scan(
     }
     let report = compare(&KnownMaildir::default())?;
     Ok(report.expect("because without known messages nothing can contradict them"))
-}
-
-/// Returns `true` if nothing but `new` has changed, and no message is to be tried again: then the
-/// names of the messages in `cur` are not needed.
-fn is_of_new(known: &dyn Known, now: &FileStamps) -> bool {
-    let before = FileStamps::of_known(known).zip(MaildirState::from_bytes(known.state()));
-    before.is_some_and(|(stamp, state)| {
-        super::settled(&stamp, now, 1)
-            && stamp.files[2..] == now.files[2..]
-            && state.list.is_some()
-            && state.unread.is_empty()
-    })
 }
 
 /// One comparison.

@@ -85,6 +85,11 @@ impl MaildirState {
         out
     }
 
+    /// Returns `true` if the UID list stores UIDs, and no message is to be tried again.
+    pub(super) fn is_listed_and_read(&self) -> bool {
+        self.list.is_some() && self.unread.is_empty()
+    }
+
     /// Returns `true` if messages could not be read, according to the result of
     /// [`MaildirState::to_bytes`].
     pub(super) fn has_unread(bytes: &[u8]) -> bool {

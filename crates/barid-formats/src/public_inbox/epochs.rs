@@ -11,7 +11,7 @@ use barid_mailbox::{Error, Result};
 use barid_vfs::{FileStamp, FileType, Timestamp, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::git::{self, ObjectKind, ObjectReader, ObjectStore, Repository};
+use super::git::{self, GitObjects, ObjectKind, ObjectReader, Repository};
 use super::layout::{EPOCH_SUFFIX, EPOCHS, EPOCHS_MAX};
 use crate::file_stamps::FileStamps;
 use crate::probe::Probe;
@@ -161,7 +161,7 @@ fn has_message(tree: &[u8]) -> bool {
 /// Reads the tree of the newest commit; `None` if there is none, or it cannot be read.
 fn newest_tree(vfs: &dyn Vfs, epoch: &Epoch) -> Option<Arc<Vec<u8>>> {
     let tip = git::tip(vfs, &epoch.git_dir).ok()?.commit?;
-    let store = ObjectStore::new(&epoch.git_dir, Arc::default());
+    let store = GitObjects::new(&epoch.git_dir, Arc::default());
     let (repository, mut reader) = (Repository { vfs, store: &store }, ObjectReader::new());
     let commit = reader.read(repository, tip, ObjectKind::Commit).ok()?;
     let commit = git::Commit::parse(&commit)?;

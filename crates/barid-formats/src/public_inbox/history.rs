@@ -15,7 +15,7 @@ use super::layout::COMMITS_MAX;
 
 /// Something that happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct MessageEvent {
     /// The blob of the message.
     pub(super) blob: Oid,
     /// `true` if it was deleted, `false` if it was added.
@@ -26,9 +26,9 @@ pub(super) struct Event {
 
 /// Events of an epoch.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct EpochHistory {
     /// The events, the oldest first.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<MessageEvent>,
     /// `true` if the commit `until` was met, so that these are only the newer ones.
     pub(super) is_continued: bool,
     /// Trees that cannot be read.
@@ -39,7 +39,7 @@ pub(super) struct History {
 pub(super) type UnreadTrees = Option<(u64, Error)>;
 
 /// A commit with the files of its tree.
-struct Step {
+struct CommitFiles {
     commit: Commit,
     files: Option<MessageOfTree>,
 }
@@ -53,8 +53,8 @@ pub(super) fn read(
     reader: &mut ObjectReader,
     tip: &Tip,
     until: Option<Oid>,
-) -> Result<History> {
-    let mut history = History::default();
+) -> Result<EpochHistory> {
+    let mut history = EpochHistory::default();
     let Some(newest) = tip.commit else {
         history.is_continued = until.is_none();
         return Ok(history);
@@ -103,13 +103,13 @@ pub(super) fn read(
 }
 
 /// Adds the events of a commit, the last one first.
-fn add(step: &Step, before: Option<&Step>, events: &mut Vec<Event>) {
+fn add(step: &CommitFiles, before: Option<&CommitFiles>, events: &mut Vec<MessageEvent>) {
     let Some(files) = step.files else { return };
     let before = before.and_then(|before| before.files).unwrap_or_default();
     let committed = step.commit.committed;
     let mut event = |now: Option<Oid>, then: Option<Oid>, is_deletion: bool| {
         let changed = now.filter(|blob| Some(*blob) != then && *blob != Oid::EMPTY_BLOB);
-        events.extend(changed.map(|blob| Event { blob, is_deletion, committed }));
+        events.extend(changed.map(|blob| MessageEvent { blob, is_deletion, committed }));
     };
     event(files.added, before.added, false);
     event(files.deleted, before.deleted, true);
@@ -119,8 +119,8 @@ fn read_step(
     repository: Repository<'_>,
     reader: &mut ObjectReader,
     oid: Oid,
-    history: &mut History,
-) -> Result<Step> {
+    history: &mut EpochHistory,
+) -> Result<CommitFiles> {
     let text = reader.read(repository, oid, ObjectKind::Commit).map_err(|error| error.of(oid))?;
     let Some(commit) = Commit::parse(&text) else {
         return Err(broken(repository, oid, "is a damaged commit"));
@@ -139,7 +139,7 @@ fn read_step(
             None
         }
     };
-    Ok(Step { commit, files })
+    Ok(CommitFiles { commit, files })
 }
 
 fn broken(repository: Repository<'_>, oid: Oid, problem: &'static str) -> Error {

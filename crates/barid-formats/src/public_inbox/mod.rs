@@ -37,7 +37,7 @@ use barid_vfs::Vfs;
 use self::epochs::Epoch;
 pub(crate) use self::format::FORMATS;
 use self::git::limits::DAMAGED_COPIES_MAX;
-use self::git::{ObjectError, ObjectReader, ObjectResult, ObjectStore, Oid, OpenPacks, Repository};
+use self::git::{GitObjects, ObjectError, ObjectReader, ObjectResult, Oid, OpenPacks, Repository};
 use crate::file_stamps::FileStamps;
 use crate::files::header_end;
 
@@ -58,7 +58,7 @@ pub(crate) struct PublicInbox {
 #[derive(Debug)]
 struct OpenEpoch {
     epoch: Epoch,
-    store: ObjectStore,
+    store: GitObjects,
 }
 
 impl PublicInbox {
@@ -79,7 +79,7 @@ impl PublicInbox {
             let epochs = epochs::list(&*self.vfs, &self.path)?;
             if !open.iter().map(|open| &open.epoch).eq(&epochs) {
                 let open_epoch = |epoch: Epoch| {
-                    let store = ObjectStore::new(&epoch.git_dir, Arc::clone(&self.open_packs));
+                    let store = GitObjects::new(&epoch.git_dir, Arc::clone(&self.open_packs));
                     OpenEpoch { epoch, store }
                 };
                 *open = epochs.into_iter().map(open_epoch).collect();

@@ -7,7 +7,7 @@ use barid_mailbox::{Known, Result, sink_error};
 use barid_types::{InternalDate, Uid};
 
 use super::git::{ObjectReader, Oid, Tip};
-use super::history::{self, Event, History, UnreadTrees};
+use super::history::{self, EpochHistory, MessageEvent, UnreadTrees};
 use super::state::ArchiveState;
 use super::{OpenEpoch, PublicInbox};
 use crate::files::in_chunks;
@@ -34,8 +34,8 @@ struct Live {
 }
 
 impl Live {
-    fn add(&mut self, epoch: u32, events: Vec<Event>) {
-        for Event { blob, is_deletion, committed } in events {
+    fn add(&mut self, epoch: u32, events: Vec<MessageEvent>) {
+        for MessageEvent { blob, is_deletion, committed } in events {
             if is_deletion {
                 if let Some(at) = self.by_blob.remove(&blob) {
                     self.messages[at] = None;
@@ -114,7 +114,7 @@ pub(super) fn new_messages(
     }
     let mut live = Live { keeps_deleted: true, ..Live::default() };
     for LiveMessage { blob, epoch, committed } in before.unread.iter().copied() {
-        live.add(epoch, vec![Event { blob, is_deletion: false, committed }]);
+        live.add(epoch, vec![MessageEvent { blob, is_deletion: false, committed }]);
     }
     let mut all_unread = None;
     for (at, (open, tip)) in epochs.iter().zip(tips).enumerate() {
@@ -129,7 +129,7 @@ pub(super) fn new_messages(
         let history = inbox.with_reader(|reader: &mut ObjectReader| {
             history::read(inbox.repository(open), reader, tip, until)
         })?;
-        let History { events, is_continued, unread, .. } = history;
+        let EpochHistory { events, is_continued, unread, .. } = history;
         if until.is_some() && !is_continued {
             return Ok(None);
         }

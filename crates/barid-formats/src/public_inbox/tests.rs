@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions, Vfs};
 
-use super::git::{ObjectKind, ObjectReader, ObjectStore, Oid, OpenPacks, Repository, Tip};
+use super::git::{GitObjects, ObjectKind, ObjectReader, Oid, OpenPacks, Repository, Tip};
 use super::history;
 
 const DIR: &str = "/g";
@@ -36,8 +36,8 @@ fn commit(tree: u8, parent: Option<u8>) -> Vec<u8> {
     object("commit", text.as_bytes())
 }
 
-fn history_of(vfs: &MemVfs, tip: u8) -> barid_mailbox::Result<history::History> {
-    let store = ObjectStore::new(Path::new(DIR), Arc::default());
+fn history_of(vfs: &MemVfs, tip: u8) -> barid_mailbox::Result<history::EpochHistory> {
+    let store = GitObjects::new(Path::new(DIR), Arc::default());
     let tip = Tip { commit: Some(oid(tip)), ..Tip::default() };
     history::read(Repository { vfs, store: &store }, &mut ObjectReader::new(), &tip, None)
 }
@@ -61,7 +61,7 @@ fn objects_that_lie_are_errors() {
     let vfs = MemVfs::new();
     let check = |number: u8, text: &[u8], expected: &str| {
         write(&vfs, number, text);
-        let store = ObjectStore::new(Path::new(DIR), Arc::default());
+        let store = GitObjects::new(Path::new(DIR), Arc::default());
         let repository = Repository { vfs: &vfs, store: &store };
         let mut reader = ObjectReader::new();
         let whole = reader.read(repository, oid(number), ObjectKind::Blob);
@@ -158,7 +158,7 @@ fn deltas_have_a_budget_of_memory_and_work() {
         entries.push((oid(number), head, delta));
     }
     write_pack(&vfs, DIR, "1", &entries);
-    let store = ObjectStore::new(Path::new(DIR), Arc::default());
+    let store = GitObjects::new(Path::new(DIR), Arc::default());
     let repository = Repository { vfs: &vfs, store: &store };
     let mut reader = ObjectReader::new();
     let head = reader.head(repository, oid(4)).unwrap();
@@ -183,7 +183,7 @@ fn files_of_all_epochs_are_bounded_together() {
             let entry = (oid(number), entry_head(3, 1), vec![number]);
             write_pack(&vfs, dir, &number.to_string(), &[entry]);
         }
-        ObjectStore::new(Path::new(dir), Arc::clone(&open))
+        GitObjects::new(Path::new(dir), Arc::clone(&open))
     });
     let mut reader = ObjectReader::new();
     let mut read_all = || {
@@ -220,7 +220,7 @@ fn damage_hides_no_other_copy() {
     // Alternates that are not a file are passed over.
     let alternates = Path::new(DIR).join("objects/info/alternates");
     vfs.create_dir_all(&alternates, 0o700).unwrap();
-    let store = ObjectStore::new(Path::new(DIR), Arc::default());
+    let store = GitObjects::new(Path::new(DIR), Arc::default());
     let repository = Repository { vfs: &vfs, store: &store };
     let mut reader = ObjectReader::new();
     for (number, expected) in [(1, b"good1"), (2, b"good2")] {

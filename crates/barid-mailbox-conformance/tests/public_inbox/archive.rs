@@ -1,16 +1,15 @@
 //! Archives on a real file system, made by `git fast-import`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use barid_formats::{FormatName, MailboxSpec, open};
 use barid_mailbox::Storage;
 use barid_mailbox_conformance::{Fixture, state_ledger};
 use barid_state::Ledger;
-use barid_testkit::peers::program;
+use barid_testkit::peers::{feed, program};
 use barid_testkit::{Scratch, disk, skip_or_fail};
 use barid_vfs::{OsVfs, Vfs};
 
@@ -19,7 +18,7 @@ pub(crate) const EPOCH_SECONDS: i64 = 1_500_000_000;
 
 /// Something that a commit does.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ArchiveCommit {
     Add(Vec<u8>),
     Delete(Vec<u8>),
     /// A commit that leaves its tree alone.
@@ -29,13 +28,13 @@ pub(crate) enum Step {
 }
 
 /// An archive, and the folder of its ledger.
-pub(crate) struct Archive {
+pub(crate) struct GitArchive {
     scratch: Scratch,
     git: PathBuf,
     pub(crate) path: PathBuf,
 }
 
-impl Archive {
+impl GitArchive {
     /// Makes an archive without epochs; `None` without git.
     pub(crate) fn new() -> Option<Self> {
         let Some(git) = program("git") else {
@@ -59,34 +58,17 @@ impl Archive {
 
     /// Runs git in a folder; returns its output.
     pub(crate) fn git(&self, folder: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
-        let mut child = Command::new(&self.git)
-            .args([
-                "-c",
-                "gc.auto=0",
-                "-c",
-                "fetch.unpackLimit=1",
-                "-c",
-                "protocol.file.allow=always",
-            ])
+        let mut command = Command::new(&self.git);
+        command
+            .args(["-c", "gc.auto=0", "-c", "fetch.unpackLimit=1"])
+            .args(["-c", "protocol.file.allow=always"])
             .args(args)
             .current_dir(folder)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.scratch.path())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(move || drop(stdin.write_all(input)));
-            let output = child.wait_with_output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "git {args:?}: {said}");
-            output.stdout
-        })
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        output_of(&mut command, input)
     }
 
     /// Makes an epoch without commits.
@@ -97,7 +79,7 @@ impl Archive {
     }
 
     /// Adds commits to an epoch: loose objects if `is_loose`, and otherwise a pack.
-    pub(crate) fn commit(&self, number: u32, steps: &[Step], is_loose: bool) {
+    pub(crate) fn commit(&self, number: u32, steps: &[ArchiveCommit], is_loose: bool) {
         let path = self.epoch(number);
         let first = self.count(number);
         let parent = (first > 0).then_some("refs/heads/master^0");
@@ -105,7 +87,7 @@ impl Archive {
     }
 
     /// Replaces the history of an epoch, as a purge does.
-    pub(crate) fn rewrite(&self, number: u32, steps: &[Step]) {
+    pub(crate) fn rewrite(&self, number: u32, steps: &[ArchiveCommit]) {
         let path = self.epoch(number);
         self.import(&path, steps, (0, None), false);
         self.git(&path, &["-c", "gc.reflogExpire=now", "gc", "--prune=all", "--quiet"], b"");
@@ -114,7 +96,7 @@ impl Archive {
     fn import(
         &self,
         path: &Path,
-        steps: &[Step],
+        steps: &[ArchiveCommit],
         (first, parent): (i64, Option<&str>),
         is_loose: bool,
     ) {
@@ -142,10 +124,10 @@ impl Archive {
                 stream.push(b'\n');
             };
             match step {
-                Step::Add(text) => file("m", text),
-                Step::Delete(text) => file("d", text),
-                Step::Nothing => {}
-                Step::Other => file("x", b"Subject: x\n\nx\n"),
+                ArchiveCommit::Add(text) => file("m", text),
+                ArchiveCommit::Delete(text) => file("d", text),
+                ArchiveCommit::Nothing => {}
+                ArchiveCommit::Other => file("x", b"Subject: x\n\nx\n"),
             }
             stream.push(b'\n');
         }
@@ -169,23 +151,31 @@ impl Archive {
     }
 
     /// Returns a fixture that opens another path with a ledger of its own.
-    pub(crate) fn at(&self, path: PathBuf) -> Opened {
+    pub(crate) fn at(&self, path: PathBuf) -> OpenedArchive {
         let state = self
             .scratch
             .path()
             .join(format!("state-{}", self.blob_name(path.to_str().unwrap().as_bytes())));
         drop(disk::create_dir(&state));
-        Opened { path, state }
+        OpenedArchive { path, state }
     }
 }
 
+/// Runs a program, which must succeed; returns its output.
+pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> Vec<u8> {
+    let output = feed(command, input).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {said}");
+    output.stdout
+}
+
 /// A path opened as an archive, with a folder for its ledger.
-pub(crate) struct Opened {
+pub(crate) struct OpenedArchive {
     pub(crate) path: PathBuf,
     state: PathBuf,
 }
 
-impl Fixture for Opened {
+impl Fixture for OpenedArchive {
     fn open(&self) -> Box<dyn Storage> {
         open_archive(&self.path)
     }
@@ -195,7 +185,7 @@ impl Fixture for Opened {
     }
 }
 
-impl Fixture for Archive {
+impl Fixture for GitArchive {
     fn open(&self) -> Box<dyn Storage> {
         open_archive(&self.path)
     }

@@ -11,27 +11,27 @@ use barid_testkit::disk;
 use barid_vfs::{OsVfs, Vfs};
 use fastrand::Rng;
 
-use super::archive::{Archive, Step, open_archive};
+use super::archive::{ArchiveCommit, GitArchive, open_archive};
 
 fn some_texts(count: u32) -> Vec<Vec<u8>> {
     let mut rng = Rng::with_seed(u64::from(count));
     (0..count).map(|number| text(number, &mut rng)).collect()
 }
 
-fn archive_of(texts: &[Vec<u8>], is_loose: bool) -> Option<Archive> {
-    let archive = Archive::new()?;
+fn archive_of(texts: &[Vec<u8>], is_loose: bool) -> Option<GitArchive> {
+    let archive = GitArchive::new()?;
     archive.init(0);
-    let steps: Vec<Step> = texts.iter().cloned().map(Step::Add).collect();
+    let steps: Vec<ArchiveCommit> = texts.iter().cloned().map(ArchiveCommit::Add).collect();
     archive.commit(0, &steps, is_loose);
     Some(archive)
 }
 
 /// Returns the path of a loose object.
-fn loose(archive: &Archive, name: &str) -> PathBuf {
+fn loose(archive: &GitArchive, name: &str) -> PathBuf {
     archive.epoch(0).join("objects").join(&name[..2]).join(&name[2..])
 }
 
-fn scan_error(archive: &Archive) -> Option<Error> {
+fn scan_error(archive: &GitArchive) -> Option<Error> {
     let storage = open_archive(&archive.path);
     let known = barid_mailbox_conformance::Mirror::default();
     let mut ledger = archive.ledger();
@@ -47,7 +47,7 @@ fn scan_error(archive: &Archive) -> Option<Error> {
 }
 
 /// Returns the damages that a check finds, none of which can be repaired.
-fn damages(archive: &Archive) -> Vec<String> {
+fn damages(archive: &GitArchive) -> Vec<String> {
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let spec = MailboxSpec::parse(&format!("public-inbox:{}", archive.path.display()));
     let report = check(&vfs, &spec, &CheckOptions::default()).unwrap();
@@ -113,9 +113,9 @@ fn a_missing_message_is_a_defect_until_it_comes_back() {
     let error = archive.open().read(&row.location.get(), ReadAs::Message, &mut Vec::new());
     assert!(error.unwrap_err().to_string().contains("damaged"));
     // One that is deleted meanwhile is not tried again.
-    archive.commit(0, &[Step::Add(b"Subject: a\n\n".to_vec())], true);
+    archive.commit(0, &[ArchiveCommit::Add(b"Subject: a\n\n".to_vec())], true);
     disk::write(&path, &bytes).unwrap();
-    archive.commit(0, &[Step::Delete(all[2].clone())], true);
+    archive.commit(0, &[ArchiveCommit::Delete(all[2].clone())], true);
     disk::write(&path, b"nonsense").unwrap();
     let report = fresh.scan();
     assert_eq!((report.stats.messages_read, report.defects.len()), (1, 0));
@@ -209,7 +209,7 @@ fn no_damage_of_a_pack_does_harm() {
 }
 
 /// Reads what can be read, and compares it; returns how many messages were read and were not.
-fn read_all(archive: &Archive, all: &[Vec<u8>]) -> (usize, usize) {
+fn read_all(archive: &GitArchive, all: &[Vec<u8>]) -> (usize, usize) {
     if scan_error(archive).is_some() {
         return (0, 1);
     }
@@ -248,7 +248,7 @@ fn large_messages_are_read_in_pieces() {
 
 #[test]
 fn what_is_not_an_archive_is_explained() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     archive.init(0);
     let blob = archive.git(&archive.epoch(0), &["hash-object", "-w", "--stdin"], b"text");
     let head = archive.epoch(0).join("HEAD");
@@ -268,7 +268,7 @@ fn messages_of_an_epoch_that_is_missing_are_not_given_up() {
     let Some(archive) = archive_of(&all[..2], false) else { return };
     for number in [1, 2] {
         archive.init(number);
-        archive.commit(number, &[Step::Add(all[number as usize + 1].clone())], false);
+        archive.commit(number, &[ArchiveCommit::Add(all[number as usize + 1].clone())], false);
     }
     let mut handle = StorageHandle::scanned(&archive);
     let uids = handle.uids();

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_formats::{MailboxSpec, detect, open};
-use barid_mailbox::{ChangeSet, Error, FlagChange, NewMessage, ReadAs};
+use barid_mailbox::ReadAs;
 use barid_mailbox_conformance::{Fixture as _, StorageHandle, text};
 use barid_testkit::disk;
 use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{CountingVfs, OsVfs, Vfs as _};
 use fastrand::Rng;
 
-use super::archive::{Archive, EPOCH_SECONDS, Step, open_on};
+use super::archive::{ArchiveCommit, EPOCH_SECONDS, GitArchive, open_on};
+use crate::saved::check_refuses_changes;
 
 /// Returns the stored texts by UID.
 fn texts(handle: &StorageHandle<'_>) -> BTreeMap<u32, Vec<u8>> {
@@ -29,22 +30,22 @@ fn some_texts(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|number| text(number, &mut rng)).collect()
 }
 
-fn add(text: &[u8]) -> Step {
-    Step::Add(text.to_vec())
+fn add(text: &[u8]) -> ArchiveCommit {
+    ArchiveCommit::Add(text.to_vec())
 }
 
-fn delete(text: &[u8]) -> Step {
-    Step::Delete(text.to_vec())
+fn delete(text: &[u8]) -> ArchiveCommit {
+    ArchiveCommit::Delete(text.to_vec())
 }
 
 #[test]
 fn messages_come_in_the_order_of_commits_and_epochs() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let all = some_texts(6);
     archive.init(0);
     archive.commit(
         0,
-        &[add(&all[0]), add(&all[1]), Step::Nothing, Step::Other, add(&all[2])],
+        &[add(&all[0]), add(&all[1]), ArchiveCommit::Nothing, ArchiveCommit::Other, add(&all[2])],
         false,
     );
     archive.init(1);
@@ -82,9 +83,9 @@ fn messages_come_in_the_order_of_commits_and_epochs() {
 
 #[test]
 fn a_rewritten_history_changes_no_other_uid() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let all = some_texts(8);
-    let steps: Vec<Step> = all[..5].iter().map(|text| add(text)).collect();
+    let steps: Vec<ArchiveCommit> = all[..5].iter().map(|text| add(text)).collect();
     archive.init(0);
     archive.init(1);
     archive.commit(0, &steps, false);
@@ -113,7 +114,7 @@ fn a_rewritten_history_changes_no_other_uid() {
 
 #[test]
 fn objects_may_be_anywhere() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let mut rng = Rng::with_seed(7);
     // Each text repeats most of the one before, so that packs have chains of deltas.
     let mut body: Vec<u64> = (0..400).map(|_| rng.u64(..)).collect();
@@ -127,7 +128,7 @@ fn objects_may_be_anywhere() {
     // One that is stored as a stream rather than read at once.
     all.push([b"Subject: large\n\n".to_vec(), vec![b'x'; 300_000]].concat());
     all.push(format!("{}\nbody\n", "X-Long: 0123456789\n".repeat(20_000)).into_bytes());
-    let steps: Vec<Step> = all.iter().map(|text| add(text)).collect();
+    let steps: Vec<ArchiveCommit> = all.iter().map(|text| add(text)).collect();
     archive.init(0);
     archive.commit(0, &steps[..20], true);
     archive.commit(0, &steps[20..40], false);
@@ -187,7 +188,7 @@ fn pack(git_dir: &Path) -> String {
 
 #[test]
 fn a_path_is_detected_when_it_is_opened() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let detected = |path: &Path| {
         let spec = MailboxSpec::parse(path.to_str().unwrap());
         open(Arc::new(OsVfs), &spec).map(|storage| storage.format().name())
@@ -231,7 +232,7 @@ fn a_path_is_detected_when_it_is_opened() {
 
 #[test]
 fn nothing_is_written() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     archive.init(0);
     archive.commit(0, &[add(&some_texts(1)[0])], false);
     let tree = || -> Vec<(std::path::PathBuf, Vec<u8>)> {
@@ -242,18 +243,7 @@ fn nothing_is_written() {
     let mut handle = StorageHandle::scanned(&archive);
     handle.storage.identity(true).unwrap();
     assert!(OsVfs.xattr(&archive.path, "user.barid.id").unwrap_or_default().is_none());
-    let caps = handle.storage.caps();
-    assert!(!caps.append && !caps.flags && !caps.expunge && caps.keywords_max == 0);
-    let uid = Uid::new(1).unwrap();
-    let mut flags = ChangeSet::default();
-    let flagged = FlagSet::EMPTY.with(Flag::Flagged);
-    flags.flags.extend([(uid, FlagChange { add: flagged, ..FlagChange::default() })]);
-    let expunge = ChangeSet { expunge: vec![uid], ..ChangeSet::default() };
-    let new = [NewMessage { bytes: b"Subject: b\n\n", ..NewMessage::default() }];
-    for (changes, appends) in [(flags, &[][..]), (expunge, &[]), (ChangeSet::default(), &new)] {
-        let refused = handle.try_sync(&changes, appends);
-        assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
-    }
+    check_refuses_changes(&mut handle);
     handle.scan_with(true);
     texts(&handle);
     assert_eq!(tree(), before);
@@ -261,7 +251,7 @@ fn nothing_is_written() {
 
 #[test]
 fn the_refs_of_the_newest_epoch_are_watched() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     archive.init(0);
     archive.init(1);
     let epoch = archive.epoch(1);
@@ -271,9 +261,9 @@ fn the_refs_of_the_newest_epoch_are_watched() {
 
 #[test]
 fn a_scan_costs_as_much_as_there_is_new() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let all = some_texts(3_000);
-    let steps: Vec<Step> = all.iter().map(|text| add(text)).collect();
+    let steps: Vec<ArchiveCommit> = all.iter().map(|text| add(text)).collect();
     archive.init(0);
     archive.commit(0, &steps[..2_990], false);
     let mut handle = StorageHandle::scanned(&archive);
@@ -314,10 +304,10 @@ fn a_scan_costs_as_much_as_there_is_new() {
 fn what_git_does_is_followed() {
     let mut steps_done = 0;
     for seed in 0..4 {
-        let Some(archive) = Archive::new() else { return };
+        let Some(archive) = GitArchive::new() else { return };
         let mut rng = Rng::with_seed(seed);
         // Steps of each epoch; what is there, by text, and the UID under which it was seen first.
-        let mut epochs: Vec<Vec<Step>> = vec![Vec::new()];
+        let mut epochs: Vec<Vec<ArchiveCommit>> = vec![Vec::new()];
         archive.init(0);
         let (mut made, mut firsts) = (0, BTreeMap::<Vec<u8>, u32>::new());
         let mut handles = [StorageHandle::scanned(&archive), StorageHandle::scanned(&archive)];
@@ -338,7 +328,7 @@ fn what_git_does_is_followed() {
                 3 if !epochs[last].is_empty() => {
                     // A purge of what is not deleted: that of a deletion would bring it back.
                     let at = rng.usize(..epochs[last].len());
-                    if matches!(epochs[last][at], Step::Add(_)) {
+                    if matches!(epochs[last][at], ArchiveCommit::Add(_)) {
                         epochs[last][at] = add(b"");
                     }
                     true
@@ -381,12 +371,14 @@ fn what_git_does_is_followed() {
 }
 
 /// Returns the texts that steps leave, in their order.
-fn live(epochs: &[Vec<Step>]) -> Vec<Vec<u8>> {
+fn live(epochs: &[Vec<ArchiveCommit>]) -> Vec<Vec<u8>> {
     let mut live: Vec<Vec<u8>> = Vec::new();
     for step in epochs.iter().flatten() {
         match step {
-            Step::Add(text) if !text.is_empty() && !live.contains(text) => live.push(text.clone()),
-            Step::Delete(text) => live.retain(|other| other != text),
+            ArchiveCommit::Add(text) if !text.is_empty() && !live.contains(text) => {
+                live.push(text.clone())
+            }
+            ArchiveCommit::Delete(text) => live.retain(|other| other != text),
             _ => {}
         }
     }

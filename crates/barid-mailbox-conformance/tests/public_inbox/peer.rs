@@ -1,16 +1,15 @@
 //! Archives that public-inbox's own programs make, change and rewrite: the messages that its
 //! overview lists, in its order, with its dates.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use barid_mailbox::ReadAs;
 use barid_mailbox_conformance::StorageHandle;
 use barid_testkit::peers::program;
 use barid_testkit::{disk, skip_or_fail};
 
-use super::archive::Archive;
+use super::archive::{GitArchive, output_of};
 
 const ADDRESS: &str = "list@example.org";
 
@@ -32,7 +31,7 @@ while (1) {
 
 /// The programs of public-inbox, and the archive that they use.
 struct Peer<'a> {
-    archive: &'a Archive,
+    archive: &'a GitArchive,
     path: PathBuf,
     editor: &'static str,
 }
@@ -40,26 +39,16 @@ struct Peer<'a> {
 impl Peer<'_> {
     fn run(&self, name: &str, args: &[&str], input: &[u8]) -> String {
         let home = self.archive.folder();
-        let mut child = Command::new(name)
+        let mut command = Command::new(name);
+        command
             .args(args)
             .env("HOME", home)
             .env("PI_CONFIG", home.join("config"))
             .env("PI_EMERGENCY", home.join("emergency"))
             .env("ORIGINAL_RECIPIENT", ADDRESS)
             .env("MAIL_EDITOR", self.editor)
-            .env("EDITOR", self.editor)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{name} {args:?}: {said}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+            .env("EDITOR", self.editor);
+        String::from_utf8_lossy(&output_of(&mut command, input)).into_owned()
     }
 
     /// Compares what both list; returns the number of messages.
@@ -95,7 +84,7 @@ fn message(number: u32) -> Vec<u8> {
 
 #[test]
 fn public_inbox_lists_the_same_messages() {
-    let Some(archive) = Archive::new() else { return };
+    let Some(archive) = GitArchive::new() else { return };
     let programs =
         ["init", "mda", "learn", "purge", "edit"].map(|name| format!("public-inbox-{name}"));
     if programs.iter().any(|name| program(name).is_none()) || program("perl").is_none() {
@@ -140,7 +129,7 @@ fn public_inbox_lists_the_same_messages() {
 }
 
 /// Clones the only epoch as public-inbox-clone does, so that nothing of ours is known of it.
-fn copy_of(archive: &Archive, path: &Path) -> PathBuf {
+fn copy_of(archive: &GitArchive, path: &Path) -> PathBuf {
     let to = archive.folder().join("copy");
     disk::create_dir_all(&to.join("git")).unwrap();
     let (from, epoch) = (path.join("git/0.git"), to.join("git/0.git"));

@@ -46,16 +46,10 @@ impl IndexAnswers {
         };
         let (coverage, found) = ask_all(view, &opened, &tests, kept.is_none());
         let coverage = coverage.transpose()?;
-        let rows = match (kept, &coverage) {
-            (Some(rows), _) => rows,
-            (None, Some(coverage)) => {
-                if !needs_docs_of_all {
-                    CoveredRows::keep(view, &opened, coverage);
-                }
-                CoveredRows::of(coverage)
-            }
-            (None, None) => return Ok(None),
-        };
+        if let Some(coverage) = coverage.as_ref().filter(|_| !needs_docs_of_all) {
+            CoveredRows::keep(view, &opened, coverage);
+        }
+        let rows = coverage.as_ref().map(CoveredRows::of).or(kept).unwrap_or_default();
         let mut answers = Self {
             by_node: Vec::new(),
             uncovered: view.len() - rows.count(),

@@ -26,7 +26,7 @@ pub enum IndexAmount {
     All,
     /// The oldest of them.
     UpTo {
-        /// Number of messages.
+        /// Number of messages, without those that cannot be read.
         messages: u32,
         /// Bytes of messages, after which no other is read.
         bytes: u64,

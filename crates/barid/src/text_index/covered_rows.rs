@@ -1,7 +1,7 @@
 //! The rows of a view that an index covers, kept beside the index.
 //!
-//! Which row a document is depends on the columns of the header cache and on the manifest alone. So
-//! the first search keeps it in a file, and later ones read the identities of messages only for
+//! The rows of documents depend on the columns of the header cache and on the manifest alone. So
+//! the first search keeps them in a file, and later ones read the identities of messages only for
 //! those of the log.
 
 use barid_index::{Answer, DocRows, DocRun};
@@ -13,6 +13,7 @@ use super::place::OpenSegments;
 use crate::{Result, View};
 
 /// The rows that an index covers.
+#[derive(Default)]
 pub(super) struct CoveredRows(DocRows);
 
 impl CoveredRows {
@@ -29,7 +30,9 @@ impl CoveredRows {
 
     /// Returns the rows of a coverage.
     pub(super) fn of(coverage: &Coverage) -> Self {
-        Self(rows_of(coverage, 0..coverage.docs().len() as u32))
+        let mut rows = Self::default();
+        rows.add(coverage, 0..);
+        rows
     }
 
     /// Writes those rows of a coverage that are in the columns, if all segments could be read. The
@@ -41,9 +44,9 @@ impl CoveredRows {
             && coverage.are_docs_whole
         {
             let physical = view.snapshot.physical_rows(0);
-            let physical = physical.take_while(|physical| *physical < view.snapshot.base_len());
-            let rows = rows_of(coverage, physical);
-            let _ = rows.store(&*view.vfs, &view.place.rows_path(), source);
+            let mut rows = Self::default();
+            rows.add(coverage, physical.take_while(|row| *row < view.snapshot.base_len()));
+            let _ = rows.0.store(&*view.vfs, &view.place.rows_path(), source);
         }
     }
 
@@ -61,12 +64,17 @@ impl CoveredRows {
             });
         let docs = docs.collect();
         let coverage = Coverage::new(view, opened, rows, docs);
-        for (row, doc) in (first..).zip(coverage.docs()) {
+        self.add(&coverage, first..);
+        Ok(())
+    }
+
+    /// Adds the covered rows of a coverage under these numbers.
+    fn add(&mut self, coverage: &Coverage, numbers: impl Iterator<Item = u32>) {
+        for (row, doc) in numbers.zip(coverage.docs()) {
             if let Some(doc) = doc {
                 self.0.push(row, (doc.segment, doc.doc), doc.is_open);
             }
         }
-        Ok(())
     }
 
     /// Returns the number of rows.
@@ -102,17 +110,6 @@ fn source_of(view: &View, opened: &OpenSegments) -> Option<u64> {
     [snapshot.base_len(), uidvalidity].iter().for_each(|n| hasher.update(&n.to_le_bytes()));
     manifest.segments.iter().for_each(|segment| hasher.update(&segment.name.to_le_bytes()));
     Some(hasher.digest())
-}
-
-/// Returns the covered rows of a coverage under these numbers, which are those of its first rows.
-fn rows_of(coverage: &Coverage, numbers: impl Iterator<Item = u32>) -> DocRows {
-    let mut rows = DocRows::default();
-    for (row, doc) in numbers.zip(coverage.docs()) {
-        if let Some(doc) = doc {
-            rows.push(row, (doc.segment, doc.doc), doc.is_open);
-        }
-    }
-    rows
 }
 
 /// Returns rows for physical ones, without those that are expunged, and without those whose

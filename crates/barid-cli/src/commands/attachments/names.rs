@@ -1,7 +1,7 @@
 //! Names of files for attachments. The sender chose the name; it may contain anything.
 
 use crate::limits::FILE_NAME_LEN_MAX;
-use crate::mail::new_files::divided;
+use crate::mail::save_folder::divided;
 use crate::output::escape::steers;
 
 /// Characters that separate folders or mean something on other systems or to shells.

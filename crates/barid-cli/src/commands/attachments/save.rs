@@ -9,18 +9,18 @@ use super::names::safe_name;
 use super::{MessageTitle, Work};
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::mail::new_files::NewFiles;
+use crate::mail::save_folder::SaveFolder;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::size;
 
 /// Saves attachments into a folder.
-pub(super) struct Saving(NewFiles);
+pub(super) struct Saving(SaveFolder);
 
 impl Saving {
     /// Creates the folder if it is missing.
     pub(super) fn new(dir: &Path) -> anyhow::Result<Self> {
-        Ok(Self(NewFiles::new(dir)?))
+        Ok(Self(SaveFolder::new(dir)?))
     }
 }
 

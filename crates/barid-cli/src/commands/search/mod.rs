@@ -81,8 +81,8 @@ pub(crate) struct SearchArgs {
     output: Option<OutputForm>,
     /// With --output links, create the Maildir DIR, which must be empty or not exist yet
     ///
-    /// Other mail programs open it. `barid sync DIR` brings flags that are changed in it back to
-    /// the messages; a link that is removed changes nothing.
+    /// Other mail programs open it. `barid sync DIR` brings the flags of links and messages
+    /// together; a link that is removed changes nothing.
     #[arg(long = "to", value_name = "DIR", value_hint = ValueHint::DirPath)]
     links_dir: Option<PathBuf>,
     /// List the messages as `barid ls` does: --output messages

@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
 use crate::mail::mailboxes::MailboxesArgs;
+use crate::mail::named::{MessagesWork, NamedMessages};
 use crate::mail::query::QueryArgs;
-use crate::mail::selection::{MessageSelection, Selector};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::style::Style;
@@ -132,44 +132,49 @@ impl ShownMessage<'_> {
 
 /// Shows each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
-    args.several.check()?;
-    let selector = Selector::reading("nothing is shown");
-    let Some(name) = args.several.one(&args.mailbox) else {
-        return show_several(context, args, selector);
+    let named = NamedMessages {
+        mailbox: &args.mailbox,
+        words: &args.messages,
+        several: &args.several,
+        query: args.query,
+        nothing: "nothing is shown",
     };
-    let selection = MessageSelection::parse(context, &args.messages, args.query, selector)?;
-    let (mut mailbox, selected) =
-        context.open_and(name, |mailbox| selection.select_in_order(mailbox))?;
-    let outcome = selected.report(context, name);
-    // Reading may detect changes of the mailbox, which move rows; UIDs stay.
-    let uids = selected.selected.uids;
-    check_output(args, uids.len())?;
-    let outcome = outcome.worse(Outcome::nothing_if(uids.is_empty()));
-    show_all(context, args, (&mut mailbox, None), &uids, false, outcome)
+    named.each(context, &mut Showing { args, follows: false })
 }
 
-/// Shows the messages of several mailboxes that a query finds.
-fn show_several(
-    context: &mut Context,
-    args: &ShowArgs,
-    selector: Selector,
-) -> anyhow::Result<Outcome> {
-    let words = args.several.words(args.mailbox.as_deref(), &args.messages)?;
-    if words.is_empty() {
-        let hint = "name a query; `all` is every message";
-        return Err(WithHint::error("no messages are named: nothing is shown", hint));
+/// The messages that are shown.
+struct Showing<'a> {
+    args: &'a ShowArgs,
+    /// `true` if a message was shown.
+    follows: bool,
+}
+
+impl MessagesWork for Showing<'_> {
+    fn begin(&mut self, count: usize) -> anyhow::Result<()> {
+        check_output(self.args, count)
     }
-    let program = MessageSelection::parse_for_mailboxes(context, &words, args.query, selector)?;
-    let (mut found, mut outcome) = args.several.search(context, &program, false)?;
-    check_output(args, found.parts.iter().map(|part| part.rows.len()).sum())?;
-    let mut follows = false;
-    for part in &mut found.parts {
-        let uids = part.mailbox.uids_of(&part.rows)?;
-        let mailbox = (&mut part.mailbox, Some(&*part.name));
-        outcome = show_all(context, args, mailbox, &uids, follows, outcome)?;
-        follows |= !uids.is_empty();
+
+    fn messages(
+        &mut self,
+        context: &mut Context,
+        (mailbox, name): (&mut Mailbox, Option<&OsStr>),
+        uids: &[Uid],
+    ) -> anyhow::Result<Outcome> {
+        let mut outcome = Outcome::Done;
+        for uid in uids {
+            match show(context, self.args, (mailbox, name), *uid, self.follows) {
+                Ok(()) => {}
+                // Standard output is closed: nothing is left to do.
+                Err(error) if error.is::<std::io::Error>() => return Err(error),
+                Err(error) => {
+                    outcome = worse(outcome, &error);
+                    report(context, &error);
+                }
+            }
+            self.follows = true;
+        }
+        Ok(outcome)
     }
-    Ok(found.outcome(context, outcome))
 }
 
 /// Checks that -o is for one message.
@@ -179,29 +184,6 @@ fn check_output(args: &ShowArgs, count: usize) -> anyhow::Result<()> {
         return Err(WithHint::error(message, "run the command once for each message"));
     }
     Ok(())
-}
-
-/// Shows messages of a mailbox, which has a name where several are read; returns the worse outcome.
-fn show_all(
-    context: &mut Context,
-    args: &ShowArgs,
-    (mailbox, name): (&mut Mailbox, Option<&OsStr>),
-    uids: &[Uid],
-    follows: bool,
-    mut outcome: Outcome,
-) -> anyhow::Result<Outcome> {
-    for (at, uid) in uids.iter().enumerate() {
-        match show(context, args, (mailbox, name), *uid, follows || at > 0) {
-            Ok(()) => {}
-            // Standard output is closed: nothing is left to do.
-            Err(error) if error.is::<std::io::Error>() => return Err(error),
-            Err(error) => {
-                outcome = worse(outcome, &error);
-                report(context, &error);
-            }
-        }
-    }
-    Ok(outcome)
 }
 
 fn worse(outcome: Outcome, error: &anyhow::Error) -> Outcome {

@@ -74,7 +74,7 @@ fn add_line(world: &World, name: &str) {
 
 /// Something that another program does.
 #[derive(Clone, Debug)]
-enum Step {
+enum MaildirStep {
     Put(String),
     Move(String, Option<String>),
     Keywords,
@@ -82,7 +82,7 @@ enum Step {
     Line(String),
 }
 
-impl Step {
+impl MaildirStep {
     fn draw(world: &World, number: u64, random: &mut Rng) -> Self {
         let (in_new, in_cur) = (any_of(world, "new", random), any_of(world, "cur", random));
         let base = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
@@ -138,7 +138,7 @@ fn deliveries_are_found_without_the_names_in_cur() {
         for number in 0..40 {
             for at in 0..random.u64(1..3) {
                 let number = 1000 + 10 * number + at;
-                let step = Step::draw(&twins.0[0], number, &mut random);
+                let step = MaildirStep::draw(&twins.0[0], number, &mut random);
                 let text = format!("Subject: x\n\n{number:0>width$}", width = random.usize(1..50));
                 twins.each(|world| step.run(world, &text));
                 history.push(format!("{step:?}"));

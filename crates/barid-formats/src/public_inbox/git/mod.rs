@@ -23,4 +23,4 @@ pub(super) use self::object::{Commit, MessageOfTree, ObjectKind, is_version_1, m
 pub(super) use self::oid::Oid;
 pub(super) use self::reader::{BlobHead, ObjectReader};
 pub(super) use self::refs::{Tip, ref_paths, tip};
-pub(super) use self::store::{ObjectStore, OpenPacks, Repository};
+pub(super) use self::store::{GitObjects, OpenPacks, Repository};

@@ -20,7 +20,7 @@ const RACY_NANOS: u64 = 2_000_000_000;
 /// The objects of one repository. Lists packs when they are first needed, and again when an object
 /// is missing and the folders of packs have changed.
 #[derive(Debug)]
-pub(crate) struct ObjectStore {
+pub(crate) struct GitObjects {
     objects: PathBuf,
     open: Arc<OpenPacks>,
     state: Mutex<StoreState>,
@@ -64,7 +64,7 @@ impl OpenPacks {
 #[derive(Clone, Copy)]
 pub(crate) struct Repository<'a> {
     pub(crate) vfs: &'a dyn Vfs,
-    pub(crate) store: &'a ObjectStore,
+    pub(crate) store: &'a GitObjects,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ struct StoreState {
     listed: Option<Vec<FileStamp>>,
 }
 
-impl ObjectStore {
+impl GitObjects {
     /// Makes the store of the repository at `git_dir`, whose open packs count among `open`; reads
     /// nothing yet.
     pub(crate) fn new(git_dir: &Path, open: Arc<OpenPacks>) -> Self {
@@ -87,7 +87,7 @@ impl ObjectStore {
     }
 }
 
-impl Drop for ObjectStore {
+impl Drop for GitObjects {
     /// Closes the packs, which others may keep open.
     fn drop(&mut self) {
         let packs = Arc::clone(&self.lock().packs);
@@ -254,7 +254,7 @@ mod tests {
         let vfs = MemVfs::new();
         let folder = Path::new("/g/objects/pack");
         vfs.create_dir_all(folder, 0o700).unwrap();
-        let store = ObjectStore::new(Path::new("/g"), Arc::default());
+        let store = GitObjects::new(Path::new("/g"), Arc::default());
         let repository = Repository { vfs: &vfs, store: &store };
         let searched = repository.packs().unwrap();
         assert!(!repository.relist(&searched).unwrap(), "nothing is new");

@@ -1,4 +1,4 @@
-//! New files of a folder, which replace none.
+//! A folder into which files are saved, none of which replaces another.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -9,14 +9,14 @@ use barid::vfs::{File, OpenOptions, OsVfs, Timestamp, Vfs};
 
 use crate::limits::{FILE_NAME_LEN_MAX, FILE_NAMES_MAX};
 
-/// A folder in which files are created.
+/// A folder into which files are saved.
 #[derive(Debug)]
-pub(crate) struct NewFiles {
+pub(crate) struct SaveFolder {
     dir: PathBuf,
     tried: TriedNames,
 }
 
-impl NewFiles {
+impl SaveFolder {
     /// Creates the folder if it is missing.
     ///
     /// # Errors
@@ -33,12 +33,12 @@ impl NewFiles {
     /// # Errors
     ///
     /// Returns an error of the file system, or one if there are very many files of this name.
-    pub(crate) fn create(&mut self, name: &str) -> anyhow::Result<NewFile> {
+    pub(crate) fn create(&mut self, name: &str) -> anyhow::Result<SavedFile> {
         for _ in 0..FILE_NAMES_MAX {
             let path = self.dir.join(self.tried.next(name));
             let options = OpenOptions { no_follow: true, ..OpenOptions::create_new(0o666) };
             match OsVfs.open(&path, options) {
-                Ok(file) => return Ok(NewFile { path, file, len: 0 }),
+                Ok(file) => return Ok(SavedFile { path, file, len: 0 }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(at(&path, error)),
             }
@@ -47,15 +47,15 @@ impl NewFiles {
     }
 }
 
-/// A file that is written.
+/// A file that is saved.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub(crate) struct SavedFile {
     path: PathBuf,
     file: Box<dyn File>,
     len: u64,
 }
 
-impl NewFile {
+impl SavedFile {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
